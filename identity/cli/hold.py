@@ -1,4 +1,4 @@
-"""identity hold: what is not to be deleted by itself, for as long as a court or an inquiry needs it."""
+"""identity hold: what is not to be deleted, for as long as a court or an inquiry needs it."""
 
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
@@ -7,13 +7,15 @@ from identity.cli.program import Failed, add_ini_arguments, opened
 from identity.operations import Command
 
 if TYPE_CHECKING:
+    from identity.domain.legal_holds import Hold
     from identity.services.bundle import Services
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --organization or --everything, --reason or --release."""
+    """-c INI, --user, --organization or --everything, --reason or --release."""
     add_ini_arguments(parser)
     what = parser.add_mutually_exclusive_group()
+    what.add_argument("--user", metavar="ID|LOGIN_NAME", help="a person, with their events")
     what.add_argument("--organization", metavar="ID|DOMAIN", help="an organization, with its people and its events")
     what.add_argument("--everything", action="store_true", help="all organizations, and what is of none")
     how = parser.add_mutually_exclusive_group()
@@ -23,50 +25,66 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Place or release one, then list all that there are."""
-    chosen, change = arguments.organization or arguments.everything, arguments.reason or arguments.release
-    if bool(chosen) != bool(change):
+    chosen = arguments.user or arguments.organization or arguments.everything
+    if bool(chosen) != bool(arguments.reason or arguments.release):
         raise Failed(
-            "Say both which (--organization or --everything) and what (--reason TEXT or --release), or neither."
+            "Say both which (--user, --organization or --everything) and what (--reason TEXT or --release), or neither."
         )
     with opened(arguments) as identity:
         if chosen:
             with identity.transaction() as services:
                 _change(services, arguments)
         with identity.reading() as services:
-            holds = services.legal_holds.all()
-            names = {id_: _name(services, id_) for id_ in holds}
-    for id_, hold in sorted(holds.items(), key=lambda one: one[1].since):
-        print(f"{hold.since:%Y-%m-%d %H:%M:%S} UTC  {names[id_]}: {hold.reason}")
-    if not holds:
-        print("Nothing is under a legal hold.")
+            holds = services.legal_holds.all().values()
+            lines = [f"{hold.since:%Y-%m-%d %H:%M:%S} UTC  {_name(services, hold)}: {hold.reason}" for hold in holds]
+    print("\n".join(lines) or "Nothing is under a legal hold.")
     return 0
 
 
 def _change(services: "Services", arguments: Namespace) -> None:
-    from identity.services.legal_holds import EVERYTHING
+    from identity.domain.legal_holds import EVERYTHING, Held
+    from identity.services.commands.legal_holds import PlaceLegalHold
 
-    held = EVERYTHING
-    if not arguments.everything:
-        organizations = services.storage.organizations
-        # One that is gone may still be held: its events are there.
-        given = arguments.organization
-        found = organizations.find_by_domain(given) or organizations.find(given)
-        if found is None and given not in services.legal_holds.all():
-            raise Failed(f"There is no organization {given}. Give its id or its primary domain.")
-        held = given if found is None else found.id
-    if arguments.release:
-        services.legal_holds.release(held)
+    if arguments.user:
+        kind, held = Held.USER, _user(services, arguments.user)
+    elif arguments.organization:
+        kind, held = Held.ORGANIZATION, _organization(services, arguments.organization)
     else:
-        services.legal_holds.place(held, arguments.reason)
+        kind, held = Held.INSTANCE, None
+    if arguments.reason:
+        services.legal_holds.place(PlaceLegalHold(kind=kind, held_id=held, reason=arguments.reason))
+        return
+    hold = services.legal_holds.all().get(held or EVERYTHING)
+    if hold is None:
+        raise Failed("This is not held.")
+    services.legal_holds.release(hold.id)
 
 
-def _name(services: "Services", id_: str) -> str:
-    from identity.services.legal_holds import EVERYTHING
+def _user(services: "Services", given: str) -> str:
+    subject = services.storage.users.find_by_login_name(given) or services.storage.users.find_subject(given)
+    if subject is None:
+        raise Failed(f"There is no user {given}. Give an id or a login name.")
+    return subject.user.id
 
-    if id_ == EVERYTHING:
+
+def _organization(services: "Services", given: str) -> str:
+    organizations = services.storage.organizations
+    found = organizations.find_by_domain(given) or organizations.find(given)
+    if found is None:
+        raise Failed(f"There is no organization {given}. Give its id or its primary domain.")
+    return found.id
+
+
+def _name(services: "Services", hold: "Hold") -> str:
+    from identity.domain.legal_holds import Held
+
+    if hold.kind is Held.INSTANCE:
         return "everything"
-    organization = services.storage.organizations.find(id_)
-    return id_ if organization is None else f"{organization.name} ({organization.primary_domain})"
+    if hold.kind is Held.USER:
+        subject = services.storage.users.find_subject(hold.held)
+        return hold.held if subject is None else subject.login_name
+    organization = services.storage.organizations.find(hold.held)
+    return hold.held if organization is None else f"{organization.name} ({organization.primary_domain})"
 
 
-COMMAND = Command("hold", "keep everything of an organization, or list what is kept so", add_arguments, run)
+COMMAND = Command("hold", "keep everything of a person or an organization, or list what is kept", add_arguments, run)

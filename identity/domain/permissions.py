@@ -72,6 +72,7 @@ PERMISSIONS: frozenset[str] = frozenset(
         "instance": ("read", "write"),
         "instance_manager": ("read", "write"),
         "signing_key": ("read", "write"),
+        "legal_hold": ("read", "write"),
         "audit_event": ("read",),
         "organization": ("read", "create", "write", "delete"),
         "organization_manager": ("read", "write"),

@@ -46,12 +46,13 @@ class Deletions(Entities[HumanUser]):
     def ask(self, subject: Subject) -> datetime:
         """When the account goes, from which the person is signed out everywhere; what was opened as them ends.
 
-        Raises Denied where the policy does not allow it, Conflict for the last owner, NotFound.
+        Raises Denied where the policy does not allow it, Conflict for the last owner and under a legal hold, NotFound.
         """
         if not self.allowed(subject):
             raise Denied(say("People of this organization cannot delete their accounts."))
         before = self._users.get(subject.user.id)
         self._refuse_last_owner(before)
+        self._legal_holds.refuse_removal(before)
         at = before.deletion_at or self._now + WAIT
         self._keep("user.deletion_asked", before, self._next(before, deletion_at=at))
         self._sessions.end_access(subject)
@@ -82,7 +83,7 @@ class Deletions(Entities[HumanUser]):
         before = self._users.get(user_id)
         if before.deletion_at is None or before.deletion_at > self._now:
             return False
-        if self._legal_holds.holds(before.organization_id):
+        if self._legal_holds.over(before):
             with told("user", user_id):
                 self._stored.update(self._next(before, deletion_at=self._now + _HELD_FOR))
             return False

@@ -1,60 +1,100 @@
-"""Legal holds: what is not to go by itself, as long as somebody says so."""
+"""Legal holds: what is not to go, as long as somebody says so."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from identity.crypto.secrets import digest
-from identity.domain.errors import Conflict
+from identity.crypto.secrets import digest, new_id
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.legal_holds import EVERYTHING, Held, Hold
 from identity.domain.records import CORE, Record
+from identity.domain.users import HumanUser, User
+from identity.domain.words import say
 from identity.services.changes import Look, UseCases, told
+from identity.services.commands.legal_holds import PlaceLegalHold
 
 _KIND = "legal_holds"
 _KEY = digest("all")
-#: In place of an organization's id: everything there is.
-EVERYTHING = "*"
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Since when, and why."""
-
-    since: datetime
-    reason: str
+#: All are read at once, by each batch of a purge.
+MOST = 1000
 
 
 class LegalHolds(UseCases):
-    """Holds by the id of their organization, or of EVERYTHING. They stand in one record, of which there are few."""
+    """Holds by what they hold. They stand in one record, of which there are few."""
 
     _look: Look
 
     def all(self) -> Mapping[str, Hold]:
-        """Every hold there is."""
+        """Every hold there is, the oldest first."""
         with self._look() as storage:
             found = storage.records.find(CORE, _KIND, _KEY)
-        held = {} if found is None else found.value
-        return {id_: Hold(datetime.fromtimestamp(one["since"], UTC), str(one["reason"])) for id_, one in held.items()}
+        holds = [] if found is None else [_hold(held, one) for held, one in found.value.items()]
+        return {hold.held: hold for hold in sorted(holds, key=lambda hold: hold.id)}
 
-    def holds(self, organization_id: str) -> bool:
-        """True if nothing of this organization may go by itself."""
-        return not {organization_id, EVERYTHING}.isdisjoint(self.all())
+    def get(self, hold_id: str) -> Hold:
+        """The hold. Raises NotFound."""
+        found = next((hold for hold in self.all().values() if hold.id == hold_id), None)
+        return self._found(found, "legal hold", hold_id)
 
-    def place(self, organization_id: str, reason: str) -> None:
-        """Hold what there is of the organization. Raises Conflict if it is held already."""
-        if organization_id in self.all():
-            raise Conflict("This is held already.")
-        hold = {"since": int(self._now.timestamp()), "reason": reason}
-        self._keep({**self._stored(), organization_id: hold})
-        self._record_change("legal_hold.placed", organization_id, reason)
+    def over(self, user: User) -> tuple[Hold, ...]:
+        """The holds by which the account stays: its own, that of its organization, that of everything."""
+        holds = self.all()
+        return tuple(holds[one] for one in (user.id, user.organization_id, EVERYTHING) if one in holds)
 
-    def release(self, organization_id: str) -> None:
-        """Let it go as the settings say. Raises Conflict if it is not held."""
+    def refuse_removal(self, user: User) -> None:
+        """Raise Conflict if the account has to stay."""
+        if self.over(user):
+            raise Conflict(say("This account is under a legal hold and cannot be deleted."))
+
+    def refuse_removal_of_organization(self, organization_id: str) -> None:
+        """Raise Conflict if the organization or somebody of it has to stay."""
+        for hold in self.all().values():
+            if hold.organization_id in (organization_id, None):
+                raise Conflict(
+                    say("This organization, or somebody of it, is under a legal hold: it cannot be deleted.")
+                )
+
+    def place(self, command: PlaceLegalHold) -> Hold:
+        """Hold a person, an organization or everything.
+
+        Raises Invalid if there is no such thing; Conflict if it is held already, or if there are very many holds.
+        """
+        held, organization_id = self._named(command)
         present = self._stored()
-        if organization_id not in present:
-            raise Conflict("This is not held.")
-        reason = str(present.pop(organization_id)["reason"])
+        if held in present:
+            raise Conflict(say("This is held already."))
+        if len(present) >= MOST:
+            raise Conflict(say("There are {n} legal holds. Hold whole organizations, or all.", n=MOST))
+        hold = Hold(id=new_id(), held=held, organization_id=organization_id, since=self._now, reason=command.reason)
+        self._keep({**present, held: _kept(hold)})
+        self._record_change("legal_hold.placed", hold)
+        return hold
+
+    def release(self, hold_id: str) -> None:
+        """Let go what it holds, as the settings say. Raises NotFound."""
+        hold = self.get(hold_id)
+        present = self._stored()
+        if present.pop(hold.held, {}).get("id") != hold_id:
+            raise NotFound("legal hold", hold_id)
         self._keep(present)
-        self._record_change("legal_hold.released", organization_id, reason)
+        self._record_change("legal_hold.released", hold)
+
+    def _named(self, command: PlaceLegalHold) -> tuple[str, str | None]:
+        """What is to be held, and of which organization it is. Raises Invalid."""
+        held_id = command.held_id or ""
+        if command.kind is Held.INSTANCE:
+            if held_id:
+                raise Invalid({"held_id": say("Everything is held: name nothing.")})
+            return EVERYTHING, None
+        if command.kind is Held.ORGANIZATION:
+            organization = self._storage.organizations.find(held_id)
+            if organization is None:
+                raise Invalid({"held_id": say("There is no such organization.")})
+            return organization.id, organization.id
+        user = self._storage.users.find(held_id)
+        if not isinstance(user, HumanUser):
+            raise Invalid({"held_id": say("There is no such user.")})
+        return user.id, user.organization_id
 
     def _stored(self) -> dict[str, dict[str, object]]:
         found = self._storage.records.find(CORE, _KIND, _KEY)
@@ -70,12 +110,29 @@ class LegalHolds(UseCases):
             else:
                 self._storage.records.replace(replace(found, value=held, version=found.version + 1))
 
-    def _record_change(self, event: str, organization_id: str, reason: str) -> None:
-        everything = organization_id == EVERYTHING
-        self._audit.record(
-            event,
-            kind="instance" if everything else "organization",
-            id=None if everything else organization_id,
-            organization_id=None if everything else organization_id,
-            detail={"reason": reason},
-        )
+    def _record_change(self, event: str, hold: Hold) -> None:
+        """Tell the trail. One on a person is no event about them: people read those of themselves, with the reason."""
+        kind, of, about = hold.kind.value, hold.organization_id, {}
+        if hold.kind is Held.USER:
+            kind, of, about = "legal_hold", hold.id, {"user_id": hold.held}
+        detail = {**about, "reason": hold.reason}
+        self._audit.record(event, kind=kind, id=of, organization_id=hold.organization_id, detail=detail)
+
+
+def _kept(hold: Hold) -> dict[str, object]:
+    return {
+        "id": hold.id,
+        "organization_id": hold.organization_id,
+        "since": int(hold.since.timestamp()),
+        "reason": hold.reason,
+    }
+
+
+def _hold(held: str, kept: Mapping[str, object]) -> Hold:
+    return Hold(
+        id=str(kept["id"]),
+        held=held,
+        organization_id=None if kept["organization_id"] is None else str(kept["organization_id"]),
+        since=datetime.fromtimestamp(float(str(kept["since"])), UTC),
+        reason=str(kept["reason"]),
+    )

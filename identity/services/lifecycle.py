@@ -33,6 +33,7 @@ class Entities(UseCases, Generic[Thing]):
         """Delete the thing with all that is its own. Raises NotFound; Denied and Conflict by its rules."""
         thing = self._governed(id, by)
         self._refuse_end(thing)
+        self._refuse_removal(thing)
         organization_id = self._organization_id(thing)
         self._before_removal(thing)
         with told(self._noun, id):
@@ -47,6 +48,9 @@ class Entities(UseCases, Generic[Thing]):
 
     def _refuse_end(self, thing: Thing) -> None:
         """Raise Conflict if the thing has to stay as it is."""
+
+    def _refuse_removal(self, thing: Thing) -> None:
+        """Raise Conflict if the thing has to be there, whatever its state."""
 
     def _before_removal(self, thing: Thing) -> None:
         """Note what has to stay when the thing is gone."""

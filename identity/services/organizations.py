@@ -10,6 +10,7 @@ from identity.services.branding import forget
 from identity.services.changes import TellInstance
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.domains import Domains
+from identity.services.legal_holds import LegalHolds
 from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
 from identity.services.policies import Policies
@@ -32,6 +33,7 @@ class Organizations(Lifecycle[Organization]):
     _instance: TellInstance
     _access: Access
     _domains: Domains
+    _legal_holds: LegalHolds
     _policies: Policies
 
     def create(
@@ -89,6 +91,9 @@ class Organizations(Lifecycle[Organization]):
             return user is None or user.organization_id == thing.id
 
         refuse_last_owner(self._storage, belongs)
+
+    def _refuse_removal(self, thing: Organization) -> None:
+        self._legal_holds.refuse_removal_of_organization(thing.id)
 
     def _before_removal(self, thing: Organization) -> None:
         self._domains.keep(thing)

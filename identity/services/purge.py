@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from identity.domain.attempts import REMEMBERED
+from identity.domain.legal_holds import EVERYTHING
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
-from identity.services.legal_holds import EVERYTHING
 from identity.settings import Settings
 from identity.storage.backend import Storage
 from identity.storage.stores.purges import HELD, Found, Purged
@@ -44,7 +44,7 @@ def _kept(purged: Purged, settings: Settings) -> timedelta:
 def find(
     storage: Storage, purged: Purged, before: datetime, held: Collection[str], since: datetime | None = None
 ) -> Found:
-    """The oldest of these, LOOK at most, that are to go. ``held`` are the organizations under a legal hold."""
+    """The oldest of these, LOOK at most, that are to go. ``held`` are people and organizations under a legal hold."""
     if EVERYTHING in held and purged in HELD:
         return Found((), None)
     return storage.purges.find(purged, before, LOOK, held=held, since=since)

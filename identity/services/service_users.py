@@ -26,6 +26,7 @@ from identity.services.commands.service_users import (
     UploadServiceUserKey,
 )
 from identity.services.last_uses import LastUses
+from identity.services.legal_holds import LegalHolds
 from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
 from identity.settings import Settings
@@ -56,6 +57,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
     _look: Look
     _access: Access
     _instance: TellInstance
+    _legal_holds: LegalHolds
     _uses: LastUses
     _settings: Settings
 
@@ -107,6 +109,9 @@ class ServiceUsers(Lifecycle[ServiceUser]):
 
     def _refuse_end(self, thing: ServiceUser) -> None:
         refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)
+
+    def _refuse_removal(self, thing: ServiceUser) -> None:
+        self._legal_holds.refuse_removal(thing)
 
     def keys(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:
         """Its keys, newest first. Raises NotFound."""

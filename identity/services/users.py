@@ -19,6 +19,7 @@ from identity.services.changes import told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
 from identity.services.consents import Consents
 from identity.services.factors import Factors
+from identity.services.legal_holds import LegalHolds
 from identity.services.lifecycle import Lifecycle
 from identity.services.links import CodeKind, Links, LinkUsed
 from identity.services.managers import refuse_last_owner
@@ -66,6 +67,7 @@ class Users(Lifecycle[HumanUser]):
 
     _attempts: Attempts
     _factors: Factors
+    _legal_holds: LegalHolds
     _passwords: Passwords
     _links: Links
     _policies: Policies
@@ -334,6 +336,9 @@ class Users(Lifecycle[HumanUser]):
 
     def _refuse_end(self, thing: HumanUser) -> None:
         refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)
+
+    def _refuse_removal(self, thing: HumanUser) -> None:
+        self._legal_holds.refuse_removal(thing)
 
     def _after_removal(self, thing: HumanUser) -> None:
         self._storage.audit.erase(thing.id)

@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from identity import jobs, watching
-from identity.domain.errors import Conflict
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.legal_holds import EVERYTHING, Held, Hold
 from identity.process import Identity
-from identity.services import purge
+from identity.services import legal_holds, purge
+from identity.services.access import THE_OPERATOR
+from identity.services.bundle import Services
+from identity.services.commands.legal_holds import PlaceLegalHold
 from identity.services.leases import acquire
-from identity.services.legal_holds import EVERYTHING
 from identity.storage.backend import Storage
 from identity.storage.stores.purges import Found, Purged
 from identity.testing.clock import MovableClock
@@ -179,6 +182,10 @@ def test_audit_events_go_when_they_are_old_enough(identity: Identity, clock: Mov
         assert {event.at for event in services.storage.audit.after(0, 100)} == {clock()}
 
 
+def hold(services: Services, kind: Held, held_id: str | None = None, reason: str = "Case 12") -> Hold:
+    return services.legal_holds.place(PlaceLegalHold(kind=kind, held_id=held_id, reason=reason))
+
+
 class TestLegalHold:
     def test_what_an_organization_has_stays_as_long_as_it_is_held(
         self, identity: Identity, clock: MovableClock
@@ -191,7 +198,7 @@ class TestLegalHold:
                 services.sessions.sign_in(anna, (), proofs=(), user_agent="")
                 held[name] = organization.id
         with identity.transaction() as services:
-            services.legal_holds.place(held["Held"], "Case 12")
+            placed = hold(services, Held.ORGANIZATION, held["Held"])
         clock.advance(days=365)
         gone = identity.jobs.purge()
         assert gone["sessions"] == 1
@@ -201,7 +208,7 @@ class TestLegalHold:
             assert sum(event.organization_id == held["Held"] for event in events) > 2
         assert identity.jobs.purge() == {}
         with identity.transaction() as services:
-            services.legal_holds.release(held["Held"])
+            services.legal_holds.release(placed.id)
         assert set(identity.jobs.purge()) == {"sessions", "audit events"}
 
     def test_what_is_held_is_passed_over_once(
@@ -212,7 +219,7 @@ class TestLegalHold:
         with identity.transaction() as services:
             held = an_organization(services, "Held")
             people = [a_person(services, one) for one in (held, an_organization(services, "Other"))]
-            services.legal_holds.place(held.id, "Case 12")
+            hold(services, Held.ORGANIZATION, held.id)
         for person in [people[0]] * 3 + [people[1]] * 3 + [people[0], people[1]]:
             with identity.transaction() as services:
                 services.sessions.sign_in(subject_of(services, person), (), proofs=(), user_agent="")
@@ -237,12 +244,12 @@ class TestLegalHold:
     def test_everything_can_be_held(self, identity: Identity, expired: dict[str, object], clock: MovableClock) -> None:
         fill(identity, 1, **expired)
         with identity.transaction() as services:
-            services.legal_holds.place(EVERYTHING, "Inquiry")
+            placed = hold(services, Held.INSTANCE)
             services.storage.outbox.add(an_outgoing_message(next_at=clock(), expires_at=clock()))
         clock.advance(days=365)
         assert identity.jobs.purge() == {"outgoing messages": 1}, "which tell nothing of anybody"
         with identity.transaction() as services:
-            services.legal_holds.release(EVERYTHING)
+            services.legal_holds.release(placed.id)
         assert identity.jobs.purge()["access tokens"] == 1
 
     def test_an_account_that_was_to_be_deleted_stays_for_another_day(
@@ -252,32 +259,97 @@ class TestLegalHold:
             organization = an_organization(services)
             anna = a_person(services, organization)
             services.storage.users.update(replace(anna, deletion_at=clock(), version=anna.version + 1))
-            services.legal_holds.place(organization.id, "Case 12")
+            placed = hold(services, Held.ORGANIZATION, organization.id)
         clock.advance(1)
         assert identity.jobs.delete_accounts() == 0
         with identity.transaction() as services:
-            services.legal_holds.release(organization.id)
+            services.legal_holds.release(placed.id)
         assert identity.jobs.delete_accounts() == 0
         clock.advance(days=1)
         assert identity.jobs.delete_accounts() == 1
 
+    def test_what_is_about_one_person_can_be_held(self, identity: Identity, clock: MovableClock) -> None:
+        """And of nobody else in the organization."""
+        with identity.transaction() as services:
+            organization = an_organization(services)
+            anna, bert = (subject_of(services, a_person(services, organization, name)) for name in ("anna", "bert"))
+            for one in (anna, bert):
+                services.sessions.sign_in(one, (), proofs=(), user_agent="")
+            placed = hold(services, Held.USER, anna.user.id)
+        clock.advance(days=365)
+        assert identity.jobs.purge()["sessions"] == 1
+        with identity.reading() as services:
+            left = services.storage.audit.after(0, 100)
+        assert {event.event for event in left} >= {"user.created", "session.started"}
+        assert {anna.user.id} == {event.object_id for event in left if event.object_kind == "user"}
+        assert identity.jobs.purge() == {}
+        with identity.transaction() as services:
+            services.legal_holds.release(placed.id)
+        assert set(identity.jobs.purge()) == {"sessions", "audit events"}
+
     def test_it_is_audited_and_placed_once(self, identity: Identity) -> None:
         with identity.transaction() as services:
-            id_ = an_organization(services).id
-            services.legal_holds.place(id_, "Case 12")
+            organization = an_organization(services)
+            anna = a_person(services, organization)
+            placed = [
+                hold(services, Held.ORGANIZATION, organization.id, "Case 1"),
+                hold(services, Held.USER, anna.id, "Case 2"),
+                hold(services, Held.INSTANCE, None, "Case 3"),
+            ]
         with identity.transaction() as services:
-            with pytest.raises(Conflict, match="held already"):
-                services.legal_holds.place(id_, "Case 13")
-            services.legal_holds.release(id_)
-            with pytest.raises(Conflict, match="not held"):
-                services.legal_holds.release(id_)
+            for kind, held_id in zip(Held, (anna.id, organization.id, None), strict=True):
+                with pytest.raises(Conflict, match="held already"):
+                    hold(services, kind, held_id)
+            assert list(services.legal_holds.all()) == [organization.id, anna.id, EVERYTHING]
+            for one in placed:
+                services.legal_holds.release(one.id)
+                with pytest.raises(NotFound):
+                    services.legal_holds.release(one.id)
             assert services.legal_holds.all() == {}
+            again = hold(services, Held.USER, anna.id)
+            assert again.id not in {one.id for one in placed}, "what was let go does not come back"
+            services.legal_holds.release(again.id)
         with identity.reading() as services:
-            told = [event for event in services.storage.audit.after(0, 100) if event.event.startswith("legal_hold.")]
-        assert [(event.event, event.object_id, event.detail["reason"]) for event in told] == [
-            ("legal_hold.placed", id_, "Case 12"),
-            ("legal_hold.released", id_, "Case 12"),
+            told = [event for event in services.storage.audit.after(0, 100) if event.event == "legal_hold.placed"]
+        assert [(one.object_kind, one.object_id, one.organization_id, one.detail) for one in told[:3]] == [
+            ("organization", organization.id, organization.id, {"reason": "Case 1"}),
+            ("legal_hold", placed[1].id, organization.id, {"user_id": anna.id, "reason": "Case 2"}),
+            ("instance", None, None, {"reason": "Case 3"}),
         ]
+
+    @pytest.mark.parametrize("kind", Held)
+    def test_what_is_not_there_cannot_be_held(self, identity: Identity, kind: Held) -> None:
+        with identity.transaction() as services, pytest.raises(Invalid):
+            hold(services, kind, "nobody")
+
+    def test_there_is_an_end_to_how_many_there_are(self, identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(legal_holds, "MOST", 1)
+        with identity.transaction() as services:
+            first, second = (an_organization(services, name) for name in ("First", "Second"))
+            hold(services, Held.ORGANIZATION, first.id)
+            with pytest.raises(Conflict, match="There are 1 legal holds"):
+                hold(services, Held.ORGANIZATION, second.id)
+
+    @pytest.mark.parametrize("kind", Held)
+    def test_nobody_who_is_held_is_removed(self, identity: Identity, kind: Held) -> None:
+        """Neither by themselves nor with the organization; what is not held goes."""
+        with identity.transaction() as services:
+            organization, other = (an_organization(services, name) for name in ("Held", "Other"))
+            anna, bert = (a_person(services, one) for one in (organization, other))
+            held = {Held.USER: anna.id, Held.ORGANIZATION: organization.id, Held.INSTANCE: None}
+            placed = hold(services, kind, held[kind])
+        with identity.transaction() as services:
+            with pytest.raises(Conflict, match="legal hold"):
+                services.users.remove(anna.id, by=THE_OPERATOR)
+            with pytest.raises(Conflict, match="legal hold"):
+                services.organizations.remove(organization.id, by=THE_OPERATOR)
+            services.users.deactivate(anna.id, by=THE_OPERATOR)
+            if kind is not Held.INSTANCE:
+                services.users.remove(bert.id, by=THE_OPERATOR)
+                services.organizations.remove(other.id, by=THE_OPERATOR)
+            services.legal_holds.release(placed.id)
+            services.users.remove(anna.id, by=THE_OPERATOR)
+            services.organizations.remove(organization.id, by=THE_OPERATOR)
 
 
 @pytest.mark.parametrize(

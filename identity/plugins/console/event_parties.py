@@ -20,7 +20,9 @@ _NOBODY = {
 }
 _USERS = frozenset({"user", "service_user"})
 #: What people know by whose it is: its own id tells them nothing.
-_OF_USERS = frozenset({"manager", "user_grant", "service_user_key", "service_user_secret", "personal_access_token"})
+_OF_USERS = frozenset(
+    {"manager", "user_grant", "service_user_key", "service_user_secret", "personal_access_token", "legal_hold"}
+)
 _WITH_ACTOR = frozenset({ActorKind.USER, ActorKind.CLIENT})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.audit import ERASED, Actor, ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.audit import ERASED, SYSTEM, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import NOW, an_audit_event, an_id
 from identity.storage.contract.paging import check_order, walk
@@ -72,6 +72,22 @@ class AuditContract(ContractBase):
         assert on.purged(Purged.AUDIT_EVENTS, NOW, 10, held={held}) == 2
         assert self.left(on)[:2] == [events[0].id, events[3].id]
         assert on.purged(Purged.AUDIT_EVENTS, NOW, 10) == 2
+
+    def test_audit_events_stay_of_who_is_held_whether_they_acted_or_it_is_about_them(self, on: On) -> None:
+        held, other = an_id(), an_id()
+        events = [
+            an_audit_event(at=NOW - SECOND, organization_id=organization, object_id=about, actor=actor)
+            for organization, about, actor in (
+                (other, held, SYSTEM),
+                (None, None, Actor(kind=ActorKind.USER, id=held)),
+                (other, other, Actor(kind=ActorKind.USER, id=other)),
+                (None, None, SYSTEM),
+            )
+        ]
+        self.append(on, *events, an_audit_event(at=NOW))
+        assert on.read.purges.over(Purged.AUDIT_EVENTS, NOW, 10, held={held}) == 2
+        assert on.purged(Purged.AUDIT_EVENTS, NOW, 10, held={held}) == 2
+        assert self.left(on)[:2] == [events[0].id, events[1].id]
 
     def test_audit_the_newest_event_keeps_its_number(self, on: On) -> None:
         self.append(on, an_audit_event(at=NOW - SECOND), an_audit_event(at=NOW - SECOND))

@@ -378,10 +378,11 @@ class ValueContract(ContractBase):
     def test_values_that_are_held_are_not_purged(self, on: On, purged: Purged) -> None:
         over = [PURGED[purged](on, NOW - SECOND) for _ in range(3)]
         on.save(*over)
-        held = {on.human_user.organization_id, on.service_user.organization_id}
-        assert on.purged(purged, NOW, 10, held=held | {an_id()}) == 0
-        assert on.left(*over) == over
-        assert on.read.purges.over(purged, NOW, 10, held=held) == 0
+        people = (on.human_user, on.service_user)
+        for held in ({one.organization_id for one in people}, {one.id for one in people}):
+            assert on.purged(purged, NOW, 10, held=held | {an_id()}) == 0
+            assert on.left(*over) == over
+            assert on.read.purges.over(purged, NOW, 10, held=held) == 0
         assert on.purged(purged, NOW, 10, held={an_id()}) == 3
 
     def test_values_that_are_nobodys_are_not_held(self, on: On) -> None:

@@ -66,12 +66,12 @@ class MemoryPurgeStore(MemoryStore, PurgeStore):
             at = over_at(row)
             if at is None or at >= before or key == newest:
                 return False
-            return not (held and purged in HELD and self._organization_of(row) in held)
+            return not (held and purged in HELD and self._whose(row).intersection(held))
 
         return is_over
 
-    def _organization_of(self, row: Any) -> str | None:
+    def _whose(self, row: Any) -> set[str | None]:
         if isinstance(row, AuditEvent):
-            return row.organization_id
+            return {row.organization_id, row.actor.id, row.object_id}
         user = None if row.user_id is None else self._tables.users.find(row.user_id)
-        return None if user is None else user.organization_id
+        return set() if user is None else {user.id, user.organization_id}

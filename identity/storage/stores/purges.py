@@ -29,7 +29,7 @@ class Purged(StrEnum):
     AUDIT_EVENTS = "audit events"
 
 
-#: What is somebody's, and so of an organization.
+#: What is somebody's, and mostly of an organization.
 HELD = frozenset({Purged.ACCESS_TOKENS, Purged.REFRESH_TOKENS, Purged.FAMILIES, Purged.SESSIONS, Purged.AUDIT_EVENTS})
 
 
@@ -45,7 +45,8 @@ class PurgeStore(ABC):
     """Deletes rows that have served, with what goes with them, and tells how many there are without a look at all.
 
     They are found by whoever only reads, and nobody waits for that however long it takes. Those of HELD stay that
-    belong to the organizations of ``held`` or to their people.
+    belong to the people and organizations of ``held``, or to people of these. An audit event belongs to whoever acted,
+    too, and to whom it is about.
     """
 
     @abstractmethod

@@ -107,20 +107,25 @@ _OVER: dict[Purged, _Purge] = {
 }
 
 
+def _others(column: Column[Any]) -> ColumnElement[bool]:
+    """What is not held by what stands in this column."""
+    return or_(column.is_(None), column.not_in(_HELD))
+
+
 def _of_others(user_id: Column[Any]) -> ColumnElement[bool]:
-    """What is of nobody in the organizations that are held."""
+    """What is of nobody who is held, nor of anybody in the organizations that are."""
     people = select(tables.users.c.id).where(tables.users.c.id == user_id, tables.users.c.organization_id.in_(_HELD))
-    return or_(user_id.is_(None), ~people.exists())
+    return or_(user_id.is_(None), and_(user_id.not_in(_HELD), ~people.exists()))
 
 
-_audit_organization = tables.audit_events.c.organization_id
-#: What is of no organization that is held.
+_events = tables.audit_events.c
+#: What is of nobody and of no organization that is held.
 _OTHERS: dict[Purged, ColumnElement[bool]] = {
     Purged.ACCESS_TOKENS: _of_others(tables.access_tokens.c.user_id),
     Purged.REFRESH_TOKENS: _of_others(tables.refresh_tokens.c.user_id),
     Purged.FAMILIES: _of_others(tables.token_families.c.user_id),
     Purged.SESSIONS: _of_others(tables.sessions.c.user_id),
-    Purged.AUDIT_EVENTS: or_(_audit_organization.is_(None), _audit_organization.not_in(_HELD)),
+    Purged.AUDIT_EVENTS: and_(*map(_others, (_events.organization_id, _events.actor_id, _events.object_id))),
 }
 _PURGES = {purged: _Statements(over) for purged, over in _OVER.items()}
 _PURGES_BUT_HELD = {purged: _Statements(_OVER[purged].but(others)) for purged, others in _OTHERS.items()}
