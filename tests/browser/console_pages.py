@@ -112,6 +112,14 @@ shown(
 shown("console-signing-keys", "/instance/signing-keys")
 shown("console-rotate", "/instance/signing-keys/rotate")
 shown("console-signing-key-withdraw", "/instance/signing-keys/{e.ids[signing_key]}/delete")
+shown("console-legal-holds", "/instance/legal-holds", main=True, names=True)
+shown("console-legal-hold-place", f"{USER}/legal-hold", names=True)
+sent("console-legal-hold-errors", f"{USER}/legal-hold", reason="")
+shown("console-legal-hold-of-an-organization", f"{EMPTY}/legal-hold", names=True)
+shown("console-legal-hold-of-everything", "/instance/legal-holds/everything")
+shown("console-legal-hold-lift", "/instance/legal-holds/{e.ids[hold]}/lift", main=True, names=True)
+shown("console-user-held", "/users/{e.ids[held]}", main=True, names=True)
+shown("console-user-held-delete", "/users/{e.ids[held]}/delete")
 shown("console-not-found", "/organizations/nothing", status=404)
 
 # --- managers ---------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from identity.crypto.secrets import new_token
 from identity.domain.applications import ApplicationType, ConsentRule
 from identity.domain.attempts import MOST_ATTEMPTS
 from identity.domain.domains import Proof
+from identity.domain.legal_holds import Held
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource
@@ -15,6 +16,7 @@ from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.legal_holds import PlaceLegalHold
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.projects import ChangeProject
@@ -110,6 +112,7 @@ def estate(site: Acme, long: bool) -> Estate:
         services.factors.add(holder, "recovery_codes", {"codes": {}})
     ids["locked"] = _a_locked_person(site, organization, next(user_names)).id
     ids["leaving"] = _a_leaving_person(site, organization, next(user_names)).id
+    ids |= _a_held_person(site, organization, partner, next(user_names))
     ids["connected"] = _connected(site, person, name if long else "Parcels")
     ids |= _idle(site, organization, partner)
     # Something that was refused.
@@ -146,6 +149,17 @@ def _a_leaving_person(site: Acme, organization: Organization, user_name: str) ->
         assert subject is not None
         services.deletions.ask(subject)
     return person.user
+
+
+def _a_held_person(site: Acme, organization: Organization, partner: Organization, user_name: str) -> dict[str, str]:
+    """Who is under a legal hold, as is the whole of another organization."""
+    person = site.a_person("Hanna", "Kraus", organization=organization, user_name=user_name)
+    reason = "Case 12/2027 before the regional court: keep until the lawyers say otherwise."
+    with site.world.transaction() as services:
+        place = services.legal_holds.place
+        hold = place(PlaceLegalHold(kind=Held.USER, held_id=person.user.id, reason=reason))
+        place(PlaceLegalHold(kind=Held.ORGANIZATION, held_id=partner.id, reason="Tax audit"))
+    return {"held": person.user.id, "hold": hold.id}
 
 
 def _connected(site: Acme, person: Person, name: str) -> str:

@@ -81,6 +81,15 @@ class TestHold:
         assert on_data("hold", "--organization", own, "--release").out == "Nothing is under a legal hold.\n"
         assert on_data("audit", "--event", "legal_hold").out.count("\n") == 4
 
+    def test_a_person_is_held_by_login_name_or_id(self, on_data, stored):
+        login_name = "admin@identity.localhost"
+        id_ = stored.users.find_by_login_name(login_name).user.id
+        for name in (login_name, id_):
+            assert on_data("hold", "--user", name, "--reason", "Case 12").out.endswith(f"  {login_name}: Case 12\n")
+            assert on_data("hold", "--user", name, "--release").out == "Nothing is under a legal hold.\n"
+        assert on_data("hold", "--user", name, "--release").err == "identity: This is not held.\n"
+        assert "There is no user nobody." in on_data("hold", "--user", "nobody", "--reason", "x").err
+
     def test_it_says_what_it_does_not_understand(self, on_data):
         assert "There is no organization nowhere." in on_data("hold", "--organization", "nowhere", "--reason", "x").err
         for words in (["--everything"], ["--reason", "x"], ["--release"], ["--organization", "identity.localhost"]):

@@ -57,6 +57,12 @@ PAGES = {
     "audit_event.read": (*below("/audit-events", "- {audit_event}"), *below(ORGANIZATION, "audit-events")),
     "instance.read": below("/instance", "policy"),
     "instance.write": (*below(ORGANIZATION, "domains/{domain}/assert"), *below("/instance", "policy/edit")),
+    "legal_hold.read": ("/instance/legal-holds",),
+    "legal_hold.write": (
+        *below("/instance/legal-holds", "everything {legal_hold}/lift"),
+        *below(ORGANIZATION, "legal-hold"),
+        *below(USER, "legal-hold"),
+    ),
     "manager.read": tuple(f"{place}/managers" for place in ("/instance", ORGANIZATION, GRANT, PROJECT)),
     "manager.write": (
         *below(MANAGED, "delete edit"),

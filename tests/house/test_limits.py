@@ -51,6 +51,7 @@ FIXED = {
     "Waiting for the proof of a domain": "identity.domain_checks:SECONDS",
     "ID token of another identity provider": "identity.plugins.upstream.id_tokens:_LONGEST",
     "Claims that one plugin adds to one answer": "identity.provider.claims:MAX_BYTES",
+    "Legal holds": "identity.services.legal_holds:MOST",
     "Same refusal in the audit trail": "identity.services.audit:_MINUTE",
     "Refusals of strangers in the audit trail": "identity.services.audit:MOST_OF_STRANGERS",
     "Attempts of a writing request that lost a race": "identity.http.transactions:_ATTEMPTS",

@@ -74,6 +74,7 @@ INSTANCE_SECTIONS = (
     Section("instance", say("IAM managers"), "users", "instance_manager.read"),
     Section("instance/policy", say("Sign-in policy"), "lock", "instance.read"),
     Section("instance/signing-keys", say("Signing keys"), "key", "signing_key.read"),
+    Section("instance/legal-holds", say("Legal holds"), "lock", "legal_hold.read"),
     Section("audit-events", say("All audit events"), "audit", "audit_event.read"),
 )
 

@@ -8,11 +8,13 @@ from threading import Barrier
 import pytest
 
 from identity.domain.errors import Conflict, NotFound
+from identity.domain.legal_holds import Held
 from identity.domain.permissions import INSTANCE
 from identity.domain.users import HumanUser, Subject
 from identity.provider.factor import Factor
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
+from identity.services.commands.legal_holds import PlaceLegalHold
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeHumanUser
 from identity.services.policies import INSTANCE as OF_ALL
@@ -274,6 +276,32 @@ def test_the_last_owner_stays(world: World) -> None:
     with world.transaction() as services:
         for one in others:
             services.storage.managers.add(one)
+
+
+def test_who_is_under_a_legal_hold_is_told_and_stays(world: World, browser: Browser, ada: HumanUser) -> None:
+    """Also if the hold was placed since they asked; nothing else tells them of it, nor why it is."""
+    command = PlaceLegalHold(kind=Held.USER, held_id=ada.id, reason="Case 12/2027")
+    with world.transaction() as services:
+        hold = services.legal_holds.place(command)
+    ask(browser, ada.user_name)
+    assert browser.page.status_int == 409
+    assert "This account is under a legal hold and cannot be deleted." in browser.page.text
+    assert stored(world, ada).deletion_at is None
+    assert "Legal hold" not in browser.open("/account/activity").text
+    with world.transaction() as services:
+        services.legal_holds.release(hold.id)
+    ask(browser, ada.user_name)
+    assert browser.path == "/leaving"
+    with world.transaction() as services:
+        hold = services.legal_holds.place(command)
+    world.clock.advance(days=14)
+    delete_what_is_due(world)
+    assert is_there(world, ada)
+    with world.transaction() as services:
+        services.legal_holds.release(hold.id)
+    world.clock.advance(days=1)
+    delete_what_is_due(world)
+    assert not is_there(world, ada)
 
 
 # --- at the same moment -----------------------------------------------------------------------------------------------

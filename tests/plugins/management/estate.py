@@ -9,11 +9,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from identity.crypto.keys import PublicKey
+from identity.domain.legal_holds import Held
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, organization_resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.users import Subject
 from identity.services.access import THE_OPERATOR
+from identity.services.commands.legal_holds import PlaceLegalHold
 from identity.services.commands.organizations import AddDomain
 from identity.services.commands.service_users import AddPersonalAccessToken
 from identity.testing.assertions import claims, signed
@@ -45,6 +47,8 @@ class Estate:
 def an_estate(world: World) -> Estate:
     """A new one; its project is granted to another new organization."""
     organization, holder = world.an_organization(), world.an_organization()
+    # What is held is not deleted.
+    elsewhere = world.an_organization()
     project = world.a_project(organization, roles=[ROLE])
     grant = world.a_grant(project, holder, roles=[ROLE])
     application = world.an_application(project.id)
@@ -67,6 +71,9 @@ def an_estate(world: World) -> Estate:
         services.domains.ask(organization.id, AddDomain(domain=DOMAIN))
         client = services.applications.find_client(application.client_id)
         services.consents.give(Subject(person, organization), client, ("openid",))
+        hold = services.legal_holds.place(
+            PlaceLegalHold(kind=Held.ORGANIZATION, held_id=elsewhere.id, reason="Case 12/2027")
+        )
         token, text = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
     world.client.secrets.add(text)
     with world.reading() as services:
@@ -93,6 +100,7 @@ def an_estate(world: World) -> Estate:
         "manager": managers["organization"],
         "audit_event": event.id,
         "signing_key": signing_key.id,
+        "legal_hold": hold.id,
     }
     return Estate(organization, holder, project, grant, places, managers)
 

@@ -40,6 +40,7 @@ _MODULES = tuple(
         "held_grants",
         "token_preview",
         "signing_keys",
+        "legal_holds",
     )
 )
 

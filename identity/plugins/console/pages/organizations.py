@@ -13,13 +13,14 @@ from identity.domain.words import Message, say
 from identity.http import targets
 from identity.http.security import ANY_MANAGER
 from identity.pages.forms import Form
-from identity.plugins.console.badges import state_badge
+from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.confirm_page import LATER, DeactivatePage, DeletePage, ReactivatePage
 from identity.plugins.console.console_form import ChangePage, ConsoleForm, NewPage
 from identity.plugins.console.console_page import ConsolePage
 from identity.plugins.console.fields import Field, fields_of
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.pages.branding import looks_section
+from identity.plugins.console.pages.legal_holds import hold_badge, hold_panel
 from identity.plugins.console.pages.managers import ManagerList
 from identity.plugins.console.pages.organization_domains import domains_section
 from identity.plugins.console.places import Place, of_things
@@ -171,6 +172,10 @@ class OrganizationPage(OfOrganization, ShowPage):
         return [say("Organization"), self.thing.primary_domain]
 
     @property
+    def badges(self) -> Sequence[Badge]:
+        return [*super().badges, *hold_badge(self)]
+
+    @property
     def actions(self) -> Sequence[Markup]:
         if not Transfer(self.services).may_export(self.thing.id, by=self.principal):
             return super().actions
@@ -194,7 +199,8 @@ class OrganizationPage(OfOrganization, ShowPage):
     @property
     def sections(self) -> Sequence[Section | Note | None]:
         lead = say("Users who manage this organization and everything in it.")
-        return [domains_section(self), looks_section(self), ManagerList.on(self).as_section(lead=lead)]
+        managers = ManagerList.on(self).as_section(lead=lead)
+        return [domains_section(self), looks_section(self), managers, hold_panel(self)]
 
     def last_section(self) -> Section | Note | None:
         instance = self.services.instance()

@@ -21,6 +21,7 @@ from identity.plugins.console.holdings import held_roles_section
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.pages.connections import connections_section
 from identity.plugins.console.pages.held_grants import HELD_GRANTS
+from identity.plugins.console.pages.legal_holds import hold_badge, hold_panel
 from identity.plugins.console.pages.sessions import SessionList
 from identity.plugins.console.pages.user_access import NewPasswordLink, OneTimePassword
 from identity.plugins.console.pages.user_factors import factors_section
@@ -123,6 +124,11 @@ def _what_begins(page: Any) -> Sequence[str]:
     return [say("{name} can sign in again, with the password from before.", name=page.person.login_name)]
 
 
+def _what_refuses(page: Any) -> str:
+    held = page.services.legal_holds.over(page.thing)
+    return say("This account is under a legal hold and cannot be deleted.") if held else ""
+
+
 _DEEDS = (
     DeactivatePage.of(
         OfUser,
@@ -143,6 +149,7 @@ _DEEDS = (
         title=say("Delete the user “{name}”?"),
         offer=say("Removes the account with its roles and sessions for ever."),
         undone=say("This cannot be undone. Applications will not know {name} any more."),
+        also=_what_refuses,
         label=say("Delete user"),
     ),
 )
@@ -210,7 +217,8 @@ class UserPage(OfUser, ShowPage):
     def badges(self) -> Sequence[Badge]:
         user = self.thing
         locked = user.id in self.services.users.locked([user], self.person.organization)
-        return _badges(self.services.users.states([user])[user.id], locked, self)
+        state = _badges(self.services.users.states([user])[user.id], locked, self)
+        return [*state, *hold_badge(self, user.organization_id)]
 
     @property
     def facts(self) -> Facts:
@@ -249,6 +257,7 @@ class UserPage(OfUser, ShowPage):
             connections_section(self),
             held_roles_section(self, user.id),
             HELD_GRANTS[OfUser].on(self).as_section(),
+            hold_panel(self, user.organization_id),
         ]
 
     def _of_plugins_here(self) -> Iterator[Panel]:

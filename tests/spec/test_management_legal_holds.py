@@ -1,0 +1,116 @@
+"""Management API: legal holds."""
+
+from typing import Any
+
+import pytest
+
+from identity.domain.permissions import INSTANCE
+from identity.testing.responses import check_api_error
+from identity.testing.world import Robot, World
+from tests.plugins.management.estate import Api
+
+HOLDS = "/instance/legal-holds"
+
+
+@pytest.fixture
+def api(world: World) -> Api:
+    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+
+
+def ids(api: Api) -> list[str]:
+    return [one["id"] for one in api.list(HOLDS)]
+
+
+def test_one_is_placed_shown_listed_and_lifted(world: World, api: Api) -> None:
+    person = world.a_person()
+    hold = api.post(HOLDS, {"kind": "user", "held_id": person.id, "reason": " Case 12/2027 "})
+    assert hold == {
+        "id": hold["id"],
+        "kind": "user",
+        "held_id": person.id,
+        "organization_id": person.organization_id,
+        "since": world.clock().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "reason": "Case 12/2027",
+    }
+    assert api.get(f"{HOLDS}/{hold['id']}") == hold
+    assert hold in api.list(HOLDS)
+    assert api.ask("DELETE", f"{HOLDS}/{hold['id']}").status_int == 204
+    assert hold not in api.list(HOLDS)
+    for method in ("GET", "DELETE"):
+        check_api_error(api.ask(method, f"{HOLDS}/{hold['id']}"), 404, "not_found")
+    told = world.audit_events(event="legal_hold", object_id=hold["id"])
+    assert [one.event for one in told] == ["legal_hold.released", "legal_hold.placed"]
+    assert {(one.organization_id, one.actor.kind, *one.detail.items()) for one in told} == {
+        (person.organization_id, "user", ("user_id", person.id), ("reason", "Case 12/2027"))
+    }
+
+
+def test_an_organization_and_everything_can_be_held(own_world: World) -> None:
+    world = own_world
+    api, organization = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE)), world.an_organization()
+    whole = api.post(HOLDS, {"kind": "organization", "held_id": organization.id, "reason": "Case 1"})
+    assert (whole["held_id"], whole["organization_id"]) == (organization.id, organization.id)
+    all_ = api.post(HOLDS, {"kind": "instance", "reason": "Case 2"})
+    assert (all_["held_id"], all_["organization_id"]) == (None, None)
+    assert ids(api) == [whole["id"], all_["id"]]
+
+
+def test_what_is_held_is_not_deleted_until_the_hold_is_lifted(world: World, api: Api) -> None:
+    person = world.a_person()
+    hold = api.post(HOLDS, {"kind": "user", "held_id": person.id, "reason": "Case 12"})
+    answer = check_api_error(api.ask("DELETE", f"/users/{person.id}"), 409, "conflict")
+    assert answer["message"] == "This account is under a legal hold and cannot be deleted."
+    answer = check_api_error(api.ask("DELETE", f"/organizations/{person.organization_id}"), 409, "conflict")
+    assert "under a legal hold" in answer["message"]
+    assert api.get(f"/users/{person.id}")["state"] == "invited"
+    api.post(f"/users/{person.id}/deactivate", status=200)
+    assert api.ask("DELETE", f"{HOLDS}/{hold['id']}").status_int == 204
+    assert api.ask("DELETE", f"/users/{person.id}").status_int == 204
+
+
+def test_a_repeated_request_places_one(world: World, api: Api) -> None:
+    person = world.a_person()
+    members = {"kind": "user", "held_id": person.id, "reason": "Case 12"}
+    first, second = (api.ask("POST", HOLDS, members, Idempotency_Key="once") for _ in range(2))
+    assert (first.status_int, first.json) == (second.status_int, second.json) == (201, first.json)
+    assert first.headers["Location"].endswith(f"{HOLDS}/{first.json['id']}")
+    check_api_error(api.ask("POST", HOLDS, members), 409, "conflict")
+    assert [one["held_id"] for one in api.list(HOLDS)].count(person.id) == 1
+
+
+@pytest.mark.parametrize(
+    ("members", "field"),
+    [
+        ({"kind": "user", "held_id": "nobody"}, "held_id"),
+        ({"kind": "user"}, "held_id"),
+        ({"kind": "organization", "held_id": "nothing"}, "held_id"),
+        ({"kind": "instance", "held_id": "something"}, "held_id"),
+        ({"kind": "project", "held_id": "x"}, "kind"),
+        ({"kind": "instance", "reason": ""}, "reason"),
+        ({"kind": "instance", "reason": "x" * 10_000}, "reason"),
+        ({"kind": "instance", "reason": "\u202e"}, "reason"),
+    ],
+)
+def test_what_cannot_be_held_is_told(api: Api, members: dict[str, Any], field: str) -> None:
+    before = ids(api)
+    answer = api.ask("POST", HOLDS, {"reason": "Case 12", **members})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {field}
+    assert ids(api) == before
+
+
+def test_a_program_is_no_person(world: World, api: Api, owner: Robot) -> None:
+    answer = api.ask("POST", HOLDS, {"kind": "user", "held_id": owner.id, "reason": "Case 12"})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"held_id"}
+
+
+def test_programs_of_a_held_organization_stay(own_world: World) -> None:
+    api, robot = Api.of(own_world.a_manager("IAM_OWNER", resource=INSTANCE)), own_world.a_robot()
+    api.post(HOLDS, {"kind": "organization", "held_id": robot.organization.id, "reason": "Case 12"})
+    check_api_error(api.ask("DELETE", f"/service-users/{robot.id}"), 409, "conflict")
+
+
+def test_managers_of_an_organization_have_no_say(world: World, owner: Robot) -> None:
+    """Who is to be held would lift it."""
+    person = world.a_person(owner.organization)
+    members = {"kind": "user", "held_id": person.id, "reason": "Case 12"}
+    check_api_error(Api.of(owner).ask("POST", HOLDS, members), 403, "forbidden")
