@@ -53,7 +53,7 @@ class LegalHoldList(ListPage):
         return [
             (
                 self.named(named[one.id]),
-                self.words.t(_KINDS[one.kind]),
+                Markup('<span class="nowrap">{}</span>').format(self.words.t(_KINDS[one.kind])),
                 self.ui.when(one.since),
                 one.reason,
                 self.link(say("Lift"), f"{_LIST}/{one.id}/lift", what=named[one.id].name, small=True)
