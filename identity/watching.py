@@ -26,6 +26,10 @@ SIGN_IN = "sign-in"
 
 #: The sources of such an answer.
 FROM_STANDBY, FROM_PRIMARY = "standby", "primary"
+
+#: A request that the web server has answered by itself, without the application; its outcome is the status.
+REFUSAL = "refusal"
+
 #: What a sign-in came to. It is held back after too many failures; ``FAILED`` is a failure of ours.
 SUCCEEDED, REFUSED, HELD_BACK, BUSY, FAILED = "succeeded", "refused", "held back", "busy", "failed"
 
@@ -91,6 +95,11 @@ def aged(what: str, seconds: float) -> None:
     """Tell all of them how old something was when it was used."""
     for one in _watchers:
         one.aged(what, seconds)
+
+
+def refused(status: int) -> None:
+    """Tell all of them that the web server has answered a request by itself."""
+    came_to(REFUSAL, "server", str(status))
 
 
 def timed(what: str, name: str = "") -> AbstractContextManager[object]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from waitress.proxy_headers import PROXY_HEADERS
 from waitress.task import ErrorTask, WSGITask, hop_by_hop
-from waitress.utilities import RequestEntityTooLarge, build_http_date
+from waitress.utilities import InternalServerError, RequestEntityTooLarge, build_http_date
 
+from identity import watching
 from identity.server.framing import ADMIT_BODY, CREDENTIALS, PEER
 
 Headers = list[tuple[str, str]]
@@ -170,6 +171,10 @@ class _TooLarge(Task):
 
 
 def refusal(channel: Any, request: Any) -> ErrorTask | _TooLarge:
-    """The task for a request that the parser has refused."""
-    large = isinstance(request.error, RequestEntityTooLarge)
-    return (_TooLarge if large else ErrorTask)(channel, request)
+    """The task for a request that the parser has refused, or that the application has failed at."""
+    if isinstance(request.error, RequestEntityTooLarge):
+        return _TooLarge(channel, request)
+    # What the application has failed at is known there.
+    if not isinstance(request.error, InternalServerError):
+        watching.refused(request.error.code)
+    return ErrorTask(channel, request)

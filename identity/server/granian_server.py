@@ -22,7 +22,7 @@ from waitress.adjustments import Adjustments
 from waitress.proxy_headers import proxy_headers_middleware
 from waitress.task import ThreadedTaskDispatcher
 
-from identity import fibers
+from identity import fibers, watching
 from identity.server.framing import ADMIT_BODY
 from identity.server.granian_settings import check, common, listening
 from identity.server.rsgi import (
@@ -187,7 +187,7 @@ class Server(Serving):
             environ = fresh()
             length = length_of(environ)
         except Refused as refusal:
-            self._refuse(exchange, refusal.answer, expects="expect" in scope.headers)
+            self._refuse(exchange, _told(refusal), expects="expect" in scope.headers)
             return
         if length >= self._adjustments.max_request_body_size:
             self._keep(self._answer_large(fresh, length, exchange))
@@ -220,7 +220,7 @@ class Server(Serving):
 
         def go_on(refused: Refused | None) -> None:
             if refused is not None:
-                send(exchange, refused.answer, self._last)
+                send(exchange, _told(refused), self._last)
                 return
             self._answer(environ, exchange)
             if len(self._fibers.arrived) == 1:
@@ -261,7 +261,7 @@ class Server(Serving):
                 self._receive(exchange, length, body, _LARGE_REQUEST, whole.set_result)
                 refused = await whole
                 if refused is not None:
-                    send(exchange, refused.answer, self._last)
+                    send(exchange, _told(refused), self._last)
                     return
                 answer = await self._ask(fresh() | {"wsgi.input": body})
                 send(exchange, answer, self._last if self._stopping else self._more)
@@ -302,3 +302,9 @@ class _Scheduler(CallbackScheduler):
     def __init__(self, _loop: object, take: Callable[[Any], None], *_: None) -> None:
         super().__init__()
         self._schedule_fn = take
+
+
+def _told(refused: Refused) -> Answer:
+    """The answer, whose status whoever watches is told."""
+    watching.refused(refused.answer.status)
+    return refused.answer

@@ -82,11 +82,13 @@ class Counts(Watcher):
             self.time(PURGE_SECONDS, seconds, name)
 
     def came_to(self, what: str, name: str, outcome: str) -> None:
-        """A sign-in was tried, or an endpoint has answered from here or there."""
+        """A sign-in was tried, an endpoint has answered from here or there, or the web server has refused a request."""
         if what == watching.SIGN_IN:
             self.count(SIGN_INS, name, outcome)
         elif what == watching.READ:
             self.count(READS, name, outcome)
+        elif what == watching.REFUSAL:
+            self.count(REQUESTS, name, outcome)
 
     def aged(self, what: str, seconds: float) -> None:
         """Something was read from a standby."""
