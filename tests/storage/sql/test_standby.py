@@ -136,7 +136,9 @@ def test_while_the_primary_is_away_a_standby_is_read_from_until_it_may_be_too_ol
     assert until(lambda: lagging(backend)) == (organization,)
 
 
-def test_a_standby_that_was_promoted_is_not_read_from(own_pair: Pair, opened: Opens) -> None:
+def test_a_standby_that_was_promoted_is_not_read_from(
+    own_pair: Pair, opened: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
     backend = opened(own_pair.settings())
     until(lambda: lagging(backend))
     own_pair.standby.execute(sql.SQL("SELECT pg_promote()"))
@@ -149,6 +151,13 @@ def test_a_standby_that_was_promoted_is_not_read_from(own_pair: Pair, opened: Op
         return True
 
     until(refused)
+    asked: list[object] = []
+    row = module._row
+    monkeypatch.setattr(module, "_INTERVAL", 3600.0)
+    monkeypatch.setattr(module, "_row", lambda link, words: asked.append(words) or row(link, words))
+    for _ in range(20):
+        assert backend.lagging() is None
+    assert asked.count(module._STANDBY) <= 1, "those who read leave it alone"
     assert backend.standby_problem() == ("Its server cannot be read from: it is no standby, or not any longer.")
 
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from identity.domain.permissions import INSTANCE
+from identity.http.requests import IdentityRequest
 from identity.plugins.sql.backend import SqlBackend
 from identity.provider.endpoints import ENDPOINTS
-from identity.testing.fixtures import Databases
+from identity.testing.fixtures import Databases, Worlds
 from identity.testing.postgresql import drop_database, new_database
 from identity.testing.world import World
 from identity.watching import STANDBY, Watcher, begin, end
@@ -116,6 +117,16 @@ def asking_own(own_world: World, heard: Heard) -> Asking:
 def test_only_what_reads_about_a_token_may_lag() -> None:
     assert {one.name for one in ENDPOINTS if one.may_lag} == {"introspect", "userinfo"}
     assert not any(one.writes for one in ENDPOINTS if one.may_lag)
+
+
+def test_without_a_standby_nothing_is_asked_about_one(
+    worlds: Worlds, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = worlds.shared("sqlite")
+    monkeypatch.setattr(IdentityRequest, "begin_lagging", lambda _: pytest.fail("there is none"))
+    token = world.a_robot().managing_token()
+    assert world.client.introspect(token, world.introspector).json["active"]
+    assert heard.sources == []
 
 
 def test_introspection_and_userinfo_come_from_the_standby(asking: Asking, heard: Heard) -> None:
