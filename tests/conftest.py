@@ -31,6 +31,9 @@ MISSING = {"Chromium is not installed": "the browser tests", "a proxy is not ins
 #: Marks of tests that run when they are asked for.
 OPTIONAL = {"pictures": "takes pictures", "thorough": "takes long"}
 
+#: How much of a line is shown that holds a secret.
+LONGEST_SHOWN = 400
+
 #: A folder in memory, and how many bytes have to be free there.
 IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108
 
@@ -63,7 +66,8 @@ def no_secret_in_any_line(request: pytest.FixtureRequest) -> Iterator[None]:
         # What processes write whose errors nobody asked for is heard by pytest.
         for _, kind, text in request.node._report_sections:
             SEARCH.lines += text.splitlines() if kind == "stderr" else ()
-        assert SEARCH.found() == []
+        if found := SEARCH.found():
+            pytest.fail("\n".join(one[:LONGEST_SHOWN] for one in ["secrets were told", *found]), pytrace=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:

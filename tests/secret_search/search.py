@@ -13,7 +13,7 @@ _SHORTEST, _SHORTEST_VALUE = 8, 3
 _DIGITS = re.compile(r"[0-9]{6,}")
 #: What tests give in place of a secret that is an everyday word, and what stands in logs with good reason: identifiers,
 #: addresses, names that RFCs register.
-_WORDS = frozenset({"password", "wrong password"})
+_WORDS = frozenset({"password", "wrong password", "another one"})
 _PUBLIC = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|https?://\S+|urn:\S+|[a-z]+(?:_[a-z]+)+"
 )
@@ -36,8 +36,10 @@ _SHAPES = {
     "@": re.compile(r"://[^\s:/@]+:(?!\*\*\*)[^\s:/@]+@"),
 }
 
-#: What mail servers of tests log, to which the service has sent it.
-_OTHERS = frozenset({"mail.log"})
+#: What mail servers of tests log, to which the service has sent it, and client libraries in the place of applications:
+#: loggers, and functions of those that speak for the service too.
+_OTHERS = frozenset({"mail.log", "requests_oauthlib.oauth2_session", "urllib3.connectionpool"})
+_FUNCTIONS_OF_OTHERS = frozenset({("oic.oic", "user_info_request"), ("oic.oic", "do_user_info_request")})
 
 
 class Search:
@@ -80,7 +82,7 @@ class Search:
 
     def hear(self, record: logging.LogRecord) -> None:
         """Keep a line as a person would read it."""
-        if record.name in _OTHERS:
+        if record.name in _OTHERS or (record.name, record.funcName) in _FUNCTIONS_OF_OTHERS:
             return
         try:
             told = record.getMessage()
