@@ -29,8 +29,8 @@ demo: $(VENV)/.runs ## walk from a key file to the management API against the ru
 test: $(VENV)/.develops ## run the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-test-all: $(VENV)/.develops ## run all tests, on every storage
-	$(BIN)/python -m pytest -n auto --dist worksteal --every-storage --thorough $(ARGS)
+test-all: $(VENV)/.develops ## run all tests, on every storage, and look for secrets in what they log
+	$(BIN)/python -m pytest -n auto --dist worksteal --every-storage --thorough --search-logs $(ARGS)
 
 lint: $(VENV)/.develops ## check style, types and layers
 	$(BIN)/ruff check .

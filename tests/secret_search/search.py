@@ -36,9 +36,9 @@ _SHAPES = {
     "@": re.compile(r"://[^\s:/@]+:(?!\*\*\*)[^\s:/@]+@"),
 }
 
-#: What mail servers of tests log, to which the service has sent it, and client libraries in the place of applications:
-#: loggers, and functions of those that speak for the service too.
-_OTHERS = frozenset({"mail.log", "requests_oauthlib.oauth2_session", "urllib3.connectionpool"})
+#: Packages in the place of mail servers, of applications and of people with browsers: theirs is what is sent to them.
+#: And functions of those that speak for the service too.
+_OTHERS = frozenset({"mail", "requests_oauthlib", "selenium", "urllib3"})
 _FUNCTIONS_OF_OTHERS = frozenset({("oic.oic", "user_info_request"), ("oic.oic", "do_user_info_request")})
 
 
@@ -82,7 +82,7 @@ class Search:
 
     def hear(self, record: logging.LogRecord) -> None:
         """Keep a line as a person would read it."""
-        if record.name in _OTHERS or (record.name, record.funcName) in _FUNCTIONS_OF_OTHERS:
+        if record.name.partition(".")[0] in _OTHERS or (record.name, record.funcName) in _FUNCTIONS_OF_OTHERS:
             return
         try:
             told = record.getMessage()
