@@ -14,6 +14,8 @@ import pytest
 
 from tests.secret_search.search import Search
 
+_AT_ONCE = 1 << 20
+
 #: What is printed once, for whoever starts the service or the command.
 _MEANT = "shown only now)"
 
@@ -27,17 +29,18 @@ class _Followed:
     """A file, read from where the process began to write; open, since tests delete theirs."""
 
     def __init__(self, path: str) -> None:
-        self._file = Path(path).open("rb")  # noqa: SIM115 - read until the process has ended
-        self._file.seek(0, os.SEEK_END)
+        # A number, and no file: what is still open when all is over is nobody's mistake.
+        self._file = os.open(path, os.O_RDONLY)
+        os.lseek(self._file, 0, os.SEEK_END)
         self.process: Any = None
 
     def new(self) -> tuple[bool, str]:
         """True if nothing more will come, and what has come since."""
         over = self.process is None or self.process.returncode is not None
-        return over, self._file.read().decode("utf-8", "replace")
+        return over, b"".join(iter(lambda: os.read(self._file, _AT_ONCE), b"")).decode("utf-8", "replace")
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._file)
 
 
 def wrap(search: Search) -> None:

@@ -36,10 +36,20 @@ _SHAPES = {
     "@": re.compile(r"://[^\s:/@]+:(?!\*\*\*)[^\s:/@]+@"),
 }
 
+#: How much of a secret is shown that was found.
+_SHOWN = 40
+
 #: Packages in the place of mail servers, of applications and of people with browsers: theirs is what is sent to them.
 #: And functions of those that speak for the service too.
 _OTHERS = frozenset({"mail", "requests_oauthlib", "selenium", "urllib3"})
-_FUNCTIONS_OF_OTHERS = frozenset({("oic.oic", "user_info_request"), ("oic.oic", "do_user_info_request")})
+_FUNCTIONS_OF_OTHERS = frozenset(
+    {
+        ("oic.oic", "user_info_request"),
+        ("oic.oic", "do_user_info_request"),
+        ("oic.oauth2", "parse_response"),
+        ("oic.oauth2.util", "verify_header"),
+    }
+)
 
 
 class Search:
@@ -102,14 +112,16 @@ class Search:
         trail, self.trail = self.trail, []
         logged = "\n".join(dict.fromkeys(lines))
         told = "\n".join((logged, *trail))
-        words = {word for one in _UNGUESSABLE for word in one.findall(told)}
-        shown = {one for one in secrets if one in told} | self._kept & words
+        words, others = (set(one.findall(told)) for one in _UNGUESSABLE)
+        shown = {one for one in secrets if one in told} | self._kept & (words | others)
         shown |= {word for word in words if _SECRET_WORD.fullmatch(word) and f"{word}=" not in told}
         patterns = [re.compile(rf"\b{one}\b" if one.isdecimal() else re.escape(one)) for one in shown]
         patterns += [shape for part, shape in _SHAPES.items() if part in told]
         found = [(told, at) for one in patterns for at in one.finditer(told)]
         found += [(logged, at) for one in short if one in logged for at in _as_value(one).finditer(logged)]
-        return [f"{secret!r} in: {line}" for line, secret in {_line(text, at): at[0] for text, at in found}.items()]
+        return [
+            f"{secret[:_SHOWN]!r} in: {line}" for line, secret in {_line(text, at): at[0] for text, at in found}.items()
+        ]
 
 
 def _line(told: str, at: re.Match[str]) -> str:
