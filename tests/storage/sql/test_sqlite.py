@@ -13,9 +13,10 @@ import pytest
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import an_organization
+from identity.storage.contract.factories import an_audit_event, an_organization
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
+from identity.storage.stores.purges import Purged
 
 
 @pytest.fixture
@@ -126,3 +127,14 @@ def driver_of(storage: Storage) -> Any:
 
 def _pragmas(storage: Storage, names: dict[str, object]) -> dict[str, object]:
     return {name: driver_of(storage).execute(f"PRAGMA {name}").fetchone()[0] for name in names}
+
+
+def test_of_many_rows_it_is_told_about_how_many_there_are(backend: SqlBackend) -> None:
+    """By the first and the last one, from the limit on up to which they are counted."""
+    with backend.reading() as storage:
+        assert storage.purges.kept(Purged.AUDIT_EVENTS, 0) == 0
+    with committing(backend, Transactions()) as storage:
+        for _ in range(30):
+            storage.audit.append(an_audit_event())
+    with backend.reading() as storage:
+        assert [storage.purges.kept(Purged.AUDIT_EVENTS, limit) for limit in (2, 31)] == [30, 30]

@@ -130,8 +130,14 @@ _OTHERS: dict[Purged, ColumnElement[bool]] = {
 _PURGES = {purged: _Statements(over) for purged, over in _OVER.items()}
 _PURGES_BUT_HELD = {purged: _Statements(_OVER[purged].but(others)) for purged, others in _OTHERS.items()}
 _COUNTS = {purged: _count(_first(over.table)) for purged, over in _OVER.items()}
-#: What PostgreSQL knows of a table without a look at it: as of the last time it was analysed.
-_ESTIMATE = text("SELECT reltuples FROM pg_class WHERE oid = to_regclass(:name)")
+#: About how many rows a table has, without a look at them: as of the last time it was analysed, or (SQLite, where the
+#: oldest rows go first) by the numbers of the first and the last one.
+_ESTIMATES = {
+    "postgresql": "SELECT reltuples FROM pg_class WHERE oid = to_regclass('{name}')",
+    "mariadb": "SELECT table_rows FROM information_schema.tables"
+    " WHERE table_schema = DATABASE() AND table_name = '{name}'",
+    "sqlite": "SELECT (SELECT max(rowid) FROM {name}) - (SELECT min(rowid) FROM {name}) + 1",
+}
 _MOVE_FLOOR = upsert(tables.audit_floor, by=[tables.audit_floor.c.id], replacing=[tables.audit_floor.c.kept_since])
 
 
@@ -173,10 +179,12 @@ class SqlPurgeStore(SqlStore, PurgeStore):
     def kept(self, purged: Purged, limit: int) -> int:
         row = self._one(_COUNTS[purged], {"limit": limit})
         count = 0 if row is None else int(row[0])
-        if count < limit or self._link.dialect.name != "postgresql":
+        if count < limit:
             return count
-        estimate = self._one(_ESTIMATE, {"name": _OVER[purged].table.name})
-        return count if estimate is None else max(count, int(estimate[0]))
+        # The names are those of our own tables.
+        estimate = _ESTIMATES[self._link.dialect.name].format(name=_OVER[purged].table.name)
+        row = self._one(text(estimate), {})
+        return count if row is None else max(count, int(row[0] or 0))
 
 
 def _of(purged: Purged, before: datetime, held: Collection[str]) -> tuple[_Statements, dict[str, Any]]:
