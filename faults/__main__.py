@@ -31,7 +31,7 @@ _QUICK = "postgresql"
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if all is well, 1 if something has to be mended."""
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
-    names = sorted({fault.name for fault in (*FAULTS, *MIGRATIONS)})
+    names = sorted({one.name for one in FAULTS} | {one.name for one in MIGRATIONS})
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=", ".join(names))
     parser.add_argument("--storage", action="append", choices=STORAGES, help="such storages alone")
     parser.add_argument("--quick", action="store_true", help=f"all faults on {_QUICK}, elsewhere what databases decide")
