@@ -30,7 +30,7 @@ test: $(VENV)/.develops ## run the tests
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 test-all: $(VENV)/.develops ## run all tests, on every storage, and look for secrets in what they log
-	$(BIN)/python -m pytest -n auto --dist worksteal --every-storage --thorough --search-logs $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --every-storage --thorough --search-logs --durations 60 --durations-min 8 $(ARGS)
 
 lint: $(VENV)/.develops ## check style, types and layers
 	$(BIN)/ruff check .
