@@ -21,7 +21,7 @@ REQUEST = ProtocolRequest("POST", b"", b"", "application/x-www-form-urlencoded",
 class Known(Client):
     """A client that says by which method it was known."""
 
-    by: str
+    by: str = ""
 
 
 class Method(ClientAuthentication):
@@ -40,7 +40,7 @@ class Method(ClientAuthentication):
             raise InvalidClient("client authentication failed")
         organization = an_organization()
         project = a_project(organization)
-        return Known(an_application(project, id="client"), (), project, organization, self.name)
+        return Known(an_application(project, id="client"), (), project, organization, by=self.name)
 
 
 NAME = Method("none", "client_id", proves=False)

@@ -8,12 +8,14 @@ import pytest
 from identity.domain.applications import Client
 from identity.domain.audit import EVENTS, AuditFilter
 from identity.domain.domains import Proof
+from identity.domain.legal_holds import Held
 from identity.domain.permissions import organization_resource
 from identity.process import Identity
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.branding import ChangeBranding
+from identity.services.commands.legal_holds import PlaceLegalHold
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import AddDomain, ChangeOrganization, CreateOrganization
 from identity.services.commands.policies import ChangePolicy
@@ -128,8 +130,8 @@ def everything(services: Services) -> set[str]:
     services.own_account.take_along(anna)
     services.deletions.ask(anna)
     services.deletions.withdraw(anna)
-    services.legal_holds.place(own.id, "Case 12")
-    services.legal_holds.release(own.id)
+    held = services.legal_holds.place(PlaceLegalHold(kind=Held.ORGANIZATION, held_id=own.id, reason="Case 12"))
+    services.legal_holds.release(held.id)
     services.own_account.report(anna)
     elsewhere = services.upstream_providers.create(
         own.id,

@@ -52,6 +52,7 @@ def _members(name: str, world: World, estate: Estate) -> dict[str, Any]:
         "add_domain": {"domain": f"{person}.example"},
         "add_user_grant": {"project_id": world.a_project(estate.organization, roles=[ROLE]).id, "roles": [ROLE]},
         "add_service_user_grant": {"project_id": estate.project.id, "roles": [ROLE]},
+        "place_legal_hold": {"kind": "user", "held_id": person, "reason": "Case 12"},
         "add_project_user_grant": {"user_id": robot, "roles": [ROLE]},
         "add_project_grant_user_grant": {"user_id": world.a_person(estate.holder).id, "roles": [ROLE]},
     }  # fmt: skip
