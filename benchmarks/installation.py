@@ -72,7 +72,7 @@ def installed(
         running, span = stack.enter_context(service.running(place))
         memory = running.rss()
         bare = stack.enter_context(_bare(place))
-        bodies = _answers(for_project(stock), shown, place, pool)
+        bodies = answers(for_project(stock), shown, place, pool)
         tokens = [json.loads(body)["access_token"] for body in bodies]
         known = (*token_cases(stock), *resource_cases(stock, tokens), *people_cases(stock))
         cases = {case.name: case for case in known}
@@ -113,14 +113,14 @@ def _bare(beside: Place) -> Iterator[Bare]:
 
 def _have_each_token(stock: Stock, place: Place, pool: Executor) -> None:
     """Let there be a token of each kind."""
-    _answers(for_project(stock), 1, place, pool)
-    _answers(next(case for case in people_cases(stock) if case.name == "refresh"), 1, place, pool)
+    answers(for_project(stock), 1, place, pool)
+    answers(next(case for case in people_cases(stock) if case.name == "refresh"), 1, place, pool)
 
 
-def _answers(case: Case, count: int, place: Place, pool: Executor) -> list[bytes]:
-    """What so many requests of the case are answered with, after those that it needs before."""
-    if case.before is not None:
-        _answers(case.before, count, place, pool)
+def answers(case: Case, count: int, place: Place, pool: Executor, *, alone: bool = False) -> list[bytes]:
+    """What so many requests of the case are answered with; after those that it needs before, unless these are done."""
+    if case.before is not None and not alone:
+        answers(case.before, count, place, pool)
     load = Load(place.address, case.take(count), case.expected, connections=1, seconds=_PATIENCE, keeps=True)
     contents = pool.submit(drive, load).result(timeout=2 * _PATIENCE).contents
     case.answered(contents)

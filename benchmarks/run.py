@@ -15,7 +15,7 @@ from typing import NoReturn
 from psutil import Process  # type: ignore[import-untyped]
 
 from benchmarks import flood as login_flood
-from benchmarks import growth, imports, machine, purging, report, scaling, service, sharing
+from benchmarks import growth, imports, machine, purging, report, scaling, service, sharing, storing
 from benchmarks.cases import CODE_FLOW
 from benchmarks.filling import NoRoom
 from benchmarks.installation import Installation, folder_on_disk, installed, placed
@@ -66,6 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(_console(setups[0]))
             return 0
         with generator() as pool, generator() as another:
+            if options.bytes:
+                print(storing.table(setups[0], pool, options.requests))
+                return 0
             result = _run(options, setups, (pool, another))
     except (LoadFailed, NoControl, NoRoom, service.NotServing) as problem:
         print(f"The benchmark was given up: {problem}")
@@ -116,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="ROWS",
         help=f"requests beside a purge of so many tokens ({purging.ROWS:,}), instead: takes long, and GB",
     )
+    what.add_argument("--bytes", action="store_true", help="what the database grows by for each request, instead")
     what.add_argument("--scaling", action="store_true", help="what further workers gain, instead; takes root")
     what.add_argument("--profile", choices=("start", *KNOWN[1:]), metavar="CASE", help="where the time of one goes")
     what.add_argument("--console", action="store_true", help="console pages over a large database, instead")
@@ -152,6 +156,7 @@ def _setups(options: argparse.Namespace) -> list[Setup]:
         or options.purge is not None
         or options.profile is not None
         or options.console
+        or options.bytes
     )
     if alone or options.server is not None or options.storage is not None:
         pairs = product(options.server or ["waitress"], options.storage or ["sqlite"])

@@ -123,6 +123,13 @@ def test_requests_go_on_beside_a_purge(tmp_path: Path, storage: str) -> None:
     assert "2,000 tokens purged" in text
 
 
+@pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
+def test_what_each_thing_adds_to_the_database_is_told(storage: str) -> None:
+    header, _, *rows = run("--bytes", "--storage", storage, "--requests", "50").splitlines()[-7:]
+    assert "each 50 times" in header
+    assert [int(row[28:36]) > 0 for row in rows if not row.startswith("authorize")] == [True] * 4
+
+
 def test_another_checkout_is_measured_beside_and_not_judged(tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(ROOT / "identity", other / "identity")
