@@ -41,9 +41,7 @@ def _kept(purged: Purged, settings: Settings) -> timedelta:
     return settings.purge_after + (REMEMBERED if purged is Purged.ATTEMPTS else timedelta())
 
 
-def find(
-    storage: Storage, purged: Purged, before: datetime, held: Collection[str], since: datetime | None = None
-) -> Found:
+def find(storage: Storage, purged: Purged, before: datetime, held: Collection[str], since: Any = None) -> Found:
     """The oldest of these, LOOK at most, that are to go. ``held`` are people and organizations under a legal hold."""
     if EVERYTHING in held and purged in HELD:
         return Found((), None)

@@ -36,7 +36,7 @@ class MemoryPurgeStore(MemoryStore, PurgeStore):
         limit: int,
         *,
         held: Collection[str] = (),
-        since: datetime | None = None,
+        since: Any = None,
     ) -> Found:
         name, over_at = _OVER[purged]
         is_over = self._is_over(purged, before, held)

@@ -35,10 +35,10 @@ HELD = frozenset({Purged.ACCESS_TOKENS, Purged.REFRESH_TOKENS, Purged.FAMILIES, 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is to go: keys that the store itself understands, and the moment at which the last of them was over."""
+    """What is to go: keys, and a place behind which there is more. Only the store itself understands either."""
 
     keys: Sequence[Any]
-    last: datetime | None
+    last: Any
 
 
 class PurgeStore(ABC):
@@ -57,9 +57,10 @@ class PurgeStore(ABC):
         limit: int,
         *,
         held: Collection[str] = (),
-        since: datetime | None = None,
+        since: Any = None,
     ) -> Found:
-        """Up to ``limit`` of these that were over before, and at ``since`` or later, oldest first.
+        """Up to ``limit`` of these that were over before, oldest first; from the ``last`` of those before on, if it is
+        given as ``since``.
 
         The newest audit event may be left out, whenever it was.
         """

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from identity.domain.attempts import NEVER
 from identity.plugins.sql import tables
-from identity.plugins.sql.codecs import moment, seconds
+from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.mapping import Values
 from identity.plugins.sql.rows import SqlStore, upsert
 from identity.storage.stores.purges import HELD, Found, Purged, PurgeStore
@@ -151,12 +151,13 @@ class SqlPurgeStore(SqlStore, PurgeStore):
         limit: int,
         *,
         held: Collection[str] = (),
-        since: datetime | None = None,
+        since: Any = None,
     ) -> Found:
         statements, given = _of(purged, before, held)
-        given |= {"since": _EVER if since is None else seconds(since), "limit": limit}
+        given |= {"since": _EVER if since is None else since, "limit": limit}
         rows = self._all(statements.find, given)
-        return Found([_key(row[:-1]) for row in rows], moment(rows[-1][-1]) if rows else None)
+        # As it is stored: it need not be a moment that can be told.
+        return Found([_key(row[:-1]) for row in rows], rows[-1][-1] if rows else None)
 
     def delete(self, purged: Purged, keys: Sequence[Any], before: datetime, *, held: Collection[str] = ()) -> int:
         if not keys:
