@@ -36,4 +36,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = Command("restore", "put a backup into an empty database, SQLite or PostgreSQL", add_arguments, run)
+COMMAND = Command("restore", "put a backup into an empty database, of whichever kind", add_arguments, run)

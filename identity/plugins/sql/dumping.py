@@ -74,9 +74,10 @@ def restore(engine: Engine, dump: Dump) -> None:
         take_turn(connection)
         _refuse_full(connection)
         stored = stored_revision(connection)
-        if stored is not None and stored != dump.schema:
+        # One that is older may have been left by a restore that failed, where changes of a schema are not taken back.
+        if stored is not None and stored > dump.schema:
             raise Unavailable(
-                f"The database has a schema ({stored}) and the backup is of another one ({dump.schema}). Restore into"
+                f"The database has a schema ({stored}) and the backup is of an older one ({dump.schema}). Restore into"
                 " a database that was not migrated: the restore makes the schema that fits, and migrates it."
             )
         upgrade(connection, dump.schema)

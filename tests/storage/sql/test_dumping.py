@@ -71,6 +71,15 @@ def held(dump: Dump) -> Held:
     return {name: sorted(rows, key=repr) for name, rows in found.items()}
 
 
+def holds_nothing(backend: SqlBackend) -> bool:
+    """True without a schema, and with an empty one: MariaDB commits each change of a schema by itself."""
+    try:
+        with backend.dump() as dump:
+            return not any(held(dump).values())
+    except Unavailable as problem:
+        return "identity migrate" in str(problem)
+
+
 def test_every_table_comes_back_as_it_was(url: str, backend: SqlBackend, target: SqlBackend) -> None:
     fill(url, 3)
     with backend.dump() as dump:
@@ -132,8 +141,7 @@ def test_what_fails_half_way_leaves_nothing(url: str, backend: SqlBackend, targe
 
     with backend.dump() as dump, pytest.raises(RuntimeError, match="the disk is gone"):
         target.restore(replace(dump, tables=broken(iter(dump.tables))))
-    with pytest.raises(Unavailable, match="identity migrate"), target.dump():
-        pass
+    assert holds_nothing(target)
     with backend.dump() as dump:
         target.restore(dump)
 
@@ -173,7 +181,7 @@ def test_a_newer_backup_is_refused(target: SqlBackend) -> None:
 
 def test_a_database_of_another_revision_is_not_filled(target: SqlBackend) -> None:
     target.migrate()
-    with pytest.raises(Unavailable, match=f"schema \\({HEAD}\\) and the backup is of another one \\(0001\\)"):
+    with pytest.raises(Unavailable, match=f"schema \\({HEAD}\\) and the backup is of an older one \\(0001\\)"):
         target.restore(Dump("0001", {}, []))
 
 
@@ -181,8 +189,7 @@ def test_a_database_of_another_revision_is_not_filled(target: SqlBackend) -> Non
 def test_a_table_that_does_not_fit_is_refused(target: SqlBackend, part: Rows) -> None:
     with pytest.raises(Unavailable, match="does not fit its schema"):
         target.restore(Dump(HEAD, {}, [part]))
-    with pytest.raises(Unavailable, match="identity migrate"), target.dump():
-        pass
+    assert holds_nothing(target)
 
 
 def test_a_text_that_is_none_is_told_with_its_table(url: str, backend: SqlBackend) -> None:
