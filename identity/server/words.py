@@ -14,6 +14,8 @@ from identity.server.serving import own_limits, without_no_proxy
 _SECTION = "[server:main]"
 #: The proxy's further words count beside its address alone.
 _PROXY = "trusted_proxy"
+#: Without any, waitress warns of what it takes for granted.
+_HEADERS = "trusted_proxy_headers"
 
 
 def bad_words(settings: Mapping[str, str]) -> Iterator[BadSetting]:
@@ -42,7 +44,7 @@ def _problem(name: str, settings: Mapping[str, str]) -> str | None:
         elif name in {one.name for one in fields(Limits)}:
             own_limits({name: value})
         elif name.startswith(_PROXY):
-            Adjustments(**without_no_proxy({_PROXY: settings.get(_PROXY, ""), name: value}))
+            Adjustments(**without_no_proxy({_PROXY: settings.get(_PROXY, ""), _HEADERS: "forwarded", name: value}))
         else:
             Adjustments(**{name: value})
     except BadSetting as problem:

@@ -248,7 +248,9 @@ def test_other_changes_leave_the_day_as_it_is(world: World, browser: Browser, ad
 
 
 @pytest.mark.storages("memory")
-def test_the_last_owner_stays(world: World) -> None:
+def test_the_last_owner_stays(own_world: World) -> None:
+    world = own_world
+    allow(world, True)
     with world.transaction() as services:
         owner, *others = services.storage.managers.lock_holders(INSTANCE.key, "IAM_OWNER")
         for one in others:
