@@ -73,6 +73,7 @@ def line(message: str, *arguments: object, failed: BaseException | None = None) 
         line("code %s", "123456"),
         line("password=%s", "ab3"),
         line("typed %r", "ab3"),
+        line("typed %r", "registration"),
         line("key %r", b"\x00\x01\x02\x03 key"),
         line("key %s", b"\x00\x01\x02\x03 key".hex()),
         line("-----BEGIN PRIVATE KEY-----"),
@@ -85,7 +86,7 @@ def line(message: str, *arguments: object, failed: BaseException | None = None) 
 )
 def test_a_line_with_a_secret_is_found_once(record: logging.LogRecord) -> None:
     search = Search()
-    for one in (SECRET, "123456", "ab3", b"\x00\x01\x02\x03 key"):
+    for one in (SECRET, "123456", "ab3", "registration", b"\x00\x01\x02\x03 key"):
         search.note(one)
     search.hear(line("nothing of it"))
     search.hear(record)
@@ -97,6 +98,7 @@ def test_words_parts_of_numbers_and_digests_are_no_secrets() -> None:
     search = Search()
     for one in (
         "short",
+        "registration",
         "password",
         "123456",
         None,
@@ -110,6 +112,7 @@ def test_words_parts_of_numbers_and_digests_are_no_secrets() -> None:
         "a short password, shorter than 'x'",
         "at 1234567 ms",
         "in a123456b",
+        "{'registration': 'off'} of registration",
         "0199f8a2-3c5d-7e1f-8a2b-3c4d5e6f7a8b at https://a.example/",
         "postgresql://identity:***@localhost/identity",
         f"sha256={TOKEN}=",

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import quote, quote_plus
 
-#: What is shorter stands in texts by chance: it is searched for as a whole value. Codes of digits are searched for as
-#: words, and what is even shorter than values are, not at all.
+#: What is shorter stands in texts by chance, and so does one word (hypothesis takes those of the program): both are
+#: searched for as whole values. Codes of digits are searched for as words, and what is even shorter, not at all.
 _SHORTEST, _SHORTEST_VALUE = 8, 3
+_WORD = re.compile(r"[a-z]+")
 _DIGITS = re.compile(r"[0-9]{6,}")
 #: What tests give in place of a secret that is an everyday word, and what stands in logs with good reason: identifiers,
 #: addresses, names that RFCs register.
@@ -74,7 +75,7 @@ class Search:
             return
         if len(set(secret)) >= _VARIETY and any(one.fullmatch(secret) for one in _UNGUESSABLE):
             self._kept.add(secret)
-        if len(secret) >= _SHORTEST or _DIGITS.fullmatch(secret):
+        if (len(secret) >= _SHORTEST and not _WORD.fullmatch(secret)) or _DIGITS.fullmatch(secret):
             self.secrets |= {
                 secret,
                 quote(secret, "", errors="replace"),
@@ -129,5 +130,5 @@ def _line(told: str, at: re.Match[str]) -> str:
 
 
 def _as_value(text: str) -> re.Pattern[str]:
-    """The text as a whole value: quoted, or behind an equals sign."""
-    return re.compile(rf"""(?:["']{re.escape(text)}["']|=\s?{re.escape(text)}(?:[&,;\s)}}]|$))""", re.MULTILINE)
+    """The text as a whole value: quoted and no member's name, or behind an equals sign."""
+    return re.compile(rf"""(?:["']{re.escape(text)}["'](?!:)|=\s?{re.escape(text)}(?:[&,;\s)}}]|$))""", re.MULTILINE)
