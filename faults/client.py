@@ -160,6 +160,10 @@ class Client:
         self._tally.note(kind, began, words)
         return answer if kind is Kind.RIGHT else None
 
+    def blame(self, words: str) -> None:
+        """Count as wrong what was answered with a right status."""
+        self._tally.note(Kind.WRONG, time.monotonic(), words)
+
     def close(self) -> None:
         """Let go of the connection."""
         if self._connection is not None:

@@ -23,7 +23,9 @@ class Database:
     #: Where it is for all nodes; None for the file beside their ini files.
     url: str | None = None
     #: What they are told besides.
-    settings: ClassVar[Mapping[str, str]] = {}
+    settings: Mapping[str, str] = {}
+    #: For how many seconds who asks about a token may hear what was so before.
+    staleness = 0.0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

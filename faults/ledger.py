@@ -1,6 +1,7 @@
 """What the service has acknowledged, and whether it all still holds: nothing lost, nothing twice, nothing revived."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,15 +47,24 @@ class Verdict:
 class Ledger:
     """Filled by the lanes of the load, each of which writes down what was acknowledged, and when it was."""
 
-    def __init__(self) -> None:
+    def __init__(self, staleness: float = 0.0) -> None:
         self.tokens: list[str] = []
-        self.revoked: list[str] = []
+        #: Tokens, and when their revocation was acknowledged: so many seconds later they are dead wherever one asks.
+        self.revoked: dict[str, float] = {}
+        self.staleness = staleness
+        #: Seconds of the longest time for which nobody could learn that a token is active.
+        self.silence = 0.0
         #: The forms of what was shown once with success, and must not succeed again.
         self.spent: list[Mapping[str, str]] = []
         #: Forms of codes that nobody has shown yet.
         self.unused_codes: list[Mapping[str, str]] = []
         self.chains: list[Chain] = []
         self.projects: list[Project] = []
+
+    def dead(self) -> str | None:
+        """The token that was revoked last among those that must be dead by now."""
+        latest = time.monotonic() - self.staleness
+        return next((token for token, at in reversed([*self.revoked.items()]) if at <= latest), None)
 
     def judge(self, stock: Stock, client: Client) -> Verdict:
         """Ask the service, which has recovered, about all of it. Raises NoAnswer if it has not."""
@@ -70,7 +80,8 @@ class Ledger:
             verdict.checked += 1
             if not _is_active(token, stock, client):
                 verdict.lost.append("an access token that was issued is not there")
-        for token in self.revoked[-_MOST:]:
+        time.sleep(max([0.0, *(at + self.staleness - time.monotonic() for at in self.revoked.values())]))
+        for token in [*self.revoked][-_MOST:]:
             verdict.checked += 1
             if _is_active(token, stock, client):
                 verdict.lost.append("a revocation: the token lives")

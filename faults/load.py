@@ -1,6 +1,7 @@
 """The mixed load: lanes that each do one kind of thing over and over, and write down what was acknowledged."""
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -105,7 +106,7 @@ class Revocations(Lane):
         """One token."""
         token = self.token_for(self.stock.assertion(single_use=False))
         if token is not None and self.client.post(REVOKE, {"token": token}, self.stock.resource_server, 200):
-            self.ledger.revoked.append(token)
+            self.ledger.revoked[token] = time.monotonic()
 
 
 class Management(Lane):
@@ -139,13 +140,27 @@ class Management(Lane):
 class Reading(Lane):
     """Public documents, and what APIs ask."""
 
+    def __init__(self, stock: Stock, client: Client, ledger: Ledger) -> None:
+        super().__init__(stock, client, ledger)
+        self._heard_at = time.monotonic()
+
     def step(self) -> None:
         """Each of them once."""
         bearer = {"Authorization": f"Bearer {self.stock.token}"}
         self.client.get(KEYS, {}, 200)
         self.client.get(DISCOVERY, {}, 200)
         self.client.get(USERINFO, bearer, 200)
-        self.client.post(INTROSPECT, {"token": self.stock.token}, self.stock.resource_server, 200)
+        if self._is_active(self.stock.token):
+            now = time.monotonic()
+            self.ledger.silence = max(self.ledger.silence, now - self._heard_at)
+            self._heard_at = now
+        dead = self.ledger.dead()
+        if dead is not None and self._is_active(dead):
+            self.client.blame("a token is active that was revoked")
+
+    def _is_active(self, token: str) -> bool:
+        answer = self.client.post(INTROSPECT, {"token": token}, self.stock.resource_server, 200)
+        return answer is not None and bool(answer.members["active"])
 
 
 _LANES: Sequence[Callable[[Stock, Client, Ledger], Lane]] = (

@@ -40,6 +40,7 @@ class Fault:
 
     ``starts_nodes``: the cause has ended when nodes that were started again serve, however long a busy machine takes.
     ``fitting`` are statuses that are right while the fault lasts. ``is_quiet``: no client may notice anything.
+    ``reads_on``: introspection may be away for a moment only.
     ``everywhere``: how it ends is up to the database, so that a quick run tries it on each, too.
     """
 
@@ -50,6 +51,7 @@ class Fault:
     starts_nodes: bool = False
     fitting: Collection[int] = ()
     is_quiet: bool = False
+    reads_on: bool = False
     everywhere: bool = False
     #: How many megabytes its database's disk has, if it is to be a small one.
     disk: int | None = None
@@ -82,6 +84,7 @@ class Report:
     lost: Sequence[str] = ()
     doubled: Sequence[str] = ()
     offences: Sequence[str] = ()
+    silence: float = 0.0
     skipped: str = ""
 
     @property
@@ -93,7 +96,7 @@ class Report:
 
 def tried(fault: Fault, scene: Scene) -> Report:
     """Let it happen under load, and ask for everything that was acknowledged."""
-    tally, ledger, nodes = Tally(), Ledger(), scene.nodes
+    tally, ledger, nodes = Tally(), Ledger(scene.database.staleness), scene.nodes
     with under_load(scene.stock, nodes.ports, nodes.host, tally, ledger, fault.fitting):
         _wait_for_enough(tally)
         problems = list(tally.offences)
@@ -111,6 +114,8 @@ def tried(fault: Fault, scene: Scene) -> Report:
         problems.append("it has not recovered")
     if fault.is_quiet and tally.kinds[Kind.BUSY] + tally.kinds[Kind.REFUSED]:
         problems.append("clients have noticed")
+    if fault.reads_on and ledger.silence > RECOVERY:
+        problems.append(f"for {ledger.silence:.1f} s nobody could learn that a token is active")
     verdict = verdict or Verdict()
     return Report(
         fault=fault,
@@ -124,6 +129,7 @@ def tried(fault: Fault, scene: Scene) -> Report:
         lost=verdict.lost,
         doubled=verdict.doubled,
         offences=problems,
+        silence=ledger.silence,
     )
 
 

@@ -1,4 +1,4 @@
-"""The primary of a Patroni cluster is lost under load, in each way that there is: `make cluster`."""
+"""Servers of a Patroni cluster are lost under load, in each way that there is: `make cluster`."""
 
 import argparse
 import shutil
@@ -48,7 +48,10 @@ def _reports(folder: Path, faults: Sequence[Fault]) -> list[Report]:
             cluster.took = 0.0
             report = tried(fault, scene)
             reports.append(report)
-            _say(f"{fault.title}: {'well' if report.is_good else 'NOT WELL'}; Patroni took {cluster.took:.1f} s")
+            _say(
+                f"{fault.title}: {'well' if report.is_good else 'NOT WELL'}; Patroni took {cluster.took:.1f} s,"
+                f" introspection was away for {report.silence:.1f} s at most"
+            )
             for line in troubles(report):
                 _say(line)
             for name in ("one", "two", "three"):
@@ -106,10 +109,10 @@ def _standby_killed(scene: Scene) -> None:
 
 
 _FAULTS = (
-    Fault("switchover", "the operator has a standby take over", _switched, slowest=15.0),
-    Fault("standby", "the synchronous standby is killed", _standby_killed, slowest=15.0),
-    Fault("killed", "the primary's machine is killed", _killed, slowest=15.0),
-    Fault("cut-off", "the primary's machine is cut off", _cut_off, slowest=15.0),
+    Fault("switchover", "the operator has a standby take over", _switched, slowest=15.0, reads_on=True),
+    Fault("standby", "the synchronous standby is killed", _standby_killed, slowest=15.0, reads_on=True),
+    Fault("killed", "the primary's machine is killed", _killed, slowest=15.0, reads_on=True),
+    Fault("cut-off", "the primary's machine is cut off", _cut_off, slowest=15.0, reads_on=True),
 )
 
 

@@ -1,4 +1,4 @@
-"""Three PostgreSQL servers under Patroni and etcd, with HAProxy before them, which knows which one is the primary."""
+"""Three PostgreSQL servers under Patroni and etcd, with HAProxy before them, which knows primary and standbys."""
 
 import json
 import os
@@ -22,6 +22,8 @@ TTL, LOOP = 20, 5
 _OWNER = "postgres"
 _ALL = ("all", "replication")
 _PATIENCE = 90.0
+#: For how many seconds introspection may lag behind: for longer than a primary is away that is cut off.
+_STALENESS = 45
 
 _HAPROXY = """
 global
@@ -40,6 +42,14 @@ listen primary
     http-check expect status 200
     default-server inter 1s fastinter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
 {servers}
+
+listen standby
+    bind unix@{standby} mode 777
+    balance leastconn
+    option httpchk OPTIONS /replica?lag=1MB
+    http-check expect status 200
+    default-server inter 1s fastinter 500ms fall 2 rise 1 on-marked-down shutdown-sessions
+{servers}
 """
 
 
@@ -48,15 +58,20 @@ class Stuck(Exception):
 
 
 class Cluster(Database):
-    """All of it. The service reaches the primary by HAProxy's socket, wherever that is."""
+    """All of it. The service reaches the primary and its standbys by HAProxy's sockets, wherever they are."""
 
     name = "patroni"
+    staleness = _STALENESS
 
     def __init__(self, folder: Path, present: Mapping[str, Machine]) -> None:
         super().__init__(folder)
         self._machines = {name: present[name] for name in NAMES}
         self._switch = present["switch"]
         self.url = f"postgresql://{_OWNER}@/identity?host={folder}"
+        self.settings = {
+            "identity.plugin.sql.standby_url": f"{self.url}&port=5433",
+            "identity.plugin.sql.standby_staleness": f"{_STALENESS}s",
+        }
         #: Seconds that Patroni took for the last change of the primary.
         self.took = 0.0
 
@@ -68,7 +83,8 @@ class Cluster(Database):
             f"    server {name} {machine.address}:5432 check port 8008" for name, machine in self._machines.items()
         )
         configuration = self.folder / "haproxy.cfg"
-        configuration.write_text(_HAPROXY.format(socket=self.folder / ".s.PGSQL.5432", servers=servers))
+        primary, standby = (self.folder / f".s.PGSQL.{port}" for port in (5432, 5433))
+        configuration.write_text(_HAPROXY.format(socket=primary, standby=standby, servers=servers))
         self._switch.start([_program("haproxy"), "-db", "-f", str(configuration)])
         self.wait_until_whole()
         self._create_database()

@@ -1,6 +1,7 @@
 """The ledger of the faults finds what a service has lost or done twice: services that do so are played here."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from faults.client import Answer, Client, Kind, Tally
 from faults.ledger import Chain, Ledger, NoAnswer, Project
+from faults.load import Reading
 from faults.paths import INTROSPECT, TOKEN
 from faults.scene import Fault, Report
 from faults.stock import Stock
@@ -31,13 +33,18 @@ CODE = {"grant_type": "authorization_code", "code": "a"}
 
 
 def played(
-    *, active: bool = True, accepts: Callable[[Any], bool] = lambda form: False, projects: Any = (ONE,), made: str = "1"
+    *,
+    active: bool = True,
+    accepts: Callable[[Any], bool] = lambda form: False,
+    projects: Any = (ONE,),
+    made: str = "1",
+    tally: Tally | None = None,
 ) -> Client:
     """A service that answers as it is told."""
 
     class Played(Client):
         def ask(self, method: str, path: str, headers: Any, body: str | None, *expected: int) -> Answer | None:
-            status, said = 200, {}
+            status, said = 200, dict[str, Any]()
             if path == INTROSPECT:
                 said = {"active": active}
             elif path == TOKEN:
@@ -48,13 +55,12 @@ def played(
                 status, said = 201, {"id": made}
             return Answer(status, json.dumps(said).encode(), "", None) if status in expected else None
 
-    return Played([1], "", Tally())
+    return Played([1], "", tally or Tally())
 
 
 def ledger(**filled: Any) -> Ledger:
     made = Ledger()
-    for name, value in filled.items():
-        getattr(made, name).extend(value)
+    vars(made).update(filled)
     return made
 
 
@@ -64,7 +70,7 @@ def a_project(**members: Any) -> Project:
 
 WELL = {
     "a token": (ledger(tokens=["a"]), played()),
-    "a revoked token": (ledger(revoked=["a"]), played(active=False)),
+    "a revoked token": (ledger(revoked={"a": 0.0}), played(active=False)),
     "a code that was used": (ledger(spent=[CODE]), played()),
     "a code that was not": (ledger(unused_codes=[CODE]), played(accepts=lambda form: True)),
     "a chain": (ledger(chains=[Chain("new", "old")]), played(accepts=lambda form: "new" in form)),
@@ -77,7 +83,7 @@ WELL = {
 }
 LOST = {
     "a token": (ledger(tokens=["a"]), played(active=False)),
-    "a revocation": (ledger(revoked=["a"]), played()),
+    "a revocation": (ledger(revoked={"a": 0.0}), played()),
     "a code": (ledger(unused_codes=[CODE]), played()),
     "a rotation": (ledger(chains=[Chain("new")]), played()),
     "a project": (ledger(projects=[a_project()]), played(projects=())),
@@ -112,6 +118,23 @@ def test_what_was_done_twice_is_found(name: str) -> None:
     verdict = book.judge(STOCK, client)
     assert verdict.lost == []
     assert len(verdict.doubled) == 1
+
+
+def test_a_revocation_is_judged_when_everybody_has_to_know_it() -> None:
+    now = time.monotonic()
+    book = ledger(revoked={"long ago": now - 50, "a while ago": now - 20, "just now": now}, staleness=10.0)
+    assert book.dead() == "a while ago"
+    book = ledger(revoked={"a": time.monotonic()}, staleness=0.2)
+    assert book.dead() is None
+    assert book.judge(STOCK, played(active=False)).lost == []
+    assert book.dead() == "a"
+
+
+@pytest.mark.parametrize(("revoked", "blamed"), [({}, 0), ({"a": 0.0}, 1)])
+def test_who_reads_finds_a_revoked_token_that_lives(revoked: dict[str, float], blamed: int) -> None:
+    tally = Tally()
+    Reading(STOCK, played(tally=tally), ledger(revoked=revoked)).step()
+    assert len(tally.offences) == tally.kinds[Kind.WRONG] == blamed
 
 
 def test_a_service_that_does_not_answer_has_not_recovered() -> None:
