@@ -20,8 +20,8 @@ ROWS = 10_000_000
 ASKED = ("userinfo", "introspection", "opaque")
 PER_SECOND = 20
 _SLICE = 5.0
-#: How many slices without a purge there are before it, and as many after it.
-_ALONE = 6
+#: How many slices without a purge there are at most before it, and as many after it: one for so many rows.
+_ALONE, _ROWS_ALONE = 6, 10_000
 _PATIENCE = 60.0
 #: The service itself leaves to the command what has expired.
 _KEPT = "identity.token_retention"
@@ -74,7 +74,8 @@ def find(setup: Setup, pool: Executor, *, rows: int) -> Purging:
     full = replace(setup, stored=rows, expired=True, settings=(*setup.settings, (_KEPT, "3650d")))
     with installed(full, pool) as installation:
         cases = [installation.cases[name] for name in ASKED]
-        alone = [_slice(installation, cases, pool) for _ in range(_ALONE)]
+        number = min(_ALONE, 1 + rows // _ROWS_ALONE)
+        alone = [_slice(installation, cases, pool) for _ in range(number)]
         began, beside = time.monotonic(), []
         with _purge(installation) as purge:
             try:
@@ -86,7 +87,7 @@ def find(setup: Setup, pool: Executor, *, rows: int) -> Purging:
         went, longest = _WENT.search(said), _LONGEST.search(said)
         if went is None or longest is None or purge.returncode:
             raise LoadFailed(f"the purge did not do its work: {said[-500:]}")
-        alone += [_slice(installation, cases, pool) for _ in range(_ALONE)]
+        alone += [_slice(installation, cases, pool) for _ in range(number)]
     return Purging(
         setup=setup,
         titles={case.name: case.title for case in cases},

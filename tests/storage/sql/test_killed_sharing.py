@@ -4,8 +4,10 @@ import os
 import signal
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,12 @@ def killed(url: str, number: int) -> set[int]:
     return names
 
 
+def all_killed(url: str, times: int) -> dict[int, set[int]]:
+    """The same of so many, by number. They are forked from a process with nothing else in it, which goes ten times as fast."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return dict(zip(range(times), pool.map(killed, [url] * times, range(times)), strict=True))
+
+
 def rows(path: Path) -> Iterator[str]:
     with closing(sqlite3.connect(path)) as connection:
         yield from (name for (name,) in connection.execute("SELECT name FROM organizations"))
@@ -80,7 +88,7 @@ def rows(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("times", [2 * MOMENTS, pytest.param(1000, marks=pytest.mark.thorough)])
 def test_what_was_acknowledged_is_there_and_nothing_is_there_by_half(sqlite_url: str, times: int) -> None:
-    acknowledged = {number: killed(sqlite_url, number) for number in range(times)}
+    acknowledged = all_killed(sqlite_url, times)
     found: dict[int, dict[int, int]] = {number: {} for number in range(times)}
     for stored in rows(Path(sqlite_url.removeprefix("sqlite:///"))):
         number, name, _ = map(int, stored.split("/"))
