@@ -64,10 +64,11 @@ class Searched(Protocol):
 
 def is_found(query: str, thing: Searched, domain: str = "") -> bool:
     """True if the query finds it; users have the primary domain of their organization, too."""
-    start, text = id_start(query), thing.search_text
-    if start is not None and thing.id.startswith(start):
+    words, start = search_words(query), id_start(query)
+    if not words or (start is not None and thing.id.startswith(start)):
         return True
-    return all(word in text or _is_login_name(word, text, domain) for word in search_words(query))
+    text = thing.search_text
+    return all(word in text or _is_login_name(word, text, domain) for word in words)
 
 
 def _is_login_name(word: str, text: str, domain: str) -> bool:
