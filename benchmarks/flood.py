@@ -5,7 +5,6 @@ often than the service counts. Addresses are those of 127.0.0.0/8, all of which 
 """
 
 import os
-import re
 import statistics
 import time
 from collections import Counter
@@ -17,6 +16,7 @@ from itertools import count, islice
 from benchmarks.cases import Case, password_attempt, password_page
 from benchmarks.installation import Installation
 from benchmarks.load import Answers, Load, LoadFailed, Pace, drive, keep_pace
+from benchmarks.sign_in import TOKEN
 from benchmarks.stock import Stock
 from identity.domain.attempts import FREE_ATTEMPTS
 from identity.settings import Settings
@@ -35,7 +35,6 @@ _TRIES = FREE_ATTEMPTS - 1
 _TURN = Settings.attempts_per_address // 2
 _PATIENCE = 60.0
 
-_TOKEN = re.compile(rb'name="csrf_token" value="([^"]+)"')
 _PAGE = {200: b'name="csrf_token"'}
 #: Refused after the password was hashed, or told to come back later.
 _REFUSED = {422: b"the password is wrong", 503: b"busy just now"}
@@ -134,7 +133,7 @@ def _attempts(stock: Stock, address: tuple[str, int], pool: Executor) -> Iterato
     # One connection, so that answers come in the order of requests.
     load = Load(address, pages, _PAGE, connections=1, seconds=_PATIENCE, keeps=True)
     bodies = pool.submit(drive, load).result(timeout=2 * _PATIENCE).contents
-    tokens = [found[1].decode() for body in bodies if (found := _TOKEN.search(body)) is not None]
+    tokens = [found[1].decode() for body in bodies if (found := TOKEN.search(body)) is not None]
     return iter(
         [
             password_attempt(stock, waiting, token, f"a wrong password, number {number}")

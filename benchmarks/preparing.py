@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyramid.paster import get_appsettings
 
-from benchmarks.stock import REDIRECT_URI, VERIFIER, Signer, Stock, Visitor, Waiting
+from benchmarks.stock import REDIRECT_URI, VERIFIER, VISITORS_PASSWORD, Signer, Stock, Visitor, Waiting
 from identity import first_start
 from identity.app import assemble
 from identity.domain.applications import ApplicationType
@@ -69,6 +69,7 @@ def _add_visitor(services: Services, organization_id: str) -> Visitor:
     person = CreateHumanUser(user_name="visitor", given_name="Ada", family_name="Example", email="ada@app.example")
     subject = services.storage.users.find_subject(services.users.create(organization_id, person).id)
     assert subject is not None  # noqa: S101 - made just now
+    services.passwords.change(subject, services.passwords.hash(VISITORS_PASSWORD))
     account, shown = services.sessions.sign_in(
         subject, (), proofs=(Proof(PASSWORD, (BY_PASSWORD,), services.now),), user_agent="benchmark"
     )
@@ -83,7 +84,7 @@ def _add_visitor(services: Services, organization_id: str) -> Visitor:
         "code_challenge_method": "S256",
     }
     cookie = _cookie(CookieKind.SESSION, account.session.id, shown)
-    return Visitor(cookie, authorization, _basic(application.id, secret))
+    return Visitor(cookie, authorization, _basic(application.id, secret), subject.login_name)
 
 
 def _add_waiting(services: Services, visitor: Visitor, number: int) -> Waiting:

@@ -9,6 +9,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 REDIRECT_URI = "https://app.example/callback"
+VISITORS_PASSWORD = "a password of the visitor's own"  # noqa: S105 - of a database that is thrown away
 VERIFIER = "a-code-verifier-of-43-characters-or-more-0123456789"
 
 
@@ -28,6 +29,7 @@ class Visitor:
     cookie: str = field(repr=False)
     authorization: dict[str, str]
     client: str = field(repr=False)
+    login_name: str = ""
 
 
 @dataclass(frozen=True)

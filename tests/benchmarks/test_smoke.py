@@ -125,9 +125,12 @@ def test_requests_go_on_beside_a_purge(tmp_path: Path, storage: str) -> None:
 
 @pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
 def test_what_each_thing_adds_to_the_database_is_told(storage: str) -> None:
-    header, _, *rows = run("--bytes", "--storage", storage, "--requests", "50").splitlines()[-7:]
+    header, _, *rows = run("--bytes", "--storage", storage, "--requests", "50").splitlines()[-8:]
     assert "each 50 times" in header
-    assert [int(row[28:36]) > 0 for row in rows if not row.startswith("authorize")] == [True] * 4
+    assert [int(row[28:36]) > 0 for row in rows if not row.startswith("authorize")] == [True] * 5
+    grown, of_audit, events = map(float, (rows[-1][28:36], rows[-1][36:46], rows[-1][46:54]))
+    assert grown > of_audit > 0
+    assert events >= 1
 
 
 def test_another_checkout_is_measured_beside_and_not_judged(tmp_path: Path) -> None:
