@@ -28,8 +28,7 @@ class LegalHolds(UseCases):
         """Every hold there is, the oldest first."""
         with self._look() as storage:
             found = storage.records.find(CORE, _KIND, _KEY)
-        holds = [] if found is None else [_hold(held, one) for held, one in found.value.items()]
-        return {hold.held: hold for hold in sorted(holds, key=lambda hold: hold.id)}
+        return {} if found is None else _holds(found)
 
     def get(self, hold_id: str) -> Hold:
         """The hold. Raises NotFound."""
@@ -38,17 +37,16 @@ class LegalHolds(UseCases):
 
     def over(self, user: User) -> tuple[Hold, ...]:
         """The holds by which the account stays: its own, that of its organization, that of everything."""
-        holds = self.all()
-        return tuple(holds[one] for one in (user.id, user.organization_id, EVERYTHING) if one in holds)
+        return _over(user, self.all())
 
     def refuse_removal(self, user: User) -> None:
-        """Raise Conflict if the account has to stay."""
-        if self.over(user):
+        """Raise Conflict if the account has to stay. Nobody can place a hold before it is gone."""
+        if _over(user, _holds(self._record(locked=True))):
             raise Conflict(say("This account is under a legal hold and cannot be deleted."))
 
     def refuse_removal_of_organization(self, organization_id: str) -> None:
-        """Raise Conflict if the organization or somebody of it has to stay."""
-        for hold in self.all().values():
+        """The same for an organization and everybody of it."""
+        for hold in _holds(self._record(locked=True)).values():
             if hold.organization_id in (organization_id, None):
                 raise Conflict(
                     say("This organization, or somebody of it, is under a legal hold: it cannot be deleted.")
@@ -60,23 +58,25 @@ class LegalHolds(UseCases):
         Raises Invalid if there is no such thing; Conflict if it is held already, or if there are very many holds.
         """
         held, organization_id = self._named(command)
-        present = self._stored()
-        if held in present:
+        record = self._record()
+        if held in record.value:
             raise Conflict(say("This is held already."))
-        if len(present) >= MOST:
+        if len(record.value) >= MOST:
             raise Conflict(say("There are {n} legal holds. Hold whole organizations, or all.", n=MOST))
         hold = Hold(id=new_id(), held=held, organization_id=organization_id, since=self._now, reason=command.reason)
-        self._keep({**present, held: _kept(hold)})
+        self._keep(record, {**record.value, held: _kept(hold)})
+        # Whoever was just removing it has been waited for.
+        self._named(command)
         self._record_change("legal_hold.placed", hold)
         return hold
 
     def release(self, hold_id: str) -> None:
         """Let go what it holds, as the settings say. Raises NotFound."""
         hold = self.get(hold_id)
-        present = self._stored()
-        if present.pop(hold.held, {}).get("id") != hold_id:
+        record = self._record()
+        if record.value.get(hold.held, {}).get("id") != hold_id:
             raise NotFound("legal hold", hold_id)
-        self._keep(present)
+        self._keep(record, {held: one for held, one in record.value.items() if held != hold.held})
         self._record_change("legal_hold.released", hold)
 
     def _named(self, command: PlaceLegalHold) -> tuple[str, str | None]:
@@ -96,19 +96,19 @@ class LegalHolds(UseCases):
             raise Invalid({"held_id": say("There is no such user.")})
         return user.id, user.organization_id
 
-    def _stored(self) -> dict[str, dict[str, object]]:
-        found = self._storage.records.find(CORE, _KIND, _KEY)
-        return {} if found is None else dict(found.value)
+    def _record(self, *, locked: bool = False) -> Record:
+        """What the holds stand in, made by whoever needs it first."""
+        found = self._storage.records.find(CORE, _KIND, _KEY, locked=locked)
+        if found is not None:
+            return found
+        empty = Record(plugin=CORE, kind=_KIND, key=_KEY, value={}, created_at=self._now)
+        if self._storage.records.add(empty) is None:
+            return empty
+        return self._found(self._storage.records.find(CORE, _KIND, _KEY, locked=locked), "legal_hold", _KIND)
 
-    def _keep(self, held: dict[str, dict[str, object]]) -> None:
-        found = self._storage.records.find(CORE, _KIND, _KEY)
+    def _keep(self, record: Record, held: Mapping[str, object]) -> None:
         with told("legal_hold", _KIND):
-            if found is None:
-                new = Record(plugin=CORE, kind=_KIND, key=_KEY, value=held, created_at=self._now)
-                if self._storage.records.add(new) is not None:
-                    raise Conflict("Somebody else changed the holds at this moment. Look again.")
-            else:
-                self._storage.records.replace(replace(found, value=held, version=found.version + 1))
+            self._storage.records.replace(replace(record, value=held, version=record.version + 1))
 
     def _record_change(self, event: str, hold: Hold) -> None:
         """Tell the trail. One on a person is no event about them: people read those of themselves, with the reason."""
@@ -117,6 +117,15 @@ class LegalHolds(UseCases):
             kind, of, about = "legal_hold", hold.id, {"user_id": hold.held}
         detail = {**about, "reason": hold.reason}
         self._audit.record(event, kind=kind, id=of, organization_id=hold.organization_id, detail=detail)
+
+
+def _holds(record: Record) -> Mapping[str, Hold]:
+    holds = [_hold(held, one) for held, one in record.value.items()]
+    return {hold.held: hold for hold in sorted(holds, key=lambda hold: hold.id)}
+
+
+def _over(user: User, holds: Mapping[str, Hold]) -> tuple[Hold, ...]:
+    return tuple(holds[one] for one in (user.id, user.organization_id, EVERYTHING) if one in holds)
 
 
 def _kept(hold: Hold) -> dict[str, object]:

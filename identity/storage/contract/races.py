@@ -14,6 +14,7 @@ from identity.domain.audit import AuditEvent
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_KEY
+from identity.domain.records import Record
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.tokens import RefreshToken
 from identity.domain.users import HumanUser
@@ -28,6 +29,7 @@ from identity.storage.contract.factories import (
     a_human_user,
     a_manager,
     a_project,
+    a_record,
     a_refresh_token,
     a_service_user_secret,
     a_signing_key,
@@ -122,6 +124,18 @@ class RaceContract(ContractBase):
         assert sorted(outcomes.values, reverse=True)[:2] == [True, True]
         assert len(on.read.credentials.secrets(on.service_user.id)) == 2
         assert len(on.read.applications.secrets(on.application.id)) == 2
+
+    def test_races_what_a_record_forbids_is_not_done(self, on: On) -> None:
+        for _ in range(4):
+            record, thing = a_record(), a_record()
+            on.save(record, thing)
+            outcomes = on.race(partial(drop_or_forbid, record=record, thing=thing), 24)
+            assert set(outcomes.errors) <= {"Missing", "Stale"}, outcomes.errors
+            stored = on.stored(record)
+            assert stored is not None
+            assert (on.stored(thing) is None) == (stored.version == record.version), (
+                "it is gone, or nobody may remove it"
+            )
 
     def test_races_the_last_holder_of_a_role_stays(self, on: On) -> None:
         users = [a_human_user(on.organization) for _ in range(12)]
@@ -230,6 +244,25 @@ def append_once(storage: Storage, number: int) -> bool:
 def append(storage: Storage, number: int) -> bool:
     """Append an event."""
     return storage.audit.append(an_audit_event())
+
+
+def drop_or_forbid(storage: Storage, number: int, *, record: Record, thing: Record) -> None:
+    """Drop the thing unless the record was changed; every third time, change the record unless the thing is gone.
+
+    Who changes it begins when others have asked, and is done before they go on with what they saw, if it can.
+    """
+    forbids = number % 3 == 2
+    if forbids:
+        time.sleep(0.002)
+    found = storage.records.find(record.plugin, record.kind, record.key, locked=not forbids)
+    assert found is not None
+    if forbids:
+        storage.records.replace(replace(found, version=found.version + 1))
+        if storage.records.find(thing.plugin, thing.kind, thing.key) is None:
+            raise Missing
+    elif found.version == record.version:
+        time.sleep(0.01)
+        storage.records.drop(thing.plugin, thing.kind, thing.key)
 
 
 def remove_unless_last(storage: Storage, number: int, *, managers: list[Manager]) -> bool:

@@ -21,7 +21,8 @@ class MemoryRecordStore(MemoryStore, RecordStore):
         self._put(record)
         return None
 
-    def find(self, plugin: str, kind: str, key: bytes) -> Record | None:
+    def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
+        # A writer has the whole storage for itself, so there is nothing more to lock.
         return self._tables.records.find((plugin, kind, key))
 
     def replace(self, record: Record) -> None:

@@ -19,8 +19,12 @@ class RecordStore(ABC):
         """
 
     @abstractmethod
-    def find(self, plugin: str, kind: str, key: bytes) -> Record | None:
-        """The record, also if it was taken or has expired."""
+    def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
+        """The record, also if it was taken or has expired.
+
+        ``locked`` so that it stays as it is: whoever wants to change it waits for the end of the transaction. Any
+        number of transactions can have it locked at a time; none of them is to change it itself.
+        """
 
     @abstractmethod
     def replace(self, record: Record) -> None:

@@ -31,6 +31,7 @@ _TAKE_OVER = upsert(
     where=not_(table.c.expires_at.between(bindparam("now", type_=table.c.expires_at.type) + 1, seconds(NEVER))),
 )
 _FIND = Prepared(_ROWS.select.where(*_THIS))
+_LOCK = _ROWS.select.where(*_THIS).with_for_update(read=True)
 _REPLACE = update(table).where(*_THIS, table.c.version == bindparam("previous"))
 _TAKE = Prepared(
     Returning(
@@ -76,8 +77,8 @@ class SqlRecordStore(SqlStore, RecordStore):
                 return holder
         raise Unavailable("The record comes and goes.")
 
-    def find(self, plugin: str, kind: str, key: bytes) -> Record | None:
-        return self._find(_ROWS.of, _FIND, _this(plugin, kind, key))
+    def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
+        return self._find(_ROWS.of, _LOCK if locked else _FIND, _this(plugin, kind, key))
 
     def replace(self, record: Record) -> None:
         this = _this(record.plugin, record.kind, record.key)
