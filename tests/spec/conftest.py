@@ -1,8 +1,5 @@
-"""What all tests of the service description share, and a watch over all of them: no secret is ever told."""
+"""What all tests of the service description share."""
 
-import logging
-import re
-from collections.abc import Iterator
 from functools import cache
 
 import pytest
@@ -11,7 +8,6 @@ from identity.crypto.passwords import Verdict
 from identity.domain.users import HumanUser
 from identity.hashing import Hasher
 from identity.testing.browser import Browser, give_password
-from identity.testing.fixtures import Worlds
 from identity.testing.relying_party import RelyingParty, Tokens
 from identity.testing.service_client import Credentials
 from identity.testing.world import BrowserSession, Robot, World
@@ -110,60 +106,3 @@ def client(world: World) -> Credentials:
 def session(world: World) -> BrowserSession:
     """A person who is signed in, without the pages."""
     return world.a_session()
-
-
-class Listener(logging.Handler):
-    """Keeps every log line in the form that a person would read."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
-
-
-_SHORT = 16
-#: What tests send in place of a secret may stand anywhere.
-_TINY = 4
-
-#: What stands between words of an event, and between a name and its value.
-_BETWEEN_WORDS = re.compile(r"[^\w.~+/=-]+")
-_BETWEEN_PARTS = re.compile(r"[^\w.~+/-]+")
-
-#: What passed in earlier tests, to be looked for in the audit trail at the end.
-_passed: set[str] = set()
-
-
-@pytest.fixture(autouse=True)
-def no_secret_is_logged(worlds: Worlds) -> Iterator[None]:
-    """Every test runs with DEBUG logging, and no line holds a token, assertion or client secret that passed in it."""
-    listener = Listener()
-    root = logging.getLogger()
-    level = root.level
-    root.setLevel(logging.DEBUG)
-    root.addHandler(listener)
-    yield
-    root.removeHandler(listener)
-    root.setLevel(level)
-    told = "\n".join(listener.lines)
-    for world in worlds:
-        secrets = set(world.client.secrets)
-        world.client.secrets.clear()
-        # What tests send in place of a secret is no secret.
-        _passed.update(one for one in secrets if len(one) > _SHORT and len(set(one)) > _SHORT // 2)
-        assert not [secret for secret in secrets if len(secret) > _TINY and secret in told]
-    assert "PRIVATE KEY" not in told
-
-
-@pytest.fixture(autouse=True, scope="session")
-def no_secret_is_audited(worlds: Worlds) -> Iterator[None]:
-    """No audit event of any test holds a token, assertion or client secret that passed in any test."""
-    yield
-    for world in worlds:
-        trail = "\n".join(map(repr, world.every_audit_event()))
-        # Thousands of secrets in a trail of megabytes: words are compared, and only what is none is searched for.
-        words = {word.strip(".") for between in (_BETWEEN_WORDS, _BETWEEN_PARTS) for word in between.split(trail)}
-        assert not _passed & words
-        assert not [secret for secret in _passed if _BETWEEN_WORDS.search(secret) and secret in trail]
-        assert "PRIVATE KEY" not in trail

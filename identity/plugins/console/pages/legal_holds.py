@@ -130,7 +130,7 @@ class _HoldForm(ConsoleForm):
         Text(
             "reason",
             say("Reason"),
-            say("Managers who read the audit trail of the organization see it."),
+            say("Managers who read the audit trail see it."),
             missing=say("Say why."),
         ),
     )
