@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, count, islice
 from urllib.parse import urlencode
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -201,14 +201,14 @@ def password_attempt(stock: Stock, waiting: Waiting, token: str, password: str) 
 def _assertions(stock: Stock, signer: Signer, scope: str, *, single_use: bool = False) -> Iterator[bytes]:
     """Token requests with one new assertion each, told apart by ``exp``, and by ``jti`` if they are for single use.
 
-    The format of the service's documentation has no ``jti``.
+    The format of the service's documentation has no ``jti``. Each is made when it is taken: none of them may be old.
     """
     key = load_pem_private_key(signer.key.encode(), None)
     assert isinstance(key, RSAPrivateKey)  # noqa: S101 - the service makes no others
-    issued_at = int(time.time()) - 5
-    for number in range(80_000):
+    began = int(time.time())
+    for number in count():
         extra = {"jti": f"{signer.key_id}-{number}"} if single_use else {}
-        right = claims(signer.user_id, stock.issuer, issued_at, exp=issued_at + 3600 + number, **extra)
+        right = claims(signer.user_id, stock.issuer, int(time.time()) - 5, exp=began + 3600 + number, **extra)
         assertion = signed(right, key, key_id=signer.key_id)
         yield _post(stock.host, TOKEN, {"grant_type": _JWT_BEARER, "scope": scope, "assertion": assertion})
 
