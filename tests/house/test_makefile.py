@@ -19,6 +19,13 @@ from tests.house.served import ROOT, Served, free_port
 class TestMakefile:
     REQUEST = re.compile(r"[-0-9]+ [:,0-9]+ INFO +identity\.http\.request_log: (GET|POST) (\S+) (\d+), \d+ ms\Z")
 
+    @pytest.fixture(autouse=True)
+    def alone(self, monkeypatch):
+        """Without what a make around this one tells it: it would say which folder it enters, and take its words."""
+        for name in os.environ:
+            if name.startswith("MAKE") or name in ("ARGS", "PORT", "DATA"):
+                monkeypatch.delenv(name)
+
     @pytest.fixture
     def checkout(self, tmp_path):
         """A folder from which `make run` starts what is installed here."""
@@ -39,10 +46,8 @@ class TestMakefile:
             words = ["make", "--assume-old=.venv/.runs", "run", f"PORT={port}"]
             words += [f"{name}={value}" for name, value in variables.items()]
             with log.open("w") as output:
-                # Without what a make around this one would tell it: then it says which folder it enters.
-                alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
                 process = subprocess.Popen(
-                    words, stdout=output, stderr=output, text=True, cwd=checkout, start_new_session=True, env=alone
+                    words, stdout=output, stderr=output, text=True, cwd=checkout, start_new_session=True
                 )
             started.append(Served(process, port, log, group=True))
             return started[-1].wait()
