@@ -25,6 +25,7 @@ LATER = {
     "sqlalchemy.orm": "plugins with a session of their own",
     "zope.sqlalchemy": "the same plugins",
     "psycopg": "PostgreSQL",
+    "sqlalchemy.dialects.mysql": "MariaDB",
     "mako": "alembic imports it",
     "zxcvbn": "new passwords",
     "yaml": "state files",

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Dialect, Integer, LargeBinary, Text, TypeDecorator
-from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
+from sqlalchemy.types import TypeEngine
 
 from identity.domain.authentication import Proof
 
@@ -26,6 +26,32 @@ class Flag(Boolean):
 
     def result_processor(self, dialect: Dialect, coltype: object) -> None:
         """What the driver has."""
+
+
+class _LongText(TypeDecorator[str]):
+    """MariaDB's word for a text without a limit. Its dialect takes 1.5 MB, where it is another database's."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
+        """It, compared byte by byte."""
+        from sqlalchemy.dialects.mysql import LONGTEXT
+
+        return LONGTEXT(collation="utf8mb4_nopad_bin")
+
+
+class _LongBytes(TypeDecorator[bytes]):
+    """The same for bytes."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[bytes]:
+        """It."""
+        from sqlalchemy.dialects.mysql import LONGBLOB
+
+        return LONGBLOB()
 
 
 class _TextOfBytes(TypeDecorator[str]):
@@ -40,14 +66,10 @@ class _TextOfBytes(TypeDecorator[str]):
 
 
 #: Compared byte by byte, as SQLite does, spaces at the end included.
-String = (
-    Text()
-    .with_variant(Text(collation="C"), "postgresql")
-    .with_variant(LONGTEXT(collation="utf8mb4_nopad_bin"), "mariadb")
-)
+String = Text().with_variant(Text(collation="C"), "postgresql").with_variant(_LongText(), "mariadb")
 #: The same for what lists are sorted by and searches look at, which has up to 2000 bytes.
 Sorted = Text().with_variant(Text(collation="C"), "postgresql").with_variant(_TextOfBytes(), "mariadb")
-Bytes = LargeBinary().with_variant(LONGBLOB(), "mariadb")
+Bytes = LargeBinary().with_variant(_LongBytes(), "mariadb")
 Moment = BigInteger
 
 
