@@ -1,7 +1,6 @@
 """Migrations that are killed half-way, again and again, until one is let through."""
 
 import os
-import random
 import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -15,7 +14,9 @@ from faults.scene import Fault, Report
 from faults.stock import prepared
 from faults.storages import opened
 
-_TIMES = 5
+#: Seconds after which it is killed first, and how many times as long it is left alone each time: so it is met anywhere
+#: in what it takes here, start of the interpreter included.
+_FIRST, _LONGER = 0.3, 1.2
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class Killed:
         with opened(storage, folder) as database, placed(folder, database, 1, {}) as nodes:
             migrating = [*PROGRAM, "migrate", "-c", str(nodes[0].ini)]
             nodes[0].ini.parent.joinpath("data").mkdir(mode=0o700, exist_ok=True)
-            killed = sum(_killed_after(moment, migrating) for moment in _moments())
+            killed, moment = 0, _FIRST
+            while _killed_after(moment, migrating):
+                killed, moment = killed + 1, moment * _LONGER
             done = subprocess.run(migrating, check=False, capture_output=True, text=True, cwd=ROOT, timeout=120)
             if done.returncode:
                 return Report(fault, storage, offences=[f"the migration does not go on: {done.stderr[-500:]}"])
@@ -46,11 +49,6 @@ class Killed:
         if not killed:
             offences.append("no migration was killed: each was over before")
         return Report(fault, storage, requests=killed, offences=offences)
-
-
-def _moments() -> list[float]:
-    """When to kill: spread over what a migration takes here, start of the interpreter included."""
-    return [random.uniform(0.3, 3.0) for _ in range(_TIMES)]  # noqa: S311 - nothing secret
 
 
 def _killed_after(seconds: float, command: list[str]) -> bool:
