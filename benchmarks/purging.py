@@ -73,6 +73,8 @@ def find(setup: Setup, pool: Executor, *, rows: int) -> Purging:
     load_before = os.getloadavg()[0]
     full = replace(setup, stored=rows, expired=True, settings=(*setup.settings, (_KEPT, "3650d")))
     with installed(full, pool) as installation:
+        # What the filling wrote would otherwise go to the disk beside the first requests.
+        os.sync()
         cases = [installation.cases[name] for name in ASKED]
         number = min(_ALONE, 1 + rows // _ROWS_ALONE)
         alone = [_slice(installation, cases, pool) for _ in range(number)]

@@ -14,6 +14,7 @@ from faults.relay import Relay
 from identity.testing import mariadb
 from identity.testing.pgbouncer import NotStarted, pooled
 from identity.testing.postgresql import PostgresqlServer, new_database
+from identity.testing.processes import family, signal_family
 
 
 class Server(Database):
@@ -31,7 +32,8 @@ class Server(Database):
 
     def kill(self) -> None:
         """End all its processes at once."""
-        processes = self._processes()
+        number = self._first_process()
+        processes = [] if number is None else family(number)
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
@@ -50,17 +52,9 @@ class Server(Database):
         raise NotImplementedError
 
     def _signal(self, number: int) -> None:
-        for process in self._processes():
-            with suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
-
-    def _processes(self) -> list[psutil.Process]:
-        number = self._first_process()
-        try:
-            first = psutil.Process(number) if number is not None else None
-            return [] if first is None else [first, *first.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
+        process = self._first_process()
+        if process is not None:
+            signal_family(process, number)
 
 
 class Postgresql(Server):

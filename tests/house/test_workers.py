@@ -16,6 +16,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from identity.cli.token import read_key_file
+from identity.testing.processes import family
 from tests.house.asking import answers, note_tokens, password_is_right, userinfo_of
 from tests.house.served import DEVELOPMENT
 from tests.house.workers import LONG, Asking, Serving, end, port_is_free, refuses, start, under_load, wait_for
@@ -186,7 +187,7 @@ def test_a_reload_brings_new_settings_and_loses_no_request(serve: Start, kept: b
         serving.signal(signal.SIGHUP)
         for one in asking:
             wait_for(lambda one=one: has_changed(one), bool)  # type: ignore[misc]
-        assert gone([psutil.Process(one) for one in before if psutil.pid_exists(one)])
+        assert gone([one for number in before for one in family(number)])
         for one in asking:
             one.more()
             assert has_changed(one)

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped]
 
+from identity.testing.processes import family
 from tests.house.served import ROOT, free_port
 
 INI = """
@@ -88,8 +89,7 @@ class Serving:
 
     def all_processes(self) -> list[Any]:
         """Everything that was started."""
-        itself = psutil.Process(self.process.pid)
-        found = [itself, *itself.children(recursive=True)]
+        found = family(self.process.pid)
         self.known += found
         return found
 
@@ -141,8 +141,7 @@ def start(
 
 def end(serving: Serving) -> None:
     """Whatever a test has done to it, nothing is left."""
-    with suppress(psutil.NoSuchProcess):
-        serving.all_processes()
+    serving.all_processes()
     for one in serving.known:
         with suppress(psutil.NoSuchProcess):
             one.kill()

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-import psutil  # type: ignore[import-untyped]
 import pytest
 from psycopg import sql
 
 from identity.plugins.sql import Settings
 from identity.plugins.sql import standby as standby_module
 from identity.testing.postgresql import PostgresqlServer, new_database, running_server, running_standby
+from identity.testing.processes import signal_family
 
 Value = TypeVar("Value")
 
@@ -53,9 +53,7 @@ class Pair:
 
     def send(self, number: int) -> None:
         """Send a signal to all processes of the standby."""
-        first = psutil.Process(self.standby.process_id)
-        for process in (first, *first.children()):
-            process.send_signal(number)
+        signal_family(self.standby.process_id, number)
 
 
 def a_pair(stack: ExitStack) -> Pair:

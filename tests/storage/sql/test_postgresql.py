@@ -11,7 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
 from transaction.interfaces import TransientError
@@ -36,6 +35,7 @@ from identity.storage.contract.factories import (
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import AlreadyUsed, Missing, Unavailable
 from identity.testing.postgresql import PostgresqlServer, new_database, running_server
+from identity.testing.processes import signal_family
 
 
 @pytest.fixture
@@ -137,11 +137,9 @@ def test_the_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -
 @pytest.fixture
 def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
     """Sends a signal to all processes of the server; in the end, and after a minute, they go on."""
-    first = psutil.Process(lone_server.process_id)
 
     def send(number: int) -> None:
-        for process in (first, *first.children()):
-            process.send_signal(number)
+        signal_family(lone_server.process_id, number)
 
     # Whoever waits for ever is answered in the end, and found out.
     thaw = threading.Timer(60, send, [signal.SIGCONT])
