@@ -19,7 +19,7 @@ from identity.crypto import base64url
 from identity.crypto.secrets import same
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
-from identity.domain.tokens import RefreshToken
+from identity.domain.tokens import AccessToken, RefreshToken
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, Supposed, TokenRequest
@@ -38,12 +38,10 @@ class CodeInHand(OneTime):
     code: AuthorizationCode
     client: Client
 
-    def consume(self, refresh_token: RefreshToken | None, context: Context) -> None:
-        """Redeem the code and keep the first refresh token. Raises InvalidGrant; a replay revokes its family."""
+    def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:
+        """Redeem the code and keep its tokens. Raises InvalidGrant; a replay revokes its family."""
         with told():
-            context.services.tokens.redeem(self.code, self.client)
-        if refresh_token is not None:
-            context.services.tokens.add_refresh(refresh_token)
+            context.services.tokens.redeem(self.code, self.client, access=access, refresh=refresh)
 
 
 class AuthorizationCodeGrant(Grant):

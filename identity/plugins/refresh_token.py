@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from identity import hookimpl
 from identity.domain.applications import Client
-from identity.domain.tokens import PresentedRefreshToken, RefreshToken
+from identity.domain.tokens import AccessToken, PresentedRefreshToken, RefreshToken
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant, InvalidScope
 from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, Supposed, TokenRequest
@@ -29,12 +29,12 @@ class RefreshInHand(OneTime):
     token: RefreshToken
     client: Client
 
-    def consume(self, refresh_token: RefreshToken | None, context: Context) -> None:
+    def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:
         """Rotate. Raises InvalidGrant; a replay revokes the family."""
-        if refresh_token is None:
+        if refresh is None:
             raise ValueError("a refresh brings a refresh token")
         with told():
-            context.services.tokens.rotate(self.token, refresh_token, self.client)
+            context.services.tokens.rotate(self.token, self.client, access=access, successor=refresh)
 
 
 class RefreshTokenGrant(Grant):

@@ -68,12 +68,12 @@ def issue(
     """
     key = context.services.signing_keys.current
     minted = mint(authorization, granted, context, key=key, access_token=access_token, code=code)
-    # Recorded last: unless the grant had to note something, the write begins here, after the signature. What was looked
-    # up before may be gone by now.
+    # Recorded last: unless the grant had to note something, the write begins here, after the signature, and ends here.
+    # What was looked up before may be gone by now.
     try:
         if authorization.one_time is not None:
-            authorization.one_time.consume(minted.refresh_token, context)
-        if minted.access_token is not None:
+            authorization.one_time.consume(minted.access_token, minted.refresh_token, context)
+        elif minted.access_token is not None:
             context.services.tokens.record(minted.access_token)
     except Missing:
         raise InvalidGrant("the grant is not valid any more") from None

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from identity.domain.tokens import RefreshToken
+from identity.domain.tokens import AccessToken, RefreshToken
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.services.tokens import NotRedeemable, Replayed
@@ -18,8 +18,8 @@ class OneTime(ABC):
     """
 
     @abstractmethod
-    def consume(self, refresh_token: RefreshToken | None, context: Context) -> None:
-        """Use it up and keep the refresh token that it brings. Raises InvalidGrant."""
+    def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:
+        """Use it up and keep what it brings, as the last change of the transaction. Raises InvalidGrant."""
 
 
 @contextmanager

@@ -40,8 +40,8 @@ class Tokens(UseCases):
     _settings: Settings
 
     def record(self, token: AccessToken) -> None:
-        """Keep an access token; the row is its record, there is no audit event."""
-        self._storage.tokens.add_access(token)
+        """Keep an access token, as the last change of the transaction; its row is the record, not an audit event."""
+        self._storage.tokens.add_access(token, last=True)
 
     def begin(self, family: TokenFamily, code: AuthorizationCode | None = None) -> None:
         """Begin a family of tokens, and keep the code that will bring them. Raises Missing (storage)."""
@@ -54,10 +54,22 @@ class Tokens(UseCases):
         with self._look() as storage:
             return storage.tokens.find_code(digest(text))
 
-    def redeem(self, code: AuthorizationCode, client: Client) -> None:
-        """Use the code up, for its own client. Raises Replayed, NotRedeemable."""
+    def redeem(
+        self,
+        code: AuthorizationCode,
+        client: Client,
+        *,
+        access: AccessToken | None = None,
+        refresh: RefreshToken | None = None,
+    ) -> None:
+        """Use the code up, for its own client, and keep what it brings, as the last change of the transaction.
+
+        Raises Replayed, NotRedeemable, Missing (storage).
+        """
         try:
-            self._storage.tokens.redeem_code(code.digest, client_id=client.id, at=self._now)
+            self._storage.tokens.redeem_code(
+                code.digest, client_id=client.id, at=self._now, refresh=refresh, access=access, last=True
+            )
         except AlreadyUsed:
             raise self.replayed(code.family_id, client, "authorization_code") from None
         except Missing:
@@ -76,18 +88,17 @@ class Tokens(UseCases):
             and self._now - token.rotated_at <= self._settings.refresh_token_grace
         )
 
-    def add_refresh(self, token: RefreshToken) -> None:
-        """Keep the first refresh token of a family."""
-        self._storage.tokens.add_refresh(token)
-
-    def rotate(self, token: RefreshToken, successor: RefreshToken, client: Client) -> None:
-        """Exchange a refresh token for its successor: of racing requests one succeeds.
+    def rotate(
+        self, token: RefreshToken, client: Client, *, access: AccessToken | None, successor: RefreshToken
+    ) -> None:
+        """Exchange a refresh token for its successor and an access token, as the last change of the transaction: of
+        racing requests one succeeds.
 
         Within ``identity.refresh_token_grace`` the immediate predecessor of an unused token gets another successor,
-        and that one dies. Raises Replayed, NotRedeemable.
+        and that one dies. Raises Replayed, NotRedeemable, Missing (storage).
         """
         try:
-            self._storage.tokens.rotate(token.digest, successor, self._now)
+            self._storage.tokens.rotate(token.digest, successor, self._now, access=access, last=True)
         except AlreadyUsed as used:
             stored = used.value
             if (
@@ -95,6 +106,8 @@ class Tokens(UseCases):
                 and self.within_grace(stored)
                 and self._storage.tokens.replace_successor(stored, successor, self._now)
             ):
+                if access is not None:
+                    self.record(access)
                 return
             raise self.replayed(token.family_id, client, "refresh_token") from None
         except Missing:

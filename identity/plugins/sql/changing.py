@@ -32,6 +32,7 @@ from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values
 from identity.plugins.sql.mariadb import MARIADB, duplicate_key
 from identity.plugins.sql.prepared import Changing, Statement, Steps, Text
+from identity.plugins.sql.settings import POSTGRESQL
 from identity.storage.errors import Unavailable
 
 #: Gives what the new row would hold in a column.
@@ -64,6 +65,40 @@ def _is_key(condition: ColumnElement[bool]) -> bool:
         and isinstance(condition.left, Column)
         and condition.left.primary_key
     )
+
+
+class Adding(Changing):
+    """An update of one row, with rows that are added if it is made. It gives the columns of the changed row.
+
+    Its parameters are those of the update and, by the name of each table, the values of the new row.
+    """
+
+    def __init__(self, change: Update, *tables: Table, returning: Sequence[ColumnElement[Any]] = ()) -> None:
+        self._change = change
+        self._tables = tables
+        self._returned = Returning(change, *returning) if returning else None
+        # Made here: once it was compiled, an update forgets what it returns.
+        self._changed = change.returning(*(returning or (literal(1).label("changed"),))).cte("changed")
+
+    def steps(self, dialect: Dialect) -> Steps:
+        """What this kind of database is sent."""
+        return self._one(dialect) if dialect.name == POSTGRESQL else self._several(dialect)
+
+    def _one(self, dialect: Dialect) -> Steps:
+        statement = select(self._changed)
+        for table in self._tables:
+            names = _names(table)
+            new = [bindparam(f"{table.name}_{name}", type_=table.c[name].type) for name in names]
+            added = plain_insert(table).from_select(
+                names, select(*new).select_from(self._changed), include_defaults=False
+            )
+            statement = statement.add_cte(added.cte(f"new_{table.name}"))
+        return _AddAlong(Text.of(statement, dialect), tuple(table.name for table in self._tables))
+
+    def _several(self, dialect: Dialect) -> Steps:
+        returned = None if self._returned is None else self._returned.steps(dialect)
+        added = {table.name: Text.of(plain_insert(table), dialect) for table in self._tables}
+        return _AddAfter(Text.of(self._change, dialect), returned, added)
 
 
 class Upsert(Changing):
@@ -99,10 +134,10 @@ class Upsert(Changing):
             changed = self._changed(lambda name: new.excluded[name])
             new = new.on_conflict_do_update(index_elements=self._by, set_=dict(changed), where=self._where)
         statement: Statement = new.returning(*self._returning) if self._returning else new
-        return Text.of(statement, dialect, columns=self._names())
+        return Text.of(statement, dialect, columns=_names(self._table))
 
     def _several(self, dialect: Dialect) -> Steps:
-        added = Text.of(plain_insert(self._table).inline(), dialect, columns=self._names())
+        added = Text.of(plain_insert(self._table).inline(), dialect, columns=_names(self._table))
         this = and_(*(column == _new(column) for column in self._by))
         rule = _name_of_rule(self._table, self._by)
         if self._changed is None:
@@ -116,8 +151,10 @@ class Upsert(Changing):
             Text.of(select(*self._returning).where(this), dialect) if self._returning else None,
         )
 
-    def _names(self) -> list[str]:
-        return [column.key for column in self._table.c if column.identity is None]
+
+def _names(table: Table) -> list[str]:
+    """The columns that a new row is given."""
+    return [column.key for column in table.c if column.identity is None]
 
 
 def _new(column: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -148,6 +185,56 @@ class _ChangeAndRead(Steps):
 
     def change(self, link: Link, parameters: Values) -> int:
         return self.changed.change(link, parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class _AddAlong(Steps):
+    """All in one statement, in which parameters for new rows bear the names of their tables."""
+
+    text: Text
+    tables: tuple[str, ...]
+
+    def first(self, link: Link, parameters: Values) -> Row | None:
+        return self.text.first(link, self._flat(parameters))
+
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        return self.text.all(link, self._flat(parameters))
+
+    def change(self, link: Link, parameters: Values) -> int:
+        return len(self.all(link, parameters))
+
+    def _flat(self, parameters: Values) -> Values:
+        flat = dict(parameters)
+        for table in self.tables:
+            flat |= {f"{table}_{name}": value for name, value in flat.pop(table).items()}
+        return flat
+
+
+@dataclass(frozen=True, slots=True)
+class _AddAfter(Steps):
+    """The row is changed first, which says whether there is anything to add."""
+
+    changed: Text
+    returned: Steps | None
+    added: Mapping[str, Text]
+
+    def first(self, link: Link, parameters: Values) -> Row | None:
+        own = {name: value for name, value in parameters.items() if name not in self.added}
+        if self.returned is not None:
+            row = self.returned.first(link, own)
+        else:
+            row = (1,) if self.changed.change(link, own) else None
+        if row is not None:
+            for table, text in self.added.items():
+                text.change(link, parameters[table])
+        return row
+
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        row = self.first(link, parameters)
+        return [] if row is None else [row]
+
+    def change(self, link: Link, parameters: Values) -> int:
+        return len(self.all(link, parameters))
 
 
 @dataclass(frozen=True, slots=True)

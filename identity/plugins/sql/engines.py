@@ -21,6 +21,7 @@ from sqlalchemy import URL, Connection, Engine, event
 from identity import fibers, watching
 from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
+from identity.plugins.sql.lookups import Together
 from identity.plugins.sql.mariadb import MariadbLink
 from identity.plugins.sql.mariadb import open_engine as open_mariadb
 from identity.plugins.sql.pool import FibersShare, Pool
@@ -94,7 +95,7 @@ def open_for_requests(settings: Settings) -> Opened:
     only_reads = {"default_transaction_read_only": "on"}
     reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION)
     writing = _postgresql(url, settings, {})
-    pool = _pool(reading, settings)
+    pool = _pool(reading, settings, together={})
     return Opened(pool, OwnCommits(_pool(writing, settings)), os.getpid(), _standby(settings, pool))
 
 
@@ -126,12 +127,18 @@ def open_migrating_engine(settings: Settings) -> Engine:
     return _postgresql(url, settings, endless)
 
 
-def _pool(engine: Engine, settings: Settings, kind: type[Pool] = Pool, link: type[Link] = Link) -> Pool:
-    most = settings.pool_size + settings.max_overflow
-    return kind(_links(engine, link), kept=settings.pool_size, most=most, wait=settings.pool_timeout.total_seconds())
+def _pool(
+    engine: Engine,
+    settings: Settings,
+    kind: type[Pool] = Pool,
+    link: type[Link] = Link,
+    together: Together | None = None,
+) -> Pool:
+    opens, most = _links(engine, link, together), settings.pool_size + settings.max_overflow
+    return kind(opens, kept=settings.pool_size, most=most, wait=settings.pool_timeout.total_seconds())
 
 
-def _links(engine: Engine, kind: type[Link] = Link) -> Callable[[], Link]:
+def _links(engine: Engine, kind: type[Link] = Link, together: Together | None = None) -> Callable[[], Link]:
     """What opens a connection. Raises SQLAlchemyError."""
     if watching.watched():
         event.listen(engine, "before_cursor_execute", _begin_statement)
@@ -141,7 +148,9 @@ def _links(engine: Engine, kind: type[Link] = Link) -> Callable[[], Link]:
         kind = MariadbLink
 
     def opens() -> Link:
-        return kind(engine.connect())
+        link = kind(engine.connect())
+        link.together = together
+        return link
 
     if engine.dialect.name != POSTGRESQL:
         return opens

@@ -1,17 +1,28 @@
 """One open connection, as SQLAlchemy and as the driver has it."""
 
 import select
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from identity.plugins.sql.settings import POSTGRESQL
 from identity.watching import STATEMENT, each_timed
+
+if TYPE_CHECKING:
+    from identity.plugins.sql.lookups import Together
+
+#: What psycopg calls a connection without a transaction; it begins one with the next statement.
+_IDLE = 0
 
 
 class Link:
     """Made once for each connection, and kept as long as that is open: nothing is made for each use."""
+
+    #: What is about to be looked up by connections that are like this one, if they ask together.
+    together: "Together | None" = None
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -36,9 +47,30 @@ class Link:
         return int(self.driver.fileno())
 
     @property
+    def in_transaction(self) -> bool:
+        """True once a transaction of PostgreSQL has begun, until it is over."""
+        return bool(self.driver.pgconn.transaction_status != _IDLE)
+
+    @property
     def given_up(self) -> bool:
         """True if the server would not commit what was written, and would not say so either."""
         return self.driver.info.transaction_status.name in ("INERROR", "UNKNOWN")
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Around one statement, which PostgreSQL then commits with it: to begin a transaction and to commit it would be
+        two questions more. Where one has begun, and elsewhere, the statement is part of it."""
+        if self.dialect.name != POSTGRESQL or self.in_transaction:
+            yield
+            return
+        self.driver.autocommit = True
+        try:
+            yield
+        finally:
+            try:
+                self.driver.autocommit = False
+            except self.failures:
+                self.broken = True
 
     def send(self, words: str) -> None:
         """Give words without parameters to the driver. Raises SQLAlchemyError."""

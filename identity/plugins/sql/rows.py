@@ -18,9 +18,6 @@ from identity.storage.errors import Missing, Stale
 
 Value = TypeVar("Value")
 
-#: What psycopg calls a connection without a transaction; it begins one with the next statement.
-_IDLE = 0
-
 
 class SqlStore:
     """Runs statements on the connection of one transaction (or one reading)."""
@@ -87,6 +84,15 @@ class SqlStore:
         with self._guarded():
             return self._change(statement, parameters)
 
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """Around the last statement of a transaction: if it is the first one, too, it may be committed with it."""
+        try:
+            with self._link.at_once():
+                yield
+        except FAILURES as error:
+            raise translated(error) from error
+
     def _add_all(self, statement: Insert, rows: Sequence[Values]) -> None:
         """Insert rows, all or none: the transaction remains usable after a refusal."""
         if not rows:
@@ -111,7 +117,7 @@ class SqlStore:
         if self._link.dialect.name != "postgresql":
             yield
             return
-        if self._link.driver.pgconn.transaction_status == _IDLE:
+        if not self._link.in_transaction:
             # Nothing was written before: to take back everything is to take back this.
             try:
                 yield

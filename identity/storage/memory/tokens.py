@@ -33,7 +33,7 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         if family is not None and family.revoked_at is None:
             self._tables.families.put(family_id, replace(family, revoked_at=at))
 
-    def add_access(self, token: AccessToken) -> None:
+    def add_access(self, token: AccessToken, *, last: bool = False) -> None:
         if token.client_secret_id is not None:
             self._tables.client_secrets.get((str(token.application_id), token.client_secret_id))
         self._tables.access_tokens.insert({token.digest: token})
@@ -88,7 +88,15 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             session_ended=has_ended(self._tables, token.session_id),
         )
 
-    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> None:
+    def rotate(
+        self,
+        digest: bytes,
+        successor: RefreshToken,
+        at: datetime,
+        *,
+        access: AccessToken | None = None,
+        last: bool = False,
+    ) -> None:
         token = self._tables.refresh_tokens.get(digest)
         # A replay is told from an expired token for ever: it is a sign of theft.
         if token.rotated_at is not None:
@@ -96,8 +104,8 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         expired = min(token.expires_at, token.ends_at) <= at
         if expired or token.revoked_at is not None or self._is_revoked(token.family_id):
             raise Missing("refresh token")
-        self.add_refresh(successor)
         self._tables.refresh_tokens.put(digest, replace(token, rotated_at=at))
+        self._add(successor, access)
 
     def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
         present = [
@@ -153,7 +161,16 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             session_ended=has_ended(self._tables, code.session_id),
         )
 
-    def redeem_code(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
+    def redeem_code(
+        self,
+        digest: bytes,
+        *,
+        client_id: str,
+        at: datetime,
+        refresh: RefreshToken | None = None,
+        access: AccessToken | None = None,
+        last: bool = False,
+    ) -> AuthorizationCode:
         code = self._tables.authorization_codes.get(digest)
         if code.client_id != client_id:
             raise Missing("code")
@@ -164,4 +181,12 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             raise Missing("code")
         redeemed = replace(code, redeemed_at=at)
         self._tables.authorization_codes.put(digest, redeemed)
+        self._add(refresh, access)
         return redeemed
+
+    def _add(self, refresh: RefreshToken | None, access: AccessToken | None) -> None:
+        """Store what a code or a refresh token brings."""
+        if refresh is not None:
+            self.add_refresh(refresh)
+        if access is not None:
+            self.add_access(access)

@@ -15,7 +15,11 @@ from identity.domain.tokens import (
 
 
 class TokenStore(ABC):
-    """Codes and tokens are known by digest alone. No method ever makes a revoked row live again."""
+    """Codes and tokens are known by digest alone. No method ever makes a revoked row live again.
+
+    Whoever changes nothing else in the transaction says so by ``last``: then the change may be committed with the
+    method, if nothing was changed before it, and an abort does not take it back.
+    """
 
     @abstractmethod
     def start_family(self, family: TokenFamily) -> None:
@@ -26,7 +30,7 @@ class TokenStore(ABC):
         """Revoke the family and so all its tokens, those of transactions still running included."""
 
     @abstractmethod
-    def add_access(self, token: AccessToken) -> None:
+    def add_access(self, token: AccessToken, *, last: bool = False) -> None:
         """Record an access token.
 
         Raises Missing if its user, key, application or family is gone by now: what was looked up before the transaction
@@ -58,12 +62,20 @@ class TokenStore(ABC):
         """The refresh token, live or not, with family, user, organization and session, in one query."""
 
     @abstractmethod
-    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> None:
-        """Exchange a live refresh token for its successor by one conditional write.
+    def rotate(
+        self,
+        digest: bytes,
+        successor: RefreshToken,
+        at: datetime,
+        *,
+        access: AccessToken | None = None,
+        last: bool = False,
+    ) -> None:
+        """Exchange a live refresh token for its successor, and the access token beside it, by one conditional write.
 
         Raises AlreadyUsed (with the row as value) if it was rotated before, expired or not; else Missing if there is
         none, or it is expired, revoked, or of a revoked family. Of racing callers exactly one succeeds. The
-        transaction can go on, unless it is the successor that cannot be stored: then it is to be given up.
+        transaction can go on, unless what is new cannot be stored: then Missing is raised and it is to be given up.
         """
 
     @abstractmethod
@@ -90,9 +102,19 @@ class TokenStore(ABC):
         """The code, redeemed and expired ones included, with all that decides over it, in one query."""
 
     @abstractmethod
-    def redeem_code(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
-        """Consume the code by one conditional write: of racing callers exactly one gets it.
+    def redeem_code(
+        self,
+        digest: bytes,
+        *,
+        client_id: str,
+        at: datetime,
+        refresh: RefreshToken | None = None,
+        access: AccessToken | None = None,
+        last: bool = False,
+    ) -> AuthorizationCode:
+        """Consume the code and store what it brings by one conditional write: of racing callers exactly one gets it.
 
         Raises AlreadyUsed (with the code as value) if this client redeemed it before, expired or not; else Missing if
-        there is none, it has expired, or it is another client's: then it stays as it was. The transaction can go on.
+        there is none, it has expired, or it is another client's: then it stays as it was. The transaction can go on,
+        unless what it brings cannot be stored: then Missing is raised and it is to be given up.
         """

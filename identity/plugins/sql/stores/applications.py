@@ -7,8 +7,8 @@ from sqlalchemy import bindparam, delete, func, insert, literal, select
 
 from identity.domain.applications import Application, Client, ClientSecret
 from identity.plugins.sql.entities import Entities, SqlEntityStore
+from identity.plugins.sql.lookups import Lookup
 from identity.plugins.sql.mapping import Mapped, Row, readable, slices
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import find_many_by_id, move_forward
 from identity.plugins.sql.stores import organizations, projects
 from identity.plugins.sql.tables import application_origins as origins
@@ -26,14 +26,14 @@ CLIENT = (*ROWS.columns, *projects.ROWS.columns, *organizations.ROWS.columns)
 _APPLICATION, _PROJECT, _ORGANIZATION, _SECRET = slices(ROWS, projects.ROWS, organizations.ROWS, _SECRET_ROWS)
 _OLDEST_SECRET_FIRST = (client_secrets.c.created_at, client_secrets.c.id)
 #: One row per secret, or one without.
-_FIND_CLIENT = Prepared(
+_FIND_CLIENT = Lookup(
     select(*CLIENT, *_SECRET_ROWS.columns)
     .select_from(table)
     .join(projects_table, projects_table.c.id == table.c.project_id)
     .join(organizations_table, organizations_table.c.id == projects_table.c.organization_id)
     .outerjoin(client_secrets, client_secrets.c.application_id == table.c.id)
-    .where(table.c.id == bindparam("key"))
-    .order_by(*_OLDEST_SECRET_FIRST)
+    .order_by(*_OLDEST_SECRET_FIRST),
+    {"key": table.c.id},
 )
 _IS_ORIGIN = (
     select(literal(1))

@@ -11,9 +11,9 @@ from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import Subject
 from identity.plugins.sql.codecs import moment, seconds
+from identity.plugins.sql.lookups import Lookup
 from identity.plugins.sql.mapping import Mapped, readable, row_of, slices
 from identity.plugins.sql.paging import PagedStore
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import move_forward
 from identity.plugins.sql.stores import users
 from identity.plugins.sql.tables import organizations, personal_access_tokens, service_user_keys, service_user_secrets
@@ -40,7 +40,7 @@ class _Rows(Mapped[Any]):
             .select_from(table)
             .join(users_table, users_table.c.id == table.c.user_id)
             .join(organizations, organizations.c.id == users_table.c.organization_id)
-            .where(table.c.user_id == bindparam("user"), users_table.c.kind == UserKind.SERVICE.value)
+            .where(users_table.c.kind == UserKind.SERVICE.value)
         )
 
 
@@ -49,9 +49,9 @@ _ROWS = {ServiceUserKey: _KEYS, ServiceUserSecret: _SECRETS, PersonalAccessToken
 _KEY, _SIGNER = slices(_KEYS, users.SUBJECT)
 _SECRET, _HOLDER = slices(_SECRETS, users.SUBJECT)
 
-_FIND_SIGNER = Prepared(_KEYS.held.where(service_user_keys.c.id == bindparam("key")))
+_FIND_SIGNER = Lookup(_KEYS.held, {"key": service_user_keys.c.id, "user": service_user_keys.c.user_id})
 #: One row per secret.
-_FIND_HOLDER = Prepared(_SECRETS.held.order_by(*_SECRETS.oldest_first))
+_FIND_HOLDER = Lookup(_SECRETS.held.order_by(*_SECRETS.oldest_first), {"user": service_user_secrets.c.user_id})
 _SECRETS_OF = _SECRETS.of_user.order_by(*_SECRETS.oldest_first)
 _EXPIRES_AT = service_user_keys.c.expires_at
 _LIVE = bindparam("at") < _EXPIRES_AT

@@ -1,6 +1,7 @@
 """Access tokens, refresh tokens and their families in SQL."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -17,9 +18,10 @@ from identity.domain.tokens import (
     TokenFamily,
     connections,
 )
-from identity.plugins.sql.changing import Returning
+from identity.plugins.sql.changing import Adding
 from identity.plugins.sql.codecs import moment, seconds, words_of
-from identity.plugins.sql.mapping import Mapped, Row, readable, remembering, row_of, slices
+from identity.plugins.sql.lookups import Lookup
+from identity.plugins.sql.mapping import Mapped, Row, Values, readable, remembering, row_of, slices
 from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.stores import applications, organizations, projects, users
@@ -42,17 +44,17 @@ _ACCESS = Mapped[AccessToken](access)
 _REFRESH = Mapped[RefreshToken](refresh)
 
 
-def _with_standing(rows: Mapped[Any]) -> Prepared:
+def _with_standing(rows: Mapped[Any]) -> Lookup:
     """The row of this digest with its family, when its session ended, and its subject."""
     table = rows.table
-    return Prepared(
+    return Lookup(
         select(*rows.columns, *FAMILIES.columns, sessions.c.ended_at, *users.SUBJECT)
         .select_from(table)
         .join(families, families.c.id == table.c.family_id)
         .outerjoin(sessions, sessions.c.id == table.c.session_id)
         .outerjoin(users_table, users_table.c.id == table.c.user_id)
-        .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id)
-        .where(table.c.digest == bindparam("token"))
+        .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id),
+        {"token": table.c.digest},
     )
 
 
@@ -92,7 +94,7 @@ _CONNECTIONS = (
 # organizations, so that table is joined twice.
 _owner = organizations_table.alias("owner")
 _ADD_ACCESS = Prepared(_ACCESS.insert)
-_FIND_ISSUED = Prepared(
+_FIND_ISSUED = Lookup(
     select(
         *_ACCESS.columns,
         families.c.revoked_at,
@@ -113,8 +115,8 @@ _FIND_ISSUED = Prepared(
     .outerjoin(organizations_table, organizations_table.c.id == users_table.c.organization_id)
     .outerjoin(applications_table, applications_table.c.id == access.c.application_id)
     .outerjoin(projects_table, projects_table.c.id == applications_table.c.project_id)
-    .outerjoin(_owner, _owner.c.id == projects_table.c.organization_id)
-    .where(access.c.digest == bindparam("token"))
+    .outerjoin(_owner, _owner.c.id == projects_table.c.organization_id),
+    {"token": access.c.digest},
 )
 _REVOKE_ACCESS = update(access).where(access.c.revoked_at.is_(None)).values(revoked_at=bindparam("at"))
 _REVOKE_ONE = _REVOKE_ACCESS.where(access.c.digest == bindparam("token"))
@@ -125,10 +127,11 @@ _REVOKE_ACCESS_OF_USER = _REVOKE_ACCESS.where(
 _ADD_REFRESH = Prepared(_REFRESH.insert)
 _FIND_REFRESH = _REFRESH.select.where(refresh.c.digest == bindparam("token"))
 _FIND_PRESENTED = _with_standing(_REFRESH)
+# Asked for this row's family, by its key. By EXISTS a planner that knows nothing of the tables yet reads all of them.
 _LIVE_FAMILY = (
-    select(families.c.id).where(families.c.id == refresh.c.family_id, families.c.revoked_at.is_(None)).exists()
-)
-_ROTATE = Prepared(
+    select(families.c.revoked_at.is_(None)).where(families.c.id == refresh.c.family_id).correlate(refresh)
+).scalar_subquery()
+_ROTATE = (
     update(refresh)
     .where(
         refresh.c.digest == bindparam("token"),
@@ -140,6 +143,7 @@ _ROTATE = Prepared(
     )
     .values(rotated_at=bindparam("at"))
 )
+_ROTATE_ALONE, _ROTATE_WITH_ACCESS = Prepared(Adding(_ROTATE, refresh)), Prepared(Adding(_ROTATE, refresh, access))
 # Whoever replaces a successor holds the predecessor's row first. Only then does the statement after it see the
 # successor that the one before put in the place of its own: on PostgreSQL each statement sees what was committed when
 # it began.
@@ -160,14 +164,17 @@ _CODES = Mapped[AuthorizationCode](codes)
 _THIS_CODE = (codes.c.digest == bindparam("code"), codes.c.client_id == bindparam("client"))
 _ADD_CODE = Prepared(_CODES.insert)
 _FIND_CODE = _with_standing(_CODES)
-_REDEEM_CODE = Prepared(
-    Returning(
-        update(codes)
-        .where(*_THIS_CODE, codes.c.redeemed_at.is_(None), codes.c.expires_at > bindparam("at"))
-        .values(redeemed_at=bindparam("at")),
-        *_CODES.columns,
-    )
+_REDEEM_CODE = (
+    update(codes)
+    # Not as a range: a planner that knows nothing of the table yet would go through all codes that have not expired.
+    .where(*_THIS_CODE, codes.c.redeemed_at.is_(None), codes.c.expires_at - bindparam("at") > 0)
+    .values(redeemed_at=bindparam("at"))
 )
+#: By the names of the tables of what the code brings.
+_REDEEM = {
+    tuple(table.name for table in brought): Prepared(Adding(_REDEEM_CODE, *brought, returning=_CODES.columns))
+    for brought in ((), (refresh,), (access,), (refresh, access))
+}
 _FIND_CODE_OF_CLIENT = _CODES.select.where(*_THIS_CODE)
 
 
@@ -183,8 +190,9 @@ class SqlTokenStore(SqlStore, TokenStore):
     def revoke_family(self, family_id: str, at: datetime) -> None:
         self._change(_REVOKE_FAMILY, {"family": family_id, "at": seconds(at)})
 
-    def add_access(self, token: AccessToken) -> None:
-        self._change(_ADD_ACCESS, _ACCESS.values(token))
+    def add_access(self, token: AccessToken, *, last: bool = False) -> None:
+        with self._at_once() if last else nullcontext():
+            self._change(_ADD_ACCESS, _ACCESS.values(token))
 
     def find_issued(self, digest: bytes) -> IssuedToken | None:
         return self._find(_issued_of, _FIND_ISSUED, {"token": digest})
@@ -206,13 +214,23 @@ class SqlTokenStore(SqlStore, TokenStore):
     def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
         return self._find(_presented_of, _FIND_PRESENTED, {"token": digest})
 
-    def rotate(self, digest: bytes, successor: RefreshToken, at: datetime) -> None:
-        if not self._change(_ROTATE, {"token": digest, "at": seconds(at)}):
+    def rotate(
+        self,
+        digest: bytes,
+        successor: RefreshToken,
+        at: datetime,
+        *,
+        access: AccessToken | None = None,
+        last: bool = False,
+    ) -> None:
+        statement = _ROTATE_ALONE if access is None else _ROTATE_WITH_ACCESS
+        with self._at_once() if last else nullcontext():
+            rotated = self._change(statement, {"token": digest, "at": seconds(at), **_new(successor, access)})
+        if not rotated:
             stored = self._find(_REFRESH.of, _FIND_REFRESH, {"token": digest})
             if stored is None or stored.rotated_at is None:
                 raise Missing
             raise AlreadyUsed(stored)
-        self._change(_ADD_REFRESH, _REFRESH.values(successor))
 
     def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
         self._one(_HOLD, {"token": predecessor.digest})
@@ -231,13 +249,33 @@ class SqlTokenStore(SqlStore, TokenStore):
     def find_code(self, digest: bytes) -> PresentedCode | None:
         return self._find(_presented_code_of, _FIND_CODE, {"token": digest})
 
-    def redeem_code(self, digest: bytes, *, client_id: str, at: datetime) -> AuthorizationCode:
-        this = {"code": digest, "client": client_id}
-        redeemed = self._find(_CODES.of, _REDEEM_CODE, {**this, "at": seconds(at)})
+    def redeem_code(
+        self,
+        digest: bytes,
+        *,
+        client_id: str,
+        at: datetime,
+        refresh: RefreshToken | None = None,
+        access: AccessToken | None = None,
+        last: bool = False,
+    ) -> AuthorizationCode:
+        this, new = {"code": digest, "client": client_id}, _new(refresh, access)
+        with self._at_once() if last else nullcontext():
+            redeemed = self._find(_CODES.of, _REDEEM[tuple(new)], {**this, "at": seconds(at), **new})
         if redeemed is not None:
             return redeemed
         code = self._find(_CODES.of, _FIND_CODE_OF_CLIENT, this)
         raise Missing if code is None or code.redeemed_at is None else AlreadyUsed(code)
+
+
+def _new(refresh_token: RefreshToken | None, access_token: AccessToken | None) -> Values:
+    """The rows that hold what a code or a refresh token brings, by their tables."""
+    new = {}
+    if refresh_token is not None:
+        new[refresh.name] = _REFRESH.values(refresh_token)
+    if access_token is not None:
+        new[access.name] = _ACCESS.values(access_token)
+    return new
 
 
 #: What is asked about is mostly asked about again.
