@@ -104,8 +104,7 @@ class Fibers:
         while True:
             while self.arrived and self._busy < self._most:
                 self._start(self.arrived.popleft())
-            while self._opened:
-                self._opened.popleft().let_through()
+            self._let_through()
             if not self._ready:
                 break
             # Those who step aside meanwhile come after whoever a gate lets through.
@@ -113,6 +112,10 @@ class Fibers:
                 self._ready.popleft().go_on()
         for one, own in self._of_loop:
             setattr(one.holder, one.name, own)
+
+    def _let_through(self) -> None:
+        while self._opened:
+            self._opened.popleft().let_through()
 
     def _start(self, work: Callable[[], object]) -> None:
         fiber = self._resting.pop() if self._resting else Fiber(self)
@@ -185,7 +188,8 @@ class Fibers:
             self.loop.switch()
 
     def go_last(self, fiber: Fiber) -> None:
-        """Let all others that are ready go first."""
+        """Let all others that are ready go first, those included whose gates were opened just now."""
+        self._let_through()
         self._ready.append(fiber)
         fiber.pause()
 

@@ -99,6 +99,23 @@ def test_a_gate_is_opened_by_another_fiber_or_thread(loop: Loop) -> None:
     assert loop.run(waits, opens) == ["went through", "went through"]
 
 
+def test_who_opens_a_gate_and_steps_aside_goes_on_after_whom_it_let_through(loop: Loop) -> None:
+    gates: list[Gate] = []
+
+    def waits(name: str) -> None:
+        gates.append(gate := Gate())
+        gate.wait()
+        loop.log.append(name)
+
+    def opens() -> None:
+        for gate in gates:
+            gate.open()
+        fibers.step_aside()
+        loop.log.append("who opened")
+
+    assert loop.run(partial(waits, "a"), partial(waits, "b"), opens) == ["a", "b", "who opened"]
+
+
 def test_waiting_ends_in_fibers_and_in_threads(loop: Loop) -> None:
     def waits() -> None:
         gate = Gate()

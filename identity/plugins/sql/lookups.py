@@ -28,9 +28,10 @@ from identity.watching import STATEMENT, timed
 #: Seconds after which a failure is everybody's: the server is silent, and would be so to each of them again.
 _LONG = 1.0
 
-#: By how many keys they ask; where there are fewer, the last one is given again. With an array of keys the server would
-#: take whatever is planned once for all to be dearer than what is planned for these, and plan each time.
-_KEYS = tuple(f"key_{number}" for number in range(8))
+#: How many ask together at most. Where there are fewer, the last key is given again: with an array of keys the server
+#: would take whatever is planned once for all to be dearer than what is planned for these, and plan each time.
+MOST = 8
+_KEYS = tuple(f"key_{number}" for number in range(MOST))
 
 Key = tuple[Any, ...]
 

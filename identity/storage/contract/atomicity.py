@@ -1,5 +1,6 @@
 """What is demanded of backends and of transactions."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -162,6 +163,29 @@ class TransactionContract(ContractBase):
             assert storage.attempts.reserve("ada", at=NOW).failures == 1
             storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
             assert storage.records.add(added_record) is None
+
+    def test_transactions_a_last_change_is_not_the_first_one_s_commit(self, on: On) -> None:
+        """Who said that nothing else is changed has changed something before: an abort takes back both."""
+        code, refresh = a_code(on.family), a_refresh_token(on.family)
+        access, added = an_access_token(on.service_user), an_organization()
+        on.save(code, refresh)
+        changes: tuple[Callable[[Storage], object], ...] = (
+            lambda storage: storage.tokens.add_access(access, last=True),
+            lambda storage: storage.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW, last=True),
+            lambda storage: storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW, last=True),
+        )
+        for change in changes:
+            with on.aborted() as storage:
+                storage.organizations.add(added)
+                change(storage)
+        assert on.left(added, code, refresh, access) == [code, refresh]
+
+    def test_transactions_after_a_last_change_there_can_be_others(self, on: On) -> None:
+        access, added = an_access_token(on.service_user), an_organization()
+        with on.writing() as storage:
+            storage.tokens.add_access(access, last=True)
+            storage.organizations.add(added)
+        assert on.left(access, added) == [access, added]
 
     def test_transactions_a_refusal_by_another_participant_undoes_everything(self, on: On) -> None:
         organization = an_organization()

@@ -1,14 +1,24 @@
 """What is demanded of the authorization code store."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.users import Subject
 from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import NOW, a_code, a_digest, an_id
+from identity.storage.contract.factories import (
+    NOW,
+    a_code,
+    a_digest,
+    a_family,
+    a_refresh_token,
+    an_access_token,
+    an_id,
+)
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.stores.purges import Purged
 
@@ -67,6 +77,35 @@ class AuthorizationCodeContract(ContractBase):
                         storage.tokens.redeem_code(digest, client_id=client_id, at=later)
             storage.tokens.revoke_family(code.family_id, NOW)
         assert on.stored(on.family) == replace(on.family, revoked_at=NOW)
+
+    @pytest.mark.parametrize("last", [False, True])
+    @pytest.mark.parametrize("brings", [(), ("refresh",), ("access",), ("refresh", "access")])
+    def test_codes_redeeming_stores_what_the_code_brings(
+        self, on: On, code: AuthorizationCode, brings: tuple[str, ...], last: bool
+    ) -> None:
+        for at, outcome in ((NOW, nullcontext()), (NOW, pytest.raises(AlreadyUsed))):
+            new: dict[str, Any] = {
+                "refresh": a_refresh_token(on.family),
+                "access": an_access_token(on.human_user, on.application, on.family, digest=a_digest()),
+            }
+            new = {name: new[name] for name in brings}
+            with on.writing() as storage, outcome:
+                redeemed = storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=at, last=last, **new)
+                assert redeemed == replace(code, redeemed_at=NOW)
+            used_before = not isinstance(outcome, nullcontext)
+            assert on.left(*new.values()) == ([] if used_before else [*new.values()])
+
+    @pytest.mark.parametrize("last", [False, True])
+    def test_codes_are_not_redeemed_where_what_they_bring_cannot_be_stored(
+        self, on: On, code: AuthorizationCode, last: bool
+    ) -> None:
+        access = an_access_token(on.human_user, on.application, a_family(on.human_user, on.application))
+        refresh = a_refresh_token(on.family)
+        with pytest.raises(Missing), on.writing() as storage:
+            storage.tokens.redeem_code(
+                code.digest, client_id=code.client_id, at=NOW, refresh=refresh, access=access, last=last
+            )
+        assert on.left(code, refresh) == [code]
 
     def test_codes_a_code_expires_to_the_second(self, on: On, code: AuthorizationCode) -> None:
         other = on.saved(a_code(on.family))

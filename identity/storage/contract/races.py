@@ -48,9 +48,11 @@ class RaceContract(ContractBase):
     """Of racing callers exactly one wins, over threads and processes, and the others are told what happened."""
 
     def test_races_a_code_is_redeemed_once(self, on: On) -> None:
-        code = on.saved(a_code(on.family))
-        outcomes = on.race(partial(redeem, digest=code.digest, client_id=code.client_id, at=NOW), 100)
-        outcomes.only_winner(losers="AlreadyUsed")
+        code, brought = on.saved(a_code(on.family)), [a_refresh_token(on.family) for _ in range(100)]
+        winner = on.race(
+            partial(redeem, digest=code.digest, client_id=code.client_id, brought=brought, at=NOW), 100
+        ).only_winner(losers="AlreadyUsed")
+        assert on.left(*brought) == [brought[winner.number]], "the winner's token alone is stored"
         with pytest.raises(AlreadyUsed):
             on.write.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
 
@@ -169,16 +171,16 @@ class RaceContract(ContractBase):
 # The attempts, which also run in other processes, so that they must be functions of the module.
 
 
-def redeem(storage: Storage, number: int, *, digest: bytes, client_id: str, at: datetime) -> None:
-    """Redeem the code and issue a token from it, as an endpoint does."""
-    code = storage.tokens.redeem_code(digest, client_id=client_id, at=at)
-    family = a_family(id=code.family_id, user_id=code.user_id, client_id=code.client_id)
-    storage.tokens.add_refresh(a_refresh_token(family))
+def redeem(
+    storage: Storage, number: int, *, digest: bytes, client_id: str, brought: list[RefreshToken], at: datetime
+) -> None:
+    """Redeem the code for a token of one's own, as an endpoint does."""
+    storage.tokens.redeem_code(digest, client_id=client_id, at=at, refresh=brought[number], last=True)
 
 
 def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[RefreshToken], at: datetime) -> None:
-    """Rotate the token to a successor of one's own."""
-    storage.tokens.rotate(digest, successors[number], at)
+    """Rotate the token to a successor of one's own, as an endpoint does."""
+    storage.tokens.rotate(digest, successors[number], at, last=True)
 
 
 def add_signing_key(storage: Storage, number: int) -> str:
@@ -282,6 +284,5 @@ def rotate_or_revoke(
         storage.tokens.revoke_family(family.id, at)
         return None
     successor, access = a_refresh_token(family), an_access_token(user, application, family, digest=a_digest())
-    storage.tokens.rotate(first.digest, successor, at)
-    storage.tokens.add_access(access)
+    storage.tokens.rotate(first.digest, successor, at, access=access)
     return successor.digest, access.digest

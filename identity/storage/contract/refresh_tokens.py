@@ -45,6 +45,34 @@ class RefreshTokenContract(ContractBase):
         assert on.stored(successor) == successor
         assert on.read.tokens.find_issued(successor.digest) is None, "a refresh token is no access token"
 
+    @pytest.mark.parametrize("last", [False, True])
+    def test_refresh_tokens_rotate_stores_the_access_token_beside_the_successor(
+        self, on: On, refresh: RefreshToken, last: bool
+    ) -> None:
+        successor, other = (a_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
+        access, unwanted = (an_access_token(on.human_user, on.application, on.family, digest=a_digest()) for _ in "ab")
+        with on.writing() as storage:
+            storage.tokens.rotate(refresh.digest, successor, NOW, access=access, last=last)
+        assert on.stored(refresh) == replace(refresh, rotated_at=NOW)
+        assert on.left(successor, access) == [successor, access]
+        with on.writing() as storage:
+            with pytest.raises(AlreadyUsed):
+                storage.tokens.rotate(refresh.digest, other, NOW, access=unwanted, last=last)
+            storage.tokens.revoke_family(on.family.id, NOW)
+        assert on.left(other, unwanted) == []
+        assert on.stored(on.family) == replace(on.family, revoked_at=NOW), "the transaction goes on after the refusal"
+
+    @pytest.mark.parametrize("last", [False, True])
+    def test_refresh_tokens_are_not_rotated_where_what_is_new_cannot_be_stored(
+        self, on: On, refresh: RefreshToken, last: bool
+    ) -> None:
+        gone = a_family(on.human_user, on.application)
+        successor, access = a_refresh_token(on.family), an_access_token(on.human_user, on.application, gone)
+        for new, beside in ((a_refresh_token(gone), None), (successor, access)):
+            with pytest.raises(Missing), on.writing() as storage:
+                storage.tokens.rotate(refresh.digest, new, NOW, access=beside, last=last)
+            assert on.left(refresh, new) == [refresh]
+
     def test_refresh_tokens_a_second_rotation_is_told_with_the_row_also_when_it_expired_and_the_transaction_goes_on(
         self, on: On, refresh: RefreshToken
     ) -> None:

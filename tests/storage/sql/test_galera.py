@@ -93,7 +93,9 @@ def test_of_uses_of_a_code_at_all_nodes_one_wins(backends: list[SqlBackend], fam
     for _ in range(4):
         code = a_code(family)
         save(backends[1], code)
-        outcomes = race(backends, partial(redeem, digest=code.digest, client_id=code.client_id, at=NOW), 30)
+        brought = [a_refresh_token(family) for _ in range(30)]
+        attempt = partial(redeem, digest=code.digest, client_id=code.client_id, brought=brought, at=NOW)
+        outcomes = race(backends, attempt, 30)
         assert len(outcomes.won) == 1
         assert set(outcomes.errors) <= {"AlreadyUsed", "Contended"}
         for backend in backends:

@@ -166,8 +166,8 @@ _ADD_CODE = Prepared(_CODES.insert)
 _FIND_CODE = _with_standing(_CODES)
 _REDEEM_CODE = (
     update(codes)
-    # Not as a range: a planner that knows nothing of the table yet would go through all codes that have not expired.
-    .where(*_THIS_CODE, codes.c.redeemed_at.is_(None), codes.c.expires_at - bindparam("at") > 0)
+    # Not IS NULL: a planner that knows nothing of the table yet would go through the index of all unused codes.
+    .where(*_THIS_CODE, func.coalesce(codes.c.redeemed_at, 0) == 0, codes.c.expires_at > bindparam("at"))
     .values(redeemed_at=bindparam("at"))
 )
 #: By the names of the tables of what the code brings.
