@@ -43,11 +43,10 @@ class Tokens(UseCases):
         """Keep an access token, as the last change of the transaction; its row is the record, not an audit event."""
         self._storage.tokens.add_access(token, last=True)
 
-    def begin(self, family: TokenFamily, code: AuthorizationCode | None = None) -> None:
-        """Begin a family of tokens, and keep the code that will bring them. Raises Missing (storage)."""
-        self._storage.tokens.start_family(family)
-        if code is not None:
-            self._storage.tokens.add_code(code)
+    def begin(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
+        """Begin a family of tokens, and keep the code that will bring them. ``last`` says that nothing else is changed
+        in the transaction. Raises Missing (storage)."""
+        self._storage.tokens.start_family(family, code, last=last)
 
     def find_code(self, text: str) -> PresentedCode | None:
         """The code with all that decides over it; looking uses nothing up."""

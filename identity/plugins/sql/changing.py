@@ -68,17 +68,19 @@ def _is_key(condition: ColumnElement[bool]) -> bool:
 
 
 class Adding(Changing):
-    """An update of one row, with rows that are added if it is made. It gives the columns of the changed row.
+    """An update of one row, with rows that are added if it is made; without one they are added in any case.
 
-    Its parameters are those of the update and, by the name of each table, the values of the new row.
+    It gives the columns of the changed row. Its parameters are those of the update and, by the name of each table, the
+    values of the new row.
     """
 
-    def __init__(self, change: Update, *tables: Table, returning: Sequence[ColumnElement[Any]] = ()) -> None:
+    def __init__(self, change: Update | None, *tables: Table, returning: Sequence[ColumnElement[Any]] = ()) -> None:
         self._change = change
         self._tables = tables
-        self._returned = Returning(change, *returning) if returning else None
+        self._returned = None if change is None or not returning else Returning(change, *returning)
         # Made here: once it was compiled, an update forgets what it returns.
-        self._changed = change.returning(*(returning or (literal(1).label("changed"),))).cte("changed")
+        made = None if change is None else change.returning(*(returning or (literal(1).label("changed"),)))
+        self._changed = select(literal(1)).cte("changed") if made is None else made.cte("changed")
 
     def steps(self, dialect: Dialect) -> Steps:
         """What this kind of database is sent."""
@@ -98,7 +100,8 @@ class Adding(Changing):
     def _several(self, dialect: Dialect) -> Steps:
         returned = None if self._returned is None else self._returned.steps(dialect)
         added = {table.name: Text.of(plain_insert(table), dialect) for table in self._tables}
-        return _AddAfter(Text.of(self._change, dialect), returned, added)
+        changed = None if self._change is None else Text.of(self._change, dialect)
+        return _AddAfter(changed, returned, added)
 
 
 class Upsert(Changing):
@@ -214,7 +217,7 @@ class _AddAlong(Steps):
 class _AddAfter(Steps):
     """The row is changed first, which says whether there is anything to add."""
 
-    changed: Text
+    changed: Text | None
     returned: Steps | None
     added: Mapping[str, Text]
 
@@ -223,7 +226,7 @@ class _AddAfter(Steps):
         if self.returned is not None:
             row = self.returned.first(link, own)
         else:
-            row = (1,) if self.changed.change(link, own) else None
+            row = (1,) if self.changed is None or self.changed.change(link, own) else None
         if row is not None:
             for table, text in self.added.items():
                 text.change(link, parameters[table])

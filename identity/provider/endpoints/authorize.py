@@ -263,7 +263,8 @@ def _members(
             members["code"], code = new_code(
                 authorization, granted, context, redirect_uri=asked.redirect_uri, code_challenge=asked.code_challenge
             )
-        context.services.tokens.begin(new_family(authorization, granted, context), code)
+        family = new_family(authorization, granted, context)
+        context.services.tokens.begin(family, code, last=not asked.response_type.fronts_tokens)
     if asked.response_type.fronts_tokens:
         tokens = issue(
             authorization,

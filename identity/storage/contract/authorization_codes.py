@@ -17,7 +17,9 @@ from identity.storage.contract.factories import (
     a_family,
     a_refresh_token,
     an_access_token,
+    an_application,
     an_id,
+    an_organization,
 )
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.stores.purges import Purged
@@ -50,6 +52,19 @@ class AuthorizationCodeContract(ContractBase):
         assert on.read.tokens.find_code(code.digest) == PresentedCode(
             replace(code, redeemed_at=NOW), replace(on.family, revoked_at=NOW), Subject(on.human_user, closed)
         )
+
+    @pytest.mark.parametrize("last", [False, True])
+    def test_codes_come_with_their_family_or_not_at_all(self, on: On, last: bool) -> None:
+        family, stray = a_family(on.human_user, on.application), a_family(on.human_user, an_application())
+        code, other, added = a_code(family), a_code(stray), an_organization()
+        with on.writing() as storage:
+            storage.tokens.start_family(family, code, last=last)
+        assert on.left(family, code) == [family, code]
+        with on.writing() as storage:
+            with pytest.raises(Missing):
+                storage.tokens.start_family(stray, other, last=last)
+            storage.organizations.add(added)
+        assert on.left(stray, other, added) == [added]
 
     def test_codes_find_tells_that_the_session_has_ended_while_it_is_known(self, on: On) -> None:
         codes = [a_code(on.family, session_id=session_id) for session_id in (on.session.id, None, an_id())]

@@ -25,8 +25,10 @@ from identity.storage.stores.tokens import TokenStore
 class MemoryTokenStore(MemoryStore, TokenStore):
     """Tokens by digest, families by id."""
 
-    def start_family(self, family: TokenFamily) -> None:
+    def start_family(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
         self._tables.families.insert({family.id: family})
+        if code is not None:
+            self.add_code(code)
 
     def revoke_family(self, family_id: str, at: datetime) -> None:
         family = self._tables.families.find(family_id)

@@ -22,8 +22,11 @@ class TokenStore(ABC):
     """
 
     @abstractmethod
-    def start_family(self, family: TokenFamily) -> None:
-        """Store a new family. Raises Missing if its user or client does not exist."""
+    def start_family(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
+        """Store a new family, with the code that brings its tokens.
+
+        Raises Missing if its user or client does not exist. The transaction can go on.
+        """
 
     @abstractmethod
     def revoke_family(self, family_id: str, at: datetime) -> None:

@@ -58,7 +58,7 @@ def _with_standing(rows: Mapped[Any]) -> Lookup:
     )
 
 
-_START_FAMILY = Prepared(FAMILIES.insert)
+_START_FAMILY, _START_WITH_CODE = Prepared(FAMILIES.insert), Prepared(Adding(None, families, codes))
 _REVOKE_FAMILY = (
     update(families)
     .where(families.c.id == bindparam("family"), families.c.revoked_at.is_(None))
@@ -184,8 +184,13 @@ class SqlTokenStore(SqlStore, TokenStore):
     So a member that is written while its family is being revoked is dead, whichever commits first.
     """
 
-    def start_family(self, family: TokenFamily) -> None:
-        self._try(_START_FAMILY, FAMILIES.values(family))
+    def start_family(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
+        with self._at_once() if last else nullcontext():
+            if code is None:
+                self._try(_START_FAMILY, FAMILIES.values(family))
+            else:
+                new = {families.name: FAMILIES.values(family), codes.name: _CODES.values(code)}
+                self._try(_START_WITH_CODE, new)
 
     def revoke_family(self, family_id: str, at: datetime) -> None:
         self._change(_REVOKE_FAMILY, {"family": family_id, "at": seconds(at)})
