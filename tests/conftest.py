@@ -26,7 +26,11 @@ settings.register_profile("unhurried", deadline=None, suppress_health_check=[Hea
 settings.load_profile("unhurried")
 
 #: How the reasons begin for which tests with programs of others are skipped.
-MISSING = {"Chromium is not installed": "the browser tests", "a proxy is not installed": "the tests with proxies"}
+MISSING = {
+    "Chromium is not installed": "the browser tests",
+    "a proxy is not installed": "the tests with proxies",
+    "what judges examples is not installed": "the tests of alerts, dashboard and unit",
+}
 
 #: Marks of tests that run when they are asked for.
 OPTIONAL = {"pictures": "takes pictures", "thorough": "takes long"}

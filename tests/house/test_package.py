@@ -1,7 +1,6 @@
 """What is built of this: installed elsewhere, without a checkout, it runs."""
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.served import ROOT, Served, free_port
+from tests.programs import judge
 
 _BUILD = """
 import sys, tarfile
@@ -93,9 +93,7 @@ def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
 
 def test_the_unit_for_systemd_is_well_formed_and_sandboxed() -> None:
     """As systemd itself judges it: 0 is no exposure, 100 is that of a service with all rights."""
-    program = shutil.which("systemd-analyze")
-    if program is None:
-        pytest.skip("a unit can be judged by systemd alone (Debian: apt-get install systemd).")
+    program = judge("systemd-analyze", "systemd")
     unit = ROOT / "docs" / "operators" / "examples" / "identity.service"
     judged = subprocess.run(
         [program, "security", "--offline=true", "--threshold=15", unit], capture_output=True, text=True

@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import ssl
@@ -26,6 +25,7 @@ from identity.testing.service import THREE_HOSTS, KeyPool
 from identity.testing.serving import loopback_socket, self_signed_certificate, serving
 from identity.testing.world import World
 from tests.journeys.test_http_framing import CORPUS
+from tests.programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "operators" / "examples"
@@ -164,13 +164,7 @@ def proxied(
 ) -> Iterator[Proxied]:
     """What a proxy does has nothing to do with storages."""
     kind = PROGRAMS[request.param]
-    # Debian keeps some where only administrators look.
-    program = shutil.which(kind.name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    if program is None:
-        missing = f"a proxy is not installed: {kind.name} (Debian: apt-get install {kind.package})."
-        if os.environ.get("IDENTITY_PROXY_TESTS") == "required":
-            pytest.fail(missing)
-        pytest.skip(missing)
+    path = program(kind.name, kind.package, missing="a proxy is not installed", word="IDENTITY_PROXY_TESTS")
     folder, bound, front = tmp_path_factory.mktemp(kind.name), loopback_socket(), loopback_socket()
     port: int = front.getsockname()[1]
     front.close()
@@ -178,7 +172,7 @@ def proxied(
     world.bootstrap()
     seen: list[str] = []
     with serving(_watched(world.app, seen), bound, trusted_proxy="127.0.0.1", trusted_proxy_headers="x-forwarded-for"):
-        process = _start(kind, program, folder, port=port, service=bound.getsockname()[1])
+        process = _start(kind, path, folder, port=port, service=bound.getsockname()[1])
         yield Proxied(world, port, seen, kind)
         process.terminate()
         # HAProxy ends by the signal.
@@ -217,7 +211,9 @@ def test_all_hosts_answer_and_the_host_is_passed_on(proxied: Proxied) -> None:
 
 
 def test_what_is_not_for_the_public(proxied: Proxied) -> None:
-    assert proxied.ask("id.example.com", "/readyz").status == 403
+    for path in ("/readyz", "/metrics", "/metrics?all"):
+        assert proxied.ask("id.example.com", path).status == 403, path
+    assert not {"/readyz", "/metrics"} & set(proxied.seen)
     assert proxied.ask("id.example.com", "/healthz").status == 200
 
 
