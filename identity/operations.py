@@ -21,12 +21,15 @@ class Running:
     """What a process that answers requests shows of itself.
 
     ``settings`` are the core's. ``reading`` opens services to read what is stored. ``loads`` tells what is in use at
-    this moment: passwords that are hashed, and connections to the storage.
+    this moment: passwords that are hashed, and connections to the storage. ``replaced`` tells, in a worker of
+    ``identity serve``, which generation of workers it belongs to, and how many of that took the place of another one
+    until now; all of them tell the same.
     """
 
     settings: "Settings"
     reading: OpenServices
     loads: Callable[[], Sequence[Load]]
+    replaced: Callable[[], tuple[str, int] | None] = lambda: None
 
 
 @dataclass(frozen=True)

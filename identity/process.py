@@ -26,6 +26,7 @@ from identity.provider.endpoint import Host
 from identity.provider.endpoints import ENDPOINTS
 from identity.provider.protocol import Protocol
 from identity.sender import Sender
+from identity.server.beats import replaced
 from identity.services.bundle import Services
 from identity.services.changes import Look
 from identity.services.outbox import Delivery
@@ -186,7 +187,7 @@ class Identity:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Around all that a process answers: what plugins do meanwhile. Raises what they raise."""
-        shown = Running(self.settings, lambda: self.reading(SYSTEM), self._loads)
+        shown = Running(self.settings, lambda: self.reading(SYSTEM), self._loads, replaced)
         with ExitStack() as stack:
             for _, hook in self.host.implementations("identity_running"):
                 stack.enter_context(hook(running=shown))

@@ -31,7 +31,7 @@ FROM_STANDBY, FROM_PRIMARY = "standby", "primary"
 REFUSAL = "refusal"
 
 #: What a sign-in came to. It is held back after too many failures; ``FAILED`` is a failure of ours.
-SUCCEEDED, REFUSED, HELD_BACK, BUSY, FAILED = "succeeded", "refused", "held back", "busy", "failed"
+SUCCEEDED, REFUSED, HELD_BACK, BUSY, FAILED = OUTCOMES = ("succeeded", "refused", "held back", "busy", "failed")
 
 
 class Watcher:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Self
 
+#: The memory that this process was forked with, if it is a worker of identity serve.
+_inherited: "Beats | None" = None
+
 #: By this name the memory is found among the open files of a process.
 NAME = "identity-beats"
 
@@ -50,6 +53,10 @@ class Beats:
             file = -1
         self._shared = mmap.mmap(file, size)
         self._ringing = ringing
+        #: No other generation of this machine's has it.
+        self.name = str(time.monotonic_ns())
+        global _inherited
+        _inherited = self
 
     def enter(self, phase: Phase) -> None:
         """Tell where the generation stands."""
@@ -72,6 +79,10 @@ class Beats:
         found: float = _MOMENT.unpack_from(self._shared, _at(slot))[0]
         return found
 
+    def seen(self) -> "Seen":
+        """All that stands there."""
+        return Seen.of(self._shared[:])
+
     def beat(self, slot: int) -> None:
         """Called by the worker; the first one wakes whoever waits for it."""
         first = not self.last(slot)
@@ -93,6 +104,14 @@ class Seen:
         """What it says."""
         [phase] = _PHASE.unpack_from(memory)
         return cls(Phase(phase), tuple(Worker(*one) for one in _WORKER.iter_unpack(memory[_PHASE.size :])))
+
+
+def replaced() -> tuple[str, int] | None:
+    """A name for the generation of which this process is a worker, and how often one of it took another's place; None
+    if it is no worker."""
+    if _inherited is None:
+        return None
+    return _inherited.name, sum(max(0, one.starts - 1) for one in _inherited.seen().workers)
 
 
 def _at(slot: int) -> int:

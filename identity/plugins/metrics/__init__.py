@@ -22,8 +22,8 @@ from identity.domain.audit import AuditEvent
 from identity.ini_values import BadSetting, setting
 from identity.operations import Running
 from identity.plugins.metrics.answer import PATH, Answer
-from identity.plugins.metrics.counts import Counts
-from identity.plugins.metrics.families import EVENTS
+from identity.plugins.metrics.counts import Counts, noughts
+from identity.plugins.metrics.families import EVENTS, REPLACED
 from identity.plugins.metrics.shares import Share, Shares, Telling
 from identity.watching import Watcher
 
@@ -60,7 +60,8 @@ class Settings:
         if self.token_file is not None:
             self.token()
         if self.enabled and find_spec("prometheus_client") is None:
-            raise BadSetting("listen" if self.listen else "token_file", "needs pip install 'identity[metrics]'")
+            problem = "needs the client of Prometheus, which the extra metrics of this package brings"
+            raise BadSetting("listen" if self.listen else "token_file", problem)
 
     @property
     def enabled(self) -> bool:
@@ -113,6 +114,7 @@ class Plugin:
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings
         self.counts = Counts()
+        self._noughts = Share()
         self._running: _Running | None = None
 
     @hookimpl
@@ -126,6 +128,8 @@ class Plugin:
         if not self.settings.enabled:
             return
         config.registry.metrics_counts = self.counts
+        protocol = config.registry.identity.protocol
+        self._noughts = Share(noughts(protocol.grants, protocol.factors))
         config.add_tween("identity.plugins.metrics.requests.tween_factory", under=INGRESS)
         if not self.settings.listen:
             config.add_route("metrics", PATH)
@@ -149,7 +153,8 @@ class Plugin:
             return
         from identity.plugins.metrics.listener import Listener
 
-        shown = _Running(self.counts, running, self.settings.directory or running.settings.data / "metrics")
+        folder = self.settings.directory or running.settings.data / "metrics"
+        shown = _Running(self.counts, self._noughts, running, folder)
         listener = None
         try:
             if self.settings.listen:
@@ -191,14 +196,16 @@ class Plugin:
 class _Running:
     """The figures of this process while it answers, and of those beside it."""
 
-    def __init__(self, counts: Counts, running: Running, folder: Path) -> None:
+    def __init__(self, counts: Counts, noughts: Share, running: Running, folder: Path) -> None:
         from identity.plugins.metrics.stored import Stored
 
         self.folder = folder
         self._counts = counts
+        self._noughts = noughts
         self._loads = running.loads
-        self._shares = Shares(folder)
-        self._telling = Telling(self._shares, self._own)
+        self._replaced = running.replaced
+        self._shares = Shares(folder, self._own)
+        self._telling = Telling(self._shares, counts.busy)
         self._stored = Stored(running.reading)
 
     def begin(self) -> None:
@@ -216,7 +223,12 @@ class _Running:
         """All of them together, and the media type."""
         from identity.plugins.metrics.exposition import text
 
-        return text([self._own(), *self._shares.others()], self._stored.gauges(), accept)
+        return text([self._noughts, *self._shares.all()], self._stored.gauges(), accept)
 
     def _own(self) -> Share:
-        return Share(self._counts.snapshot(), self._loads(), os.getpid())
+        counted = self._counts.snapshot()
+        replaced = self._replaced()
+        if replaced is not None:
+            generation, times = replaced
+            counted[REPLACED.name] = {(generation,): [times]}
+        return Share(counted, self._loads(), os.getpid())

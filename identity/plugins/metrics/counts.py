@@ -2,12 +2,16 @@
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import add
 from typing import Any
 
 from identity import watching
+from identity.domain.audit import EVENTS as ALL_EVENTS
+from identity.domain.authentication import PASSWORD
 from identity.plugins.metrics.families import (
     COUNTED,
+    EVENTS,
     GRANTS,
     PASSWORD_SECONDS,
     PURGE_SECONDS,
@@ -20,7 +24,10 @@ from identity.plugins.metrics.families import (
     STATEMENT_SECONDS,
     Family,
 )
-from identity.watching import Watcher
+from identity.watching import OUTCOMES, Watcher
+
+#: What a request for tokens can come to beside the error codes of the protocol; failed are those that failed by us.
+ISSUED, FAILED = "issued", "failed"
 
 #: The labels of a sample, and its values: a number, or of a histogram the sum and each bucket by itself.
 Samples = dict[tuple[str, ...], list[float]]
@@ -39,6 +46,7 @@ class Counts(Watcher):
         self._lock = threading.Lock()
         self._words: dict[str, tuple[str, ...]] = {}
         self._told = False
+        self._under_way = 0
 
     def count(self, family: Family, *labels: str) -> None:
         """One more."""
@@ -60,6 +68,21 @@ class Counts(Watcher):
             cell[0] += seconds
             cell[bisect_left(family.bounds, seconds) + 1] += 1
         self._note()
+
+    def began(self) -> None:
+        """A request is at work. That is news: it may have nothing to count for long, and wait."""
+        with self._lock:
+            self._under_way += 1
+        self._note()
+
+    def ended(self) -> None:
+        """It is no longer."""
+        with self._lock:
+            self._under_way -= 1
+
+    def busy(self) -> bool:
+        """True while a request is at work."""
+        return self._under_way > 0
 
     def answered(self, endpoint: str, status: int, seconds: float) -> None:
         """A request was answered."""
@@ -125,14 +148,25 @@ class Counts(Watcher):
             self.on_change()
 
 
+def noughts(grants: Iterable[str], factors: Iterable[str]) -> dict[str, Samples]:
+    """What can be counted by names that are known before: of a counter that begins at one, nobody sees that it grew."""
+    return {
+        GRANTS.name: {(name, outcome): [0] for name in grants for outcome in (ISSUED, FAILED)},
+        SIGN_INS.name: {(name, outcome): [0] for name in (PASSWORD, *factors) for outcome in OUTCOMES},
+        EVENTS.name: {(name,): [0] for name in ALL_EVENTS},
+    }
+
+
 def added(counted: Sequence[Mapping[str, Samples]]) -> dict[str, Samples]:
     """What several processes have counted, together."""
     together: dict[str, Samples] = {family.name: {} for family in COUNTED}
     for one in counted:
         for name, samples in one.items():
+            join = max if _BY_NAME[name].common else add
             for labels, cell in samples.items():
                 before = together[name].get(labels)
-                together[name][labels] = cell if before is None else [a + b for a, b in zip(before, cell, strict=True)]
+                cells = cell if before is None else [join(a, b) for a, b in zip(before, cell, strict=True)]
+                together[name][labels] = cells
     return together
 
 
@@ -149,5 +183,6 @@ def read(members: Mapping[str, Any]) -> dict[str, Samples]:
 def _fitting(family: Family, rows: Sequence[Any]) -> Iterator[tuple[tuple[str, ...], list[float]]]:
     size = len(family.bounds) + 2 if family.bounds else 1
     for labels, cell in rows:
-        if len(cell) == size and len(labels) == len(family.labels):
+        # What is common has its generation beside its labels.
+        if len(cell) == size and len(labels) == len(family.labels) + family.common:
             yield tuple(labels), cell

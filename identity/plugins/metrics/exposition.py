@@ -45,6 +45,8 @@ class _Told(Collector):
 
 
 def _counted(family: Family, samples: Samples) -> Metric:
+    if family.common and samples:
+        samples = {(): [sum(count for (count,) in samples.values())]}
     if not family.bounds:
         counter = CounterMetricFamily(family.name, family.doc, labels=family.labels)
         for labels, (count,) in sorted(samples.items()):

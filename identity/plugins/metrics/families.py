@@ -5,13 +5,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric. With ``bounds`` it is a histogram of seconds, with ``gauge`` what there is now, else a counter."""
+    """A metric. With ``bounds`` it is a histogram of seconds, with ``gauge`` what there is now, else a counter.
+
+    What is ``common`` all workers of a generation tell alike, by that: of each generation it counts once.
+    """
 
     name: str
     doc: str
     labels: tuple[str, ...] = ()
     bounds: tuple[float, ...] = ()
     gauge: bool = False
+    common: bool = False
 
 
 REQUESTS = Family(
@@ -53,7 +57,7 @@ SIGNATURE_SECONDS = Family(
 )
 STATEMENT_SECONDS = Family(
     "identity_statement_seconds",
-    "How long the database took for a statement, by its first word; COMMIT stands for commits.",
+    "How long the database took for a statement, by its first word; COMMIT stands for commits by themselves.",
     ("statement",),
     bounds=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
 )
@@ -73,6 +77,11 @@ STANDBY_AGE = Family(
     "For answers from a standby: for how long at most it had been without what the primary had.",
     bounds=(0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 120.0),
 )
+REPLACED = Family(
+    "identity_workers_replaced",
+    "Workers of identity serve that took the place of one that ended unasked or was hanging.",
+    common=True,
+)
 #: What is counted while requests are answered.
 COUNTED = (
     REQUESTS,
@@ -86,6 +95,7 @@ COUNTED = (
     PURGE_SECONDS,
     READS,
     STANDBY_AGE,
+    REPLACED,
 )
 
 IN_USE = Family(
@@ -108,7 +118,7 @@ UP = Family("identity_storage_up", "1 if the storage answered just now, else 0."
 ANSWER = Family("identity_storage_answer_seconds", "How long the storage took for the figures below.", gauge=True)
 KEPT = Family(
     "identity_kept",
-    "What is stored, over or not, by kind; from 10000 on an estimate on PostgreSQL, on others 10000 and more.",
+    "What is stored, over or not, by kind; from 10000 on an estimate, on SQLite the span of row numbers.",
     ("what",),
     gauge=True,
 )

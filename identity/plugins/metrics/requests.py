@@ -8,10 +8,9 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid_retry import is_error_retryable  # type: ignore[import-untyped]
 
-from identity.plugins.metrics.counts import Counts
+from identity.plugins.metrics.counts import FAILED, ISSUED, Counts
 
 _NO_ROUTE = "none"
-_ISSUED, _FAILED = "issued", "failed"
 
 
 def tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
@@ -20,12 +19,15 @@ def tween_factory(handler: Callable[[Request], Response], registry: Registry) ->
 
     def counting(request: Request) -> Response:
         began = perf_counter()
+        counts.began()
         try:
             response = handler(request)
         except Exception as problem:
             if not is_error_retryable(request, problem):
                 _count(request, 500, perf_counter() - began)
             raise
+        finally:
+            counts.ended()
         seconds = perf_counter() - began
         answered = request.__dict__.get("exception")
         if answered is None or not is_error_retryable(request, answered):
@@ -45,6 +47,6 @@ def tween_factory(handler: Callable[[Request], Response], registry: Registry) ->
 
 def _outcome(request: Request, status: int) -> str:
     if status < 300:
-        return _ISSUED
+        return ISSUED
     error = getattr(request.__dict__.get("exception"), "error", None)
-    return error if status < 500 and isinstance(error, str) else _FAILED
+    return error if status < 500 and isinstance(error, str) else FAILED

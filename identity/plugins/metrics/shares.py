@@ -1,8 +1,8 @@
 """Shares: what each process of a machine has counted, in a folder of theirs, so that each can tell the sum of all.
 
 A process holds a lock on a file of its own for as long as it lives, and puts what it has counted beside it at most once
-a second, while it has anything new. What dead processes have counted stays in the sum as long as another one lives:
-otherwise it would seem to shrink. The first process to begin where none lives begins at nought.
+a second, while it has anything new or anything under way. What dead processes have counted stays in the sum as long as
+another one lives: otherwise it would seem to shrink. The first process to begin where none lives begins at nought.
 """
 
 import fcntl
@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ _INTERVAL = 1.0
 class Share:
     """What a process says of itself: what it has counted, what it has in use, and its number while it lives."""
 
-    counted: Mapping[str, Samples]
+    counted: Mapping[str, Samples] = field(default_factory=dict)
     loads: Sequence[Load] = ()
     process: int | None = None
 
@@ -38,8 +38,9 @@ class Share:
 class Shares:
     """The folder, as one process uses it. ``own`` tells its share at any moment."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, own: Callable[[], Share]) -> None:
         self._folder = folder
+        self._own = own
         self._name = f"{os.getpid()}-{new_id()}"
         self._held: int | None = None
 
@@ -51,13 +52,30 @@ class Shares:
             fcntl.flock(self._held, fcntl.LOCK_EX)
             self._put_together()
 
-    def put(self, share: Share) -> None:
-        """Let the others know. Raises OSError."""
+    def put(self) -> Share:
+        """Let the others know; returns what they do. Raises OSError."""
+        with self._locked():
+            return self._put(self._own())
+
+    def all(self) -> list[Share]:
+        """What this process has to say, and what others have said, those that are dead among them. Raises OSError.
+
+        Nothing is told that does not stand in the folder: what somebody was told may never seem to shrink.
+        """
+        with self._locked():
+            own = self._own()
+            try:
+                self._put(own)
+            except OSError as problem:
+                _warn(problem)
+            return [own, *self._others()]
+
+    def _put(self, share: Share) -> Share:
         members = {"counted": written(share.counted), "loads": [asdict(one) for one in share.loads]}
         self._write(f"{self._name}.json", members)
+        return share
 
-    def others(self) -> list[Share]:
-        """What other processes have said, those that are dead among them."""
+    def _others(self) -> list[Share]:
         found = []
         for path in sorted(self._folder.glob("*.json")):
             members = _members(path)
@@ -116,11 +134,14 @@ class Shares:
 
 
 class Telling:
-    """A thread that puts a process's share into the folder while there is anything new."""
+    """A thread that puts a process's share into the folder while there is anything new, or anything under way.
 
-    def __init__(self, shares: Shares, own: Callable[[], Share]) -> None:
+    ``busy`` tells whether there is a request at work. An idle process is not woken.
+    """
+
+    def __init__(self, shares: Shares, busy: Callable[[], bool]) -> None:
         self._shares = shares
-        self._own = own
+        self._busy = busy
         self._news = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._tell, name="identity-metrics", daemon=True)
@@ -128,7 +149,7 @@ class Telling:
     def begin(self) -> None:
         """Tell from now on. Raises OSError."""
         self._shares.begin()
-        self._shares.put(self._own())
+        self._shares.put()
         self._thread.start()
 
     def news(self) -> None:
@@ -143,14 +164,23 @@ class Telling:
         self._shares.end()
 
     def _tell(self) -> None:
+        busy = False
         while not self._stopping.is_set():
-            self._news.wait()
+            if not busy:
+                self._news.wait()
             self._stopping.wait(_INTERVAL)
             self._news.clear()
+            # Looked at first: whoever is done by then is told of here, whoever comes has news.
+            busy = self._busy()
             try:
-                self._shares.put(self._own())
+                told = self._shares.put()
+                busy = busy or any(one.in_use or one.waiting for one in told.loads)
             except OSError as problem:
-                log.warning("what was counted cannot be told to other processes: %s", problem.strerror)
+                _warn(problem)
+
+
+def _warn(problem: OSError) -> None:
+    log.warning("what was counted cannot be told to other processes: %s", problem.strerror)
 
 
 def _members(path: Path) -> Mapping[str, Any] | None:

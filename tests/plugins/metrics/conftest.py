@@ -32,6 +32,11 @@ class Told:
             for sample in family.samples
         }
 
+    @property
+    def counted(self) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
+        """The samples that are not nought."""
+        return {one for one, value in self.samples.items() if value}
+
     def value(self, name: str, **labels: str) -> float:
         return self.samples.get((name, tuple(sorted(labels.items()))), 0)
 

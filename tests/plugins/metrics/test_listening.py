@@ -1,23 +1,29 @@
 """An address of the metrics' own, and who is let in there."""
 
 import http.client
+import os
 import re
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from identity.ini_values import BadSetting
 from identity.plugin_host import PluginHost
-from identity.plugins.metrics import Settings
+from identity.plugins.metrics import Settings, exposition
 from identity.plugins.metrics.counts import Counts
-from identity.plugins.metrics.families import REQUESTS
-from identity.plugins.metrics.shares import Share, Shares
+from identity.plugins.metrics.families import REPLACED, REQUESTS, WAITING, Family
+from identity.plugins.metrics.shares import Share, Shares, Telling
 from identity.testing.fixtures import MakeWorld
 from identity.testing.world import World
+from identity.watching import Load
 from tests.house.served import free_port
+from tests.house.workers import wait_for
 from tests.plugins.metrics.conftest import TOKEN, Told, a_token_file
 
 
@@ -111,56 +117,160 @@ def test_a_token_file_holds_one_secret_for_its_owner(tmp_path: Path) -> None:
 
 def test_without_the_library_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("identity.plugins.metrics.find_spec", lambda name: None)
-    assert "identity[metrics]" in refusal(listen="127.0.0.1:9464")
+    assert "the extra metrics of this package" in refusal(listen="127.0.0.1:9464")
     assert not Settings().enabled
 
 
 class Process:
     """One of several processes, as far as the folder sees it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.shares, self.counts = Shares(folder), Counts()
-        self.shares.begin()
+    def __init__(self, folder: Path, generation: str = "") -> None:
+        self.counts, self.loads = Counts(), [Load("reading", 0, 4, 0)]
+        self.generation, self.replaced = generation, 0
+        #: How often it was asked what it has to say.
+        self.asked = 0
+        self.shares = Shares(folder, self.own)
+        self.telling = Telling(self.shares, self.counts.busy)
+
+    def own(self) -> Share:
+        self.asked += 1
+        common = {(self.generation,): [float(self.replaced)]} if self.generation else {}
+        return Share(self.counts.snapshot() | {REPLACED.name: common}, self.loads, os.getpid())
 
     def answer(self, times: int) -> None:
+        self.count(times)
+        self.shares.put()
+
+    def count(self, times: int) -> None:
         for _ in range(times):
             self.counts.count(REQUESTS, "token", "200")
-        self.shares.put(Share(self.counts.snapshot()))
 
     def sum(self) -> float:
-        found = [one.counted for one in self.shares.others()] + [self.counts.snapshot()]
-        return sum(one.get(REQUESTS.name, {}).get(("token", "200"), [0])[0] for one in found)
+        return self.total(REQUESTS, "token", "200")
+
+    def total(self, family: Family, *labels: str) -> float:
+        name = family.name if family.gauge else f"{family.name}_total"
+        body, _ = exposition.text(self.shares.all(), {}, "")
+        return Told(body.decode()).value(name, **dict(zip(family.labels, labels, strict=True)))
+
+
+def begun(folder: Path, generation: str = "") -> Process:
+    process = Process(folder, generation)
+    process.shares.begin()
+    return process
 
 
 def test_processes_add_up_and_the_dead_stay_in_the_sum(tmp_path: Path) -> None:
-    first, second = Process(tmp_path), Process(tmp_path)
+    first, second = begun(tmp_path), begun(tmp_path)
     first.answer(2)
     second.answer(3)
     assert first.sum() == second.sum() == 5
     second.shares.end()
     assert first.sum() == 5
-    assert [one.process for one in first.shares.others()] == [None]
-    third = Process(tmp_path)
+    assert [one.process for one in first.shares.all()] == [os.getpid(), None]
+    third = begun(tmp_path)
     third.answer(1)
     assert first.sum() == third.sum() == 6
     first.shares.end()
-    fourth = Process(tmp_path)
-    assert fourth.sum() == third.sum() == 6
+    fourth = begun(tmp_path)
     # What the dead have left is put together: the folder does not grow.
     assert len(list(tmp_path.glob("*.json"))) == 2
+    assert fourth.sum() == third.sum() == 6
 
 
 def test_whoever_begins_where_nobody_lives_begins_at_nought(tmp_path: Path) -> None:
-    before = Process(tmp_path)
+    before = begun(tmp_path)
     before.answer(7)
     before.shares.end()
-    assert Process(tmp_path).sum() == 0
+    after = begun(tmp_path)
     assert not list(tmp_path.glob("*.json"))
+    assert after.sum() == 0
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"counted": {"identity_requests": [[["a"], [1]], [["a", "b"], []]]}}'])
 def test_what_cannot_be_read_in_the_folder_harms_nobody(tmp_path: Path, content: str) -> None:
-    process = Process(tmp_path)
+    process = begun(tmp_path)
     process.answer(2)
     (tmp_path / "1-other.json").write_text(content)
     assert process.sum() == 2
+
+
+def test_what_was_told_does_not_shrink_when_its_process_dies(tmp_path: Path) -> None:
+    """Of a counter that shrinks Prometheus believes that it began anew, and adds all of it a second time."""
+    first, second = begun(tmp_path), begun(tmp_path)
+    first.answer(2)
+    first.count(3)
+    assert first.sum() == 5
+    # It dies before it has told the others by itself.
+    first.shares.end()
+    assert second.sum() == 5
+
+
+def test_nobody_reads_while_what_the_dead_have_left_is_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = begun(tmp_path), begun(tmp_path)
+    first.answer(2)
+    second.answer(3)
+    second.shares.end()
+    write = Shares._write
+    reading: list[Future[float]] = []
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def half_way(self: Shares, name: str, members: Any) -> None:
+            if name == "gone.json":
+                reading.append(pool.submit(first.sum))
+                # Long enough for whoever does not wait.
+                wait(reading, 0.5)
+            write(self, name, members)
+
+        monkeypatch.setattr(Shares, "_write", half_way)
+        third = begun(tmp_path)
+    assert [one.result() for one in reading] == [5]
+    assert third.sum() == 5
+
+
+def test_what_a_busy_process_has_in_use_is_told_though_it_counts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("identity.plugins.metrics.shares._INTERVAL", 0.01)
+    busy, watching = Process(tmp_path), begun(tmp_path)
+    busy.telling.begin()
+    busy.counts.on_change = busy.telling.news
+    try:
+        # It waits for something else first, and nothing is in use.
+        busy.counts.began()
+        wait_for(lambda: busy.asked, lambda found: found > 5)
+        for waiting in (3, 5):
+            busy.loads = [Load("reading", 4, 4, waiting)]
+            wait_for(lambda: watching.total(WAITING, "reading"), lambda found, wanted=waiting: found == wanted)
+        # The request is over, nothing of it was counted, and work in the background waits in its place.
+        busy.counts.ended()
+        asked = busy.asked
+        wait_for(lambda: busy.asked, lambda found: found > asked + 5)
+        busy.loads = [Load("reading", 0, 4, 0)]
+        wait_for(lambda: watching.total(WAITING, "reading"), lambda found: not found)
+        asked = busy.asked
+        time.sleep(0.3)
+        # It may have been at it.
+        assert busy.asked - asked <= 1, "an idle process is not woken"
+    finally:
+        busy.telling.end()
+
+
+def test_a_generation_tells_how_many_workers_were_replaced_once_though_each_of_them_does(tmp_path: Path) -> None:
+    first, second, reloaded = (begun(tmp_path, generation) for generation in ("1", "1", "2"))
+    assert first.total(REPLACED) == 0
+    first.replaced, second.replaced = 2, 3
+    first.shares.put()
+    assert second.total(REPLACED) == 3
+    assert first.total(REPLACED) == reloaded.total(REPLACED) == 3
+    reloaded.replaced = 1
+    for one in (first, second):
+        one.shares.end()
+    # Those of the generation before have ended: what it counted stays.
+    assert reloaded.total(REPLACED) == 4
+    last = begun(tmp_path, "2")
+    last.replaced = 2
+    assert last.total(REPLACED) == 5

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from identity import watching
+from identity.domain.audit import EVENTS
 from identity.plugins.metrics import stored
 from identity.plugins.metrics.families import COUNTED, FAMILIES
 from identity.storage.errors import Unavailable
@@ -106,8 +107,34 @@ def test_grants_are_counted_by_outcome(watched: Watched) -> None:
     told, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert told.value("identity_grants_total", grant_type=grant, outcome="issued") == 1
     assert told.value("identity_grants_total", grant_type=grant, outcome="invalid_grant") == 2
-    assert told.labels("identity_grants_total", "grant_type") == {grant}
+    counted = {dict(labels)["grant_type"] for name, labels in told.counted if name == "identity_grants_total"}
+    assert counted == {grant}
     assert told.value("identity_requests_total", endpoint="protocol.token", status="400") == 3
+
+
+def test_what_is_known_to_come_is_told_before_it_comes(watched: Watched) -> None:
+    """Of a counter that begins at one, Prometheus does not see that it grew."""
+    told, protocol = watched.told(), watched.world.identity.protocol
+    assert told.labels("identity_audit_events_total", "event") == EVENTS
+    for grant in protocol.grants:
+        assert told.samples["identity_grants_total", (("grant_type", grant), ("outcome", "issued"))] == 0
+    for way in ("password", *protocol.factors):
+        for outcome in ("succeeded", "refused", "held back", "busy", "failed"):
+            assert told.samples["identity_sign_ins_total", (("method", way), ("outcome", outcome))] == 0
+
+
+def test_a_request_is_at_work_until_it_is_answered(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Meanwhile its process goes on telling what it has in use: where all wait for the database, nothing is counted."""
+    robot, counts, seen = watched.world.a_robot(), watched.world.app.registry.metrics_counts, []
+
+    def waiting(*_: object, **__: object) -> Any:
+        seen.append(counts.busy())
+        raise Unavailable("away")
+
+    monkeypatch.setattr("identity.provider.endpoints.token.issue", waiting)
+    assert robot.token().status_int == 503
+    assert seen == [True]
+    assert not counts.busy()
 
 
 def test_a_grant_that_fails_by_us_is_told_apart(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
