@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
     settings = read_section(arguments.ini, SERVER, variables)
     set_up_logging(arguments.ini, variables)
     if find_spec(arguments.server) is None:
-        raise Failed(f"{arguments.server} is not installed: pip install 'identity[{arguments.server}]'.")
+        raise Failed(f"{arguments.server} is not installed. The extra {arguments.server} of this package brings it.")
     workers = read_workers(settings.get(WORKERS, "") if arguments.workers is None else arguments.workers)
     if workers is not None:
         return _supervise(arguments, settings, variables, workers)

@@ -41,4 +41,4 @@ def test_without_granian_it_says_what_to_install(run: Run, ini: str, monkeypatch
     monkeypatch.setattr("identity.server.serving.taken", None)
     ran = run("serve", "-c", ini, "--server", "granian")
     assert (ran.status, ran.out) == (1, "")
-    assert ran.err == "identity: granian is not installed: pip install 'identity[granian]'.\n"
+    assert ran.err == "identity: granian is not installed. The extra granian of this package brings it.\n"

@@ -1,6 +1,7 @@
 """What is built of this: installed elsewhere, without a checkout, it runs."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -54,7 +55,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", folder]
-    ran([*pip, wheel], folder)
+    # As the page says, because of the name by itself.
+    ran([*pip, f"identity[sql,postgresql] @ {wheel.as_uri()}"], folder)
     return folder
 
 
@@ -104,3 +106,47 @@ def test_the_unit_for_systemd_is_well_formed_and_sandboxed() -> None:
     assert [line for line in read if str(unit) in line or unit.name in line] == [
         "identity.service: Command /opt/identity/bin/identity is not executable: No such file or directory"
     ]
+
+
+_TEXTS = {".rst", ".md", ".py", ".ini", ".txt", ".toml", ".cfg", ".yaml", ".service", ".conf", ""}
+#: The name where pip looks for it in an index; with "@" it is told where it lies.
+_BARE = re.compile(
+    r"""\bpip3?\s+install\b[^`\n]*?[\s"']identity(?:\[[^\]]*\])?+(?!\s*@|[\w./-])"""
+    r"""|\bidentity\[[a-z,]+\](?!\s*@)|dependencies = .*"identity\""""
+)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "pip install identity",
+        "Run ``pip install identity``.",
+        "pip install 'identity[metrics]'",
+        'pip install -q "identity[sql,postgresql]" more',
+        "needs identity[tracing]",
+        'dependencies = ["identity"]',
+    ],
+)
+def test_a_bare_name_is_found(wrong: str) -> None:
+    assert _BARE.search(wrong)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        'pip install "identity[sql] @ file:///dist/identity-0.1.0-py3-none-any.whl"',
+        "pip install --editable ./identity-billing",
+        "/opt/identity/bin/pip install '/source[sql,postgresql]'",
+    ],
+)
+def test_a_name_with_its_place_is_none(right: str) -> None:
+    assert not _BARE.search(right)
+
+
+def test_nobody_is_told_to_install_the_bare_name() -> None:
+    """On PyPI it is another project's."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    names = [name for name in filter(None, listed.split("\0")) if name != "tests/house/test_package.py"]
+    paths = [ROOT / name for name in names if Path(name).suffix in _TEXTS and (ROOT / name).exists()]
+    found = [(path, line) for path in paths for line in path.read_text().splitlines() if _BARE.search(line)]
+    assert [f"{path.relative_to(ROOT)}: {line}" for path, line in found] == []

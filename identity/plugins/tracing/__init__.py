@@ -45,7 +45,7 @@ class Settings:
         if not fits:
             raise BadSetting("endpoint", "must be an address such as http://127.0.0.1:4318/v1/traces")
         if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
-            raise BadSetting("endpoint", "needs pip install 'identity[tracing]'")
+            raise BadSetting("endpoint", "needs OpenTelemetry, which the extra tracing of this package brings")
 
 
 # Inside Plugin the name stands for the attribute that every plugin has.
