@@ -1,9 +1,11 @@
 """Requests as traces: what is told of them, whose context counts, and that no value is told."""
 
 import json
+import signal
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,8 @@ from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
+from tests.house.served import DEVELOPMENT
+from tests.house.workers import LONG, end, start, wait_for
 
 PROXY = "192.0.2.7"
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -150,3 +154,36 @@ def test_without_the_library_the_refusal_says_what_to_install(monkeypatch: pytes
     monkeypatch.setattr("identity.plugins.tracing.find_spec", lambda name: None)
     with pytest.raises(BadSetting, match="the extra tracing of this package"):
         PluginHost.load(["tracing"], {"tracing": {"endpoint": "http://127.0.0.1:4318/v1/traces"}})
+
+
+def test_each_line_in_the_log_names_the_request_and_its_trace_also_of_forked_workers(
+    tmp_path: Path, collector: Collector
+) -> None:
+    text = DEVELOPMENT.read_text().replace("%(here)s", str(tmp_path)).replace("PlainLines", "JsonLines")
+    own = f"identity.plugin.tracing.endpoint = {collector.url}\nidentity.plugin.tracing.per_thousand = 1000"
+    ini = tmp_path / "development.ini"
+    ini.write_text(text.replace("identity.plugin.tracing.endpoint =", own))
+    serving = start(tmp_path, "--workers", "2", f"data={tmp_path / 'data'}", ini=ini)
+
+    def asked() -> str:
+        connection = serving.connect()
+        connection.request("GET", "/.well-known/openid-configuration", headers={"Host": f"localhost:{serving.port}"})
+        answer = connection.getresponse()
+        connection.close()
+        assert answer.status == 200
+        return answer.headers["X-Request-ID"]
+
+    try:
+        first = wait_for(asked, bool)
+        # By so many connections, each of the workers is asked.
+        ids = {first, *(asked() for _ in range(30))}
+        serving.signal(signal.SIGTERM)
+        assert serving.process.wait(LONG) == 0
+    finally:
+        end(serving)
+    lines = [json.loads(line) for line in serving.log.splitlines() if line.startswith('{"time"')]
+    logged = {line["request_id"]: line["trace_id"] for line in lines if line["logger"] == "identity.http.request_log"}
+    spans = collector.named("GET protocol.metadata")
+    assert {members(span)["identity.request_id"]: span.trace_id.hex() for span in spans} == logged
+    assert set(logged) == ids
+    assert len(set(logged.values())) == len(ids)
