@@ -3,6 +3,7 @@
 import gc
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -171,19 +172,24 @@ def _check_permissions(registry: Registry) -> None:
 
 def _master_keys(settings: Settings) -> Any:
     """The master keys. Raises BadSetting."""
-    if settings.master_keys:
-        try:
-            return read_master_keys(settings.master_keys)
-        except Invalid as problem:
-            raise BadSetting("identity.master_keys", " ".join(problem.fields.values())) from None
-    path = settings.data / "master.key"
+    setting, entries = "identity.master_keys", settings.master_keys
+    if not entries:
+        setting, entries = "identity.data", (f"development:{_development_key(settings.data)}",)
     try:
-        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return read_master_keys(entries)
+    except Invalid as problem:
+        raise BadSetting(setting, " ".join(problem.fields.values())) from None
+
+
+def _development_key(folder: Path) -> Path:
+    """The file of a master key in the folder, which is made if it is not there. Raises BadSetting."""
+    path = folder / "master.key"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            # Another process may make it first.
+            with suppress(FileExistsError):
+                create_master_key_file(path)
     except OSError as problem:
-        raise BadSetting("identity.data", f"{settings.data} cannot be made: {problem.strerror}") from None
-    if not path.exists():
-        try:
-            create_master_key_file(path)
-        except FileExistsError:
-            log.debug("another process made the master key first")
-    return read_master_keys((f"development:{path}",))
+        raise BadSetting("identity.data", f"{folder} cannot be made or used: {problem.strerror}") from None
+    return path

@@ -5,16 +5,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+from identity.crypto.sealing import Sealer
 from identity.ini_values import missing_paths
 from identity.operations import Check
 from identity.services.bundle import Services
 from identity.services.policies import lacks_factors
+from identity.services.resealing import UNKNOWN, left
+from identity.services.signing_keys import NoSigningKey
 from identity.settings import PREFIX, Settings
 from identity.storage.backend import Backend
 from identity.storage.errors import Unavailable
 from identity.storage.paging import every_row
 
 log = logging.getLogger(__name__)
+
+STORAGE = "storage"
+_NOT_LOOKED = f"Not looked at: mend first what stands at {STORAGE}."
 
 
 class Checks:
@@ -27,6 +33,7 @@ class Checks:
         settings: Settings,
         backend: Backend,
         reading: Callable[[], AbstractContextManager[Services]],
+        sealer: Sealer,
         further: Iterable[Check],
         factors: Collection[str] = (),
         plugins: Mapping[str, Any] | None = None,
@@ -34,11 +41,13 @@ class Checks:
         self._settings = settings
         self._backend = backend
         self._reading = reading
+        self._sealer = sealer
         self._factors = frozenset(factors)
         self._plugins = plugins or {}
         self._checks = (
-            Check("storage", self.storage),
+            Check(STORAGE, self.storage),
             Check("signing key", self.signing_key),
+            Check("master keys", self.master_keys, readiness=False),
             Check("domains", self.domains, readiness=False),
             Check("files", self.files, readiness=False),
             Check("proxy", self.proxy, readiness=False),
@@ -57,6 +66,8 @@ class Checks:
                 continue
             try:
                 problem = check.run()
+            except Unavailable as failure:
+                problem = _NOT_LOOKED if STORAGE in found else str(failure)
             except Exception as failure:
                 log.warning("the check %s failed", check.name, exc_info=failure)
                 problem = f"The check itself failed: {type(failure).__name__}."
@@ -78,9 +89,25 @@ class Checks:
         try:
             with self._reading() as services:
                 services.signing_keys.current()
+        except NoSigningKey as problem:
+            return str(problem)
+        except Unavailable:
+            raise
         except Exception as problem:
             return str(problem) or type(problem).__name__
         return None
+
+    def master_keys(self) -> str | None:
+        """Under which master keys something lies sealed though they are not listed."""
+        found = left(self._reading, self._sealer)
+        lost = ", ".join(f"{key} ({found[key]})" for key in sorted(found.keys() - {*self._sealer.ids, UNKNOWN}))
+        if not lost:
+            return None
+        return (
+            f"Values lie sealed under master keys that identity.master_keys does not list: {lost}. Whom they belong to"
+            " cannot use them, second factors and secrets of identity providers among them. List these keys again; to"
+            " do without them, run `identity rotate-master-key` before they are taken out."
+        )
 
     def domains(self) -> str | None:
         """Which organizations go by a domain that nobody has proven, from the time before that was asked for."""

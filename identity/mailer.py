@@ -1,6 +1,7 @@
 """Mailer: hands mails to the mail server of ``identity.smtp``; MailDelivery, their way out of the outbox."""
 
 import smtplib
+import socket
 import ssl
 from collections.abc import Callable
 from datetime import timedelta
@@ -19,6 +20,27 @@ if TYPE_CHECKING:
 _TIMEOUT = 10.0
 #: Replies from here on stay the same however often one asks (RFC 5321 §4.2.1).
 _FOR_GOOD = 500
+
+
+#: What a failure means, the narrower kinds of exceptions first.
+_REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (smtplib.SMTPAuthenticationError, "it refuses identity.smtp.user, or the password in identity.smtp.password_file"),
+    (
+        smtplib.SMTPNotSupportedError,
+        "it lacks what is asked of it: STARTTLS (identity.smtp.security), or to log on (identity.smtp.user)",
+    ),
+    (smtplib.SMTPServerDisconnected, "it hangs up: do identity.smtp.port and identity.smtp.security fit each other?"),
+    (smtplib.SMTPException, "it refuses us or does not speak SMTP: look at identity.smtp.host and identity.smtp.port"),
+    (socket.gaierror, "the name in identity.smtp.host is not known"),
+    (ssl.SSLCertVerificationError, "its certificate does not prove the name in identity.smtp.host"),
+    (ssl.SSLError, "there is no TLS: do identity.smtp.port and identity.smtp.security fit each other?"),
+    (ConnectionRefusedError, "nobody listens there: look at identity.smtp.host and identity.smtp.port"),
+    (
+        TimeoutError,
+        "it says nothing: look at firewalls, at identity.smtp.host, and whether identity.smtp.port and"
+        " identity.smtp.security fit each other",
+    ),
+)
 
 
 class Mailer:
@@ -54,14 +76,14 @@ class Mailer:
                 raise
 
     def check(self) -> str | None:
-        """What is wrong with the way to the mail server, as a sentence, or None."""
+        """What is wrong with the way to the mail server, as a sentence that names settings, or None."""
         try:
             with self._connection() as server:
                 if self._settings.user:
                     server.login(self._settings.user, self._password())
         except (OSError, smtplib.SMTPException, BadSetting) as problem:
-            reason = str(problem) if isinstance(problem, BadSetting) else type(problem).__name__
-            return f"The mail server {self._settings.host}:{self._settings.port} does not take our mail: {reason}."
+            where = f"{self._settings.host}:{self._settings.port}"
+            return f"The mail server {where} does not take our mail: {_why(problem)}."
         return None
 
     def _sender(self, name: str) -> "str | Address":
@@ -95,6 +117,16 @@ class Mailer:
             return file.read_text("utf-8").strip()
         except OSError as problem:
             raise BadSetting("identity.smtp.password_file", f"{file} cannot be read: {problem.strerror}") from None
+
+
+def _why(problem: Exception) -> str:
+    """What an operator has to look at."""
+    if isinstance(problem, BadSetting):
+        return str(problem)
+    for kind, sentence in _REASONS:
+        if isinstance(problem, kind):
+            return f"{sentence} ({type(problem).__name__})"
+    return f"look at identity.smtp.host and identity.smtp.port ({getattr(problem, 'strerror', type(problem).__name__)})"
 
 
 class MailDelivery(Delivery):

@@ -107,6 +107,7 @@ class Identity:
             self.settings,
             self.backend,
             self.reading,
+            self.process.sealer,
             [
                 *([Check("mail", self.mailer.check, readiness=False)] if self.settings.smtp.host else []),
                 *(Check(one.name, one.check, readiness=False) for one in self.senders.values()),

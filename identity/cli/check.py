@@ -27,12 +27,14 @@ def _wrong_settings(arguments: Namespace) -> Iterator[str]:
     from identity.ini_file import server_words
     from identity.ini_values import BadSetting
     from identity.plugin_host import PluginProblem
-    from identity.server.words import bad_words
+    from identity.server.words import bad_words, differing_proxy
 
     with problems_told():
         settings, words = settings_of(arguments), server_words(arguments.ini, variables_of(arguments))
         try:
-            assemble(settings).close()
+            identity = assemble(settings)
+            identity.close()
+            yield from map(str, differing_proxy(words, identity.settings.trusted_proxy))
         except BadSetting as problem:
             yield from map(str, problem.each)
         except PluginProblem as problem:

@@ -10,6 +10,7 @@ from identity.ini_values import BadSetting
 from identity.server.connections import Limits
 from identity.server.listening import PATIENCE, WORKERS, read_patience, read_workers
 from identity.server.serving import own_limits, without_no_proxy
+from identity.settings import NO_PROXY
 
 _SECTION = "[server:main]"
 #: The proxy's further words count beside its address alone.
@@ -29,9 +30,29 @@ def bad_words(settings: Mapping[str, str]) -> Iterator[BadSetting]:
     if not found:
         try:
             _, words = own_limits(settings)
-            Adjustments(**without_no_proxy(words))
+            Adjustments(**without_no_proxy({_HEADERS: "forwarded", **words}))
         except (ValueError, OSError) as misfit:
             yield BadSetting(_SECTION, str(misfit))
+
+
+def differing_proxy(settings: Mapping[str, str], trusted: str) -> Iterator[BadSetting]:
+    """What makes the server believe another one than ``trusted``, which ``identity.trusted_proxy`` names."""
+    own = settings.get(_PROXY, "") or NO_PROXY
+    if not settings or not trusted or own == NO_PROXY == trusted:
+        return
+    if own != trusted:
+        yield BadSetting(
+            f"{_SECTION} {_PROXY}",
+            f"says {own}, and identity.trusted_proxy says {trusted}. They must be the same (production.ini: proxy in"
+            " [DEFAULT]): the server decides whose word on people's addresses counts, and all whose address it does not"
+            " know share one limit of attempts",
+        )
+    elif not {"x-forwarded-for", "forwarded"} & {*settings.get(_HEADERS, "").lower().split()}:
+        yield BadSetting(
+            f"{_SECTION} {_HEADERS}",
+            f"must name the header by which {trusted} tells people's addresses, such as x-forwarded-for: without one"
+            " all people share one limit of attempts",
+        )
 
 
 def _problem(name: str, settings: Mapping[str, str]) -> str | None:

@@ -53,8 +53,9 @@ def left(transaction: Callable[[], AbstractContextManager[Services]], sealer: Se
     counted: Counter[str] = Counter()
     with transaction() as services:
         for signing_key in services.storage.signing_keys.all():
-            if not sealer.is_current(signing_key.sealed_private_key):
-                counted[_key_id(signing_key.sealed_private_key)] += 1
+            key_id = _key_id(signing_key.sealed_private_key)
+            if key_id != sealer.active_id:
+                counted[key_id] += 1
     for kind in Sealed:
         for batch in _batches(transaction, sealer, kind):
             counted.update(_key_id(value.sealed) for value in batch)

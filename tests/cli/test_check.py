@@ -1,5 +1,9 @@
 """identity check: whatever is wrong in the ini file, the sentence names the setting."""
 
+import os
+import socket
+import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import timedelta
@@ -7,11 +11,16 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+import psycopg
 import pytest
+from psycopg import sql
 
 from identity.ini_file import APPLICATION, read_section
 from identity.plugin_host import installed
 from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings
+from identity.testing.post import USER as POST_USER
+from identity.testing.post import Post
+from identity.testing.postgresql import PostgresqlServer, running_server
 from tests.cli.conftest import INI, Run
 
 NOWHERE = "/dev/null/nowhere"
@@ -77,7 +86,8 @@ def with_settings(data: Path, tmp_path: Path) -> Any:
             inside = line.startswith(tuple(f"{name} =" for name in settings)) or (inside and line[:1] in " \t")
             if not inside:
                 kept.append(line)
-        kept[at + 1 : at + 1] = [f"{name} = {value}" for name, value in settings.items()]
+        escaped = {name: value.replace("%", "%%") for name, value in settings.items()}
+        kept[at + 1 : at + 1] = [f"{name} = {value}" for name, value in escaped.items()]
         file = tmp_path / "other.ini"
         file.write_text("\n".join(kept))
         return file
@@ -142,3 +152,209 @@ def test_a_plugin_that_is_not_installed_hides_nothing_else(run: Run, data: Path,
     assert ran.status == 1
     assert "identity.purge_interval: must be a span" in ran.out
     assert 'identity.plugins lists "nowhere", which is not installed' in ran.out
+
+
+URL, PASSWORD_FILE = "identity.plugin.sql.url", "identity.plugin.sql.password_file"
+
+
+@pytest.fixture
+def told(run: Run, data: Path, with_settings: Any) -> Any:
+    """What fails with these settings: check → sentence."""
+
+    def told(settings: Mapping[str, str]) -> dict[str, str]:
+        ran = run("check", "-c", with_settings(settings), f"data={data}")
+        assert (ran.status, ran.err) == (1, "")
+        failed = (line.removeprefix("FAILED  ") for line in ran.out.splitlines() if line.startswith("FAILED"))
+        return dict(line.split(": ", 1) for line in failed)
+
+    return told
+
+
+@pytest.fixture
+def port_of_nobody() -> Iterator[int]:
+    """A port of the loopback address at which nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+@pytest.fixture
+def port_without_tls() -> Iterator[int]:
+    """A port at which a server of PostgreSQL says that it has no TLS."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        answering = threading.Thread(target=_say_no, args=[listening], daemon=True)
+        answering.start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+        answering.join()
+
+
+def _say_no(listening: socket.socket) -> None:
+    while True:
+        try:
+            connection = listening.accept()[0]
+        except OSError:
+            return
+        with connection:
+            connection.recv(8)
+            connection.sendall(b"N")
+
+
+@pytest.fixture
+def guarded_server() -> Iterator[PostgresqlServer]:
+    """A server that asks the role asker for its password, and lets the role barred in never."""
+    folder = Path(tempfile.mkdtemp(prefix="identity-postgresql-"))
+    with running_server(folder) as server:
+        server.execute(sql.SQL("CREATE ROLE asker LOGIN PASSWORD 'right'"))
+        server.execute(sql.SQL("CREATE ROLE barred LOGIN"))
+        rules = folder / "pg_hba.conf"
+        rules.write_text("local all asker scram-sha-256\nlocal all barred reject\n" + rules.read_text())
+        server.execute(sql.SQL("SELECT pg_reload_conf()"))
+        _wait_until_refused(server.url().replace("postgres@", "barred@"))
+        yield server
+
+
+def _wait_until_refused(url: str) -> None:
+    while True:
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            return
+
+
+def is_told(told: dict[str, str], words: str, *settings: str) -> None:
+    """One cause, told once, with the settings that are to be looked at."""
+    assert words in told["storage"], told
+    assert all(one in told["storage"] for one in settings), told
+    others = {name: sentence for name, sentence in told.items() if name != "storage"}
+    assert others
+    assert set(others.values()) == {"Not looked at: mend first what stands at storage."}
+    assert not any(secret in told["storage"] for secret in ("127.0.0.1", "asker", "barred", "no-such-host", "nowhere"))
+
+
+def test_why_postgresql_cannot_be_used_is_told(
+    told: Any, tmp_path: Path, guarded_server: PostgresqlServer, port_of_nobody: int, port_without_tls: int
+) -> None:
+    url = guarded_server.url()
+    is_told(told({URL: f"postgresql://asker@127.0.0.1:{port_of_nobody}/x"}), "nobody listens", URL)
+    is_told(told({URL: f"postgresql://asker@/x?host={tmp_path}"}), "nobody listens", URL)
+    is_told(told({URL: "postgresql://asker@no-such-host.invalid/x"}), "host is not known", URL)
+    is_told(told({URL: url.replace("postgres@", "asker@")}), "wants a password", PASSWORD_FILE)
+    is_told(told({URL: url.replace("postgres@", "barred@")}), "does not let the user", URL)
+    is_told(told({URL: url.replace("postgres@", "nowhere@")}), "does not let the user", URL)
+    is_told(told({URL: url.replace("/postgres?", "/nowhere?")}), "no database of that name", URL)
+    is_told(told({URL: f"postgresql://asker@127.0.0.1:{port_without_tls}/x?sslmode=require"}), "TLS", URL)
+    is_told(told({URL: f"{url}&sslmode=perhaps"}), "No connection", URL)
+    is_told(told({URL: f"{url}&no_such_word=1"}), "No connection", URL)
+    password = tmp_path / "password"
+    password.touch(0o600)
+    password.write_text("wrong")
+    wanting = {URL: url.replace("postgres@", "asker@"), PASSWORD_FILE: str(password)}
+    is_told(told(wanting), "refuses the user or the password", URL, PASSWORD_FILE)
+    password.write_text("right")
+    is_told(told(wanting), "identity migrate")
+
+
+def test_a_postgresql_server_that_is_silent_is_told(told: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        settings = {
+            URL: f"postgresql://asker@127.0.0.1:{listening.getsockname()[1]}/x?connect_timeout=2",
+            "identity.plugin.sql.connect_timeout": "2s",
+        }
+        is_told(told(settings), "does not answer in time", URL)
+
+
+@pytest.mark.thorough
+def test_why_mariadb_cannot_be_used_is_told(told: Any, tmp_path: Path, port_of_nobody: int) -> None:
+    pytest.importorskip("pymysql")
+    from identity.testing import mariadb
+
+    with mariadb.running_server() as server:
+        server.execute("CREATE USER asker@localhost IDENTIFIED BY 'right'")
+        url = mariadb.new_database(server)
+        place = url.partition("?")[2]
+        is_told(told({URL: f"mariadb://asker@127.0.0.1:{port_of_nobody}/x"}), "nobody listens", URL)
+        is_told(told({URL: f"mariadb://asker@localhost/x?unix_socket={tmp_path}/none"}), "nobody listens", URL)
+        is_told(told({URL: "mariadb://asker@no-such-host.invalid/x"}), "host is not known", URL)
+        is_told(told({URL: url.replace("root@", "nowhere@")}), "refuses the user or the password", URL, PASSWORD_FILE)
+        is_told(told({URL: url.replace("root@", "asker:right@")}), "does not let the user", URL)
+        is_told(told({URL: f"mariadb://root@localhost/nowhere?{place}"}), "no database of that name", URL)
+        is_told(told({URL: f"{url}&ssl_verify_cert=true"}), "TLS", URL)
+        is_told(told({URL: f"{url}&ssl_ca={tmp_path}/none"}), "No connection", URL)
+        is_told(told({URL: f"{url}&no_such_word=1"}), "No connection", URL)
+
+
+def test_why_an_sqlite_file_cannot_be_used_is_told(told: Any, tmp_path: Path) -> None:
+    is_told(told({URL: f"sqlite:///{tmp_path}/none/identity.sqlite"}), "no database file", URL)
+    is_told(told({URL: f"sqlite:///{tmp_path}"}), "cannot be opened", URL)
+    (tmp_path / "other.sqlite").write_text("no database at all" * 100)
+    is_told(told({URL: f"sqlite:///{tmp_path}/other.sqlite"}), "not an SQLite database", URL)
+
+
+def test_why_the_mail_server_cannot_be_used_is_told(told: Any, tmp_path: Path, port_of_nobody: int) -> None:
+    post = Post()
+    post.open()
+    try:
+        password = tmp_path / "password"
+        password.write_text("wrong")
+        cases = {
+            "not known": ({"host": "no-such-host.invalid"}, ["host"]),
+            "nobody listens": ({"port": str(port_of_nobody)}, ["host", "port"]),
+            "lacks what is asked": ({"security": "starttls"}, ["security"]),
+            "there is no TLS": ({"security": "tls"}, ["port", "security"]),
+            "(identity.smtp.user)": ({"user": POST_USER, "password_file": str(password)}, ["user"]),
+        }
+        for words, (settings, names) in cases.items():
+            given = {f"identity.smtp.{name}": value for name, value in settings.items()}
+            sentence = told({**post.settings, **given})["mail"]
+            assert words in sentence
+            assert all(f"identity.smtp.{name}" in sentence for name in names), sentence
+    finally:
+        post.close()
+
+
+def test_a_proxy_that_only_the_service_is_told_of_is_told(told: Any, with_settings: Any) -> None:
+    """Behind it all people would share one limit of attempts."""
+    failed = told({"identity.trusted_proxy": "10.0.0.2"})
+    assert failed.keys() == {"[server:main] trusted_proxy"}
+    assert "says none, and identity.trusted_proxy says 10.0.0.2" in failed["[server:main] trusted_proxy"]
+
+
+@pytest.mark.parametrize(
+    ("of_service", "of_server", "failed"),
+    [
+        ("10.0.0.2", "trusted_proxy = 10.0.0.2\ntrusted_proxy_headers = x-forwarded-for", None),
+        ("10.0.0.2", "trusted_proxy = 10.0.0.2\ntrusted_proxy_headers = forwarded", None),
+        ("10.0.0.2", "trusted_proxy = 10.0.0.2", "trusted_proxy_headers"),
+        ("10.0.0.2", "trusted_proxy = 10.0.0.3\ntrusted_proxy_headers = forwarded", "trusted_proxy"),
+        ("none", "trusted_proxy = 10.0.0.2\ntrusted_proxy_headers = x-forwarded-for", "trusted_proxy"),
+        ("none", "", None),
+    ],
+)
+def test_service_and_server_believe_the_same_proxy(
+    run: Run, data: Path, with_settings: Any, of_service: str, of_server: str, failed: str | None
+) -> None:
+    ini = with_settings({"identity.trusted_proxy": of_service})
+    before = "trusted_proxy = none\ntrusted_proxy_headers = x-forwarded-for"
+    assert ini.read_text().count(before) == 1
+    ini.write_text(ini.read_text().replace(before, of_server))
+    ran = run("check", "-c", ini, f"data={data}")
+    assert ran.status == (failed is not None), ran.out
+    assert failed is None or ran.out.startswith(f"FAILED  [server:main] {failed}: ")
+
+
+def test_master_keys_that_are_needed_and_not_listed_are_told(told: Any, tmp_path: Path) -> None:
+    key = tmp_path / "new.key"
+    key.touch(0o600)
+    key.write_bytes(os.urandom(32))
+    failed = told({"identity.master_keys": f"new:{key}"})
+    assert failed.keys() == {"signing key", "master keys"}
+    assert all("identity.master_keys" in sentence for sentence in failed.values())
+    assert "development (1)" in failed["master keys"]
+
+
+def test_a_development_master_key_that_is_open_to_others_is_told(told: Any, data: Path) -> None:
+    (data / "master.key").chmod(0o644)
+    failed = told({})
+    assert failed.keys() == {"identity.data"}
+    assert "chmod 600" in failed["identity.data"]

@@ -231,7 +231,7 @@ def test_the_check_tells_where_people_need_a_factor_that_nobody_offers(
 ) -> None:
     def said(*factors: str) -> str:
         identity = world.identity
-        checks = Checks(identity.settings, identity.backend, identity.reading, (), factors)
+        checks = Checks(identity.settings, identity.backend, identity.reading, identity.process.sealer, (), factors)
         return checks.policies() or ""
 
     rules(second_factor="required_for_managers", factors=("password", "totp"))

@@ -12,7 +12,7 @@ from identity.plugins.sql.link import Link
 from identity.plugins.sql.settings import MARIADB, Settings
 from identity.watching import STATEMENT, each_timed
 
-__all__ = ["BEGIN_SNAPSHOT", "MARIADB", "MariadbLink", "duplicate_key", "open_engine"]
+__all__ = ["BEGIN_SNAPSHOT", "CANNOT_CONNECT", "MARIADB", "MariadbLink", "duplicate_key", "open_engine"]
 
 #: Strict, and an update sees the row as it was before it in each of its assignments, as the SQL standard has it.
 _SQL_MODE = (
@@ -28,6 +28,7 @@ BEGIN_SNAPSHOT = (
 #: long undoes a statement alone.
 _DEADLOCK = 1213
 _DUPLICATE = 1062
+CANNOT_CONNECT = 2003
 _IN_TRANSACTION = 1
 _UNDONE = "identity.undone"
 _KEY = re.compile(r"for key '(?:[^']*\.)?([^'.]+)'\Z")
@@ -118,7 +119,16 @@ def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: b
     }
     engine = hiding_engine(url, connect_args=arguments, **options)
     event.listen(engine, "handle_error", _note_undone)
+    event.listen(engine, "do_connect", _connect)
     return engine
+
+
+def _connect(dialect: Any, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
+    try:
+        return dialect.connect(*arguments, **named)
+    except (OSError, TypeError, ValueError) as problem:
+        # A word of the URL that PyMySQL does not know, or a file that is not there: it raises what Python did.
+        raise dialect.loaded_dbapi.OperationalError(CANNOT_CONNECT, str(problem)) from problem
 
 
 def _note_undone(failure: ExceptionContext) -> None:

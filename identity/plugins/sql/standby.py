@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from identity import watching
 from identity.log_format import OnceAMinute
-from identity.plugins.sql.errors import FAILURES, translated
+from identity.plugins.sql.errors import FAILURES, STANDBY_URL_SETTING, translated
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.pool import Pool
 from identity.storage.errors import StorageError
@@ -161,7 +161,7 @@ class Standby:
         try:
             link: Any = self._pool.take()
         except FAILURES as error:
-            raise translated(error) from error
+            raise translated(error, STANDBY_URL_SETTING) from error
         try:
             if time.monotonic() - link.asked_at >= _INTERVAL:
                 link.ask(self._marks)
