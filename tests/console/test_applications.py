@@ -97,6 +97,7 @@ def test_every_setting_is_asked_for_and_shown_where_it_is_of_use(instance_owner:
         assert labels - {"Name", "Development"} <= {one.text for one in page.html.select("dt")}
 
 
+@pytest.mark.shows("4.2.3")
 def test_a_web_application(world: World, owner: Browser, new: str) -> None:
     owner.open(f"{new}?type=web")
     page = owner.submit({"name": "Shop", "redirect_uris": f" {CALLBACK}\r\n\r\nhttps://b.example/cb"}, form="page-form")
@@ -124,6 +125,17 @@ def test_a_public_application(world: World, owner: Browser, new: str) -> None:
         assert _application(world, client_id).public
         assert _secrets(world, client_id) == 0
         assert owner.page.html.find(id="secrets") is None
+
+
+@pytest.mark.shows("2.7.6")
+def test_user_info_inside_id_token_is_an_option(world: World, owner: Browser, new: str) -> None:
+    """Service description §2.7: the label of id_token_userinfo_assertion."""
+    for wanted in (True, False):
+        owner.open(f"{new}?type=web")
+        label = owner.page.html.find("label", string=lambda text: text and text.strip() == "User Info inside ID Token")
+        option = owner.page.html.find(id=label["for"])["name"]
+        client_id = _register(owner, new, "web", redirect_uris=CALLBACK, **{option: wanted})
+        assert _application(world, client_id).id_token_userinfo_assertion is wanted
 
 
 def test_every_field_is_stored(world: World, owner: Browser, new: str) -> None:

@@ -24,6 +24,7 @@ def _choose(browser: Browser, *roles: str) -> None:
         box.checked = box._value in roles
 
 
+@pytest.mark.shows("2.6.5", "5.2.1")
 def test_a_service_user_becomes_org_owner(
     world: World, owner: Browser, organization: Organization, robot: Robot
 ) -> None:

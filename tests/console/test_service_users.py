@@ -2,7 +2,7 @@
 
 import base64
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -35,7 +35,7 @@ def _new(owner: Browser, organization: Organization, **fields: str) -> Browser:
     return owner
 
 
-@pytest.mark.shows("2.1.3", "2.2.2", "5.1.1")
+@pytest.mark.shows("2.1.1", "2.1.2", "2.1.3", "2.2.2", "2.2.9", "5.1.1")
 def test_from_nothing_to_a_token(world: World, owner: Browser, organization: Organization) -> None:
     """New → user name, display name → KEYS → New → expiration date → Add; the file signs what the endpoint takes."""
     assert "No service users yet" in owner.open(_list(organization))
@@ -44,7 +44,8 @@ def test_from_nothing_to_a_token(world: World, owner: Browser, organization: Org
     assert "Service user created. Add a key so that a program can sign in." in page
     assert page.html.h1.text == "CI runner"
     owner.click("New key")
-    page = owner.submit(form="page-form")
+    last_day = world.clock().date() + timedelta(days=17)
+    page = owner.submit({"expiration_date": str(last_day)}, form="page-form")
     assert page.status_int == 200
     assert "no-store" in page.headers["Cache-Control"]
     link = page.html.find(id="key-file")
@@ -61,6 +62,9 @@ def test_from_nothing_to_a_token(world: World, owner: Browser, organization: Org
     check_granted(world.client.assertion(signed(claims, _private_key(key), key_id=key.key_id), "openid"))
     page = owner.click("I have saved the file")
     assert file["keyId"] in page
+    with world.reading() as services:
+        [stored] = services.service_users.keys(key.user_id).items
+    assert stored.expires_at == datetime.combine(last_day, time(23, 59, 59), UTC)
 
 
 def test_a_form_sends_back_all_that_was_typed(owner: Browser, organization: Organization) -> None:

@@ -15,6 +15,8 @@ ENDPOINTS = {
     "revocation_endpoint": "/oauth/v2/revoke",
     "jwks_uri": "/oauth/v2/keys",
 }
+#: On the login host.
+FOR_BROWSERS = {"authorization_endpoint": "/oauth/v2/authorize", "end_session_endpoint": "/oauth/v2/endsession"}
 
 
 @pytest.mark.shows("4.1.3", "9.1")
@@ -22,6 +24,9 @@ def test_the_endpoints_are_listed_on_their_hosts(world: World, three_hosts: Worl
     for member, path in ENDPOINTS.items():
         assert world.client.discovery[member] == f"https://id.example.com{path}"
         assert three_hosts.client.discovery[member] == f"https://api.example.com{path}"
+    for member, path in FOR_BROWSERS.items():
+        assert world.client.discovery[member] == f"https://id.example.com{path}"
+        assert three_hosts.client.discovery[member] == f"https://login.example.com{path}"
 
 
 @pytest.mark.shows("4.1.3")
@@ -119,6 +124,9 @@ def test_authorization_server_metadata_is_not_provided(world: World) -> None:
 
 @pytest.mark.shows("4.1.1")
 def test_it_lives_on_the_issuer_s_host_alone(three_hosts: World) -> None:
+    answer = three_hosts.client.get(f"https://id.example.com{WELL_KNOWN}")
+    assert (answer.status_int, answer.content_type) == (200, "application/json")
+    assert answer.json["issuer"] == "https://id.example.com"
     for address in ("https://api.example.com", "https://login.example.com"):
         answer = three_hosts.client.get(address + WELL_KNOWN)
         assert answer.status_int == 404

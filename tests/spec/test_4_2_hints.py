@@ -157,7 +157,7 @@ def test_a_login_hint_prefills_the_name(world: World, party: RelyingParty) -> No
     browser = Browser(world)
     for hint in ("ada@acme.example", "Ada", '"><script>alert(1)</script>', "ü " * 100):
         party.opened(browser, login_hint=hint)
-        assert browser.form()["login_name"].value == hint.strip() or hint
+        assert browser.form()["login_name"].value in (hint, hint.strip())
 
 
 def test_a_login_hint_for_who_is_signed_in_answers(

@@ -253,6 +253,7 @@ def test_a_request_of_more_than_16_kib_is_not_read(world: World, browser: Browse
     assert "Request id" in page.get_text()
 
 
+@pytest.mark.shows("7.1", "7.8")
 def test_a_broken_encoding_is_shown(browser: Browser, party: RelyingParty) -> None:
     """Nobody can tell where such a request came from."""
     for broken in ("state=%", "state=%4", "state=%zz", "state=%ff", "state=%c3%28", "state=%00", "%ff=1", "st%ate=1"):

@@ -27,7 +27,7 @@ def replays(world: World, client: Credentials) -> list[AuditEvent]:
     return [event for event in events if event.detail["client_id"] == client.client_id]
 
 
-@pytest.mark.shows("2.4.2", "2.4.4")
+@pytest.mark.shows("2.4.2", "2.4.4", "2.4.6", "2.7.4")
 def test_the_answer_has_exactly_the_members_of_this_grant(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
@@ -180,11 +180,15 @@ def test_another_registered_redirect_uri_will_not_do(world: World, session: Brow
 
 
 @pytest.mark.shows("4.3.2", "4.3.3")
-def test_code_and_redirect_uri_are_required(world: World, client: Credentials, session: BrowserSession) -> None:
+def test_grant_type_code_and_redirect_uri_are_required(
+    world: World, client: Credentials, session: BrowserSession
+) -> None:
     """A request that is malformed uses nothing up."""
-    for name in ("code", "redirect_uri"):
+    for name in ("grant_type", "code", "redirect_uri"):
         code = world.a_code(client, session)
-        check_refused(world.redeem(code, client, **{name: None}), "invalid_request")
+        form = {"grant_type": "authorization_code", **code.form()}
+        del form[name]
+        check_refused(world.as_client(client, form), "invalid_request", description=f"parameter {name} is missing")
         check_granted(world.redeem(code, client))
 
 

@@ -81,6 +81,7 @@ def test_other_methods_are_refused(world: World) -> None:
             check_refused(answer, "invalid_request", status=405)
 
 
+@pytest.mark.shows("4.0.1")
 def test_a_form_is_taken_whatever_its_content_type_adds(world: World, robot: Robot) -> None:
     for content_type in (FORM, f"{FORM}; charset=UTF-8", FORM.upper(), f"{FORM};charset=iso-8859-1", f" {FORM} ;x=y"):
         check_granted(post(world, urlencode(form(robot)).encode(), content_type))

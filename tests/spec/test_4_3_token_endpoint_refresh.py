@@ -80,6 +80,16 @@ def test_without_offline_access_there_is_none(world: World, client: Credentials,
     assert "refresh_token" not in world.tokens(client, session, scope="openid profile")
 
 
+@pytest.mark.shows("4.3.10")
+def test_grant_type_and_refresh_token_are_required(world: World, client: Credentials) -> None:
+    """A request that is malformed uses nothing up."""
+    form = {"grant_type": "refresh_token", "refresh_token": world.tokens(client)["refresh_token"]}
+    for name in form:
+        answer = world.as_client(client, {other: form[other] for other in form if other != name})
+        check_refused(answer, "invalid_request", description=f"parameter {name} is missing")
+    check_granted(world.as_client(client, form))
+
+
 def test_offline_access_is_dropped_where_it_could_not_be_used(world: World, session: BrowserSession) -> None:
     client = world.a_web_application(grant_types=frozenset({"authorization_code"}))
     members = world.tokens(client, session, scope="openid offline_access")

@@ -19,7 +19,7 @@ def token(robot: Robot) -> str:
     return robot.managing_token()
 
 
-@pytest.mark.shows("1.5")
+@pytest.mark.shows("1.5", "4.4.1", "4.4.2", "4.4.5")
 def test_a_live_token_is_described_to_a_client_in_its_audience(world: World, robot: Robot, token: str) -> None:
     answer = world.client.introspect(token, world.introspector)
     assert answer.status_int == 200
@@ -107,6 +107,9 @@ def test_a_person_s_token_is_described_with_all_its_members(world: World) -> Non
     session = world.a_session()
     members = world.tokens(client, session, scope="openid offline_access")
     answer = world.client.introspect(members["access_token"], client).json
+    wider = world.tokens(client, session, scope="openid profile")["access_token"]
+    told = world.client.introspect(wider, client).json
+    assert (told["scope"], told["given_name"]) == ("openid profile", "Ada")
     found = world.operator.applications.find_client(client.client_id)
     assert isinstance(answer.pop("jti"), str)
     assert answer == {

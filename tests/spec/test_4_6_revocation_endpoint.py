@@ -31,7 +31,7 @@ def test_a_service_user_s_token_is_revoked_by_an_api_application_of_the_own_proj
     assert world.client.userinfo(other).status_int == 200
 
 
-@pytest.mark.shows("4.6.5")
+@pytest.mark.shows("4.6.1", "4.6.2", "4.6.5")
 def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World) -> None:
     for hint in (None, "refresh_token", "access_token", "anything"):
         client = world.an_application()
@@ -99,6 +99,16 @@ def test_the_token_is_not_taken_from_the_address(world: World, robot: Robot) -> 
     assert world.client.userinfo(token).status_int == 200
 
 
+@pytest.mark.shows("4.0.1")
+def test_other_content_types_are_refused(world: World, robot: Robot) -> None:
+    token = robot.access_token()
+    for content_type, body in (("application/json", f'{{"token": "{token}"}}'), ("text/plain", f"token={token}")):
+        headers = {"Authorization": world.introspector.header, "Content-Type": content_type}
+        address = world.client.discovery["revocation_endpoint"]
+        check_refused(world.client.request("POST", address, headers=headers, body=body.encode()), "invalid_request")
+    assert world.client.userinfo(token).status_int == 200
+
+
 @pytest.mark.shows("4.6.1")
 def test_other_methods_are_refused(world: World) -> None:
     for method in ("GET", "PUT", "DELETE"):
@@ -136,7 +146,7 @@ def test_revoking_a_refresh_token_takes_all_that_came_from_the_sign_in(world: Wo
     check_granted(world.refresh(other["refresh_token"], client))
 
 
-@pytest.mark.shows("4.6.4")
+@pytest.mark.shows("4.6.2", "4.6.4")
 def test_revoking_an_access_token_leaves_the_refresh_token(world: World) -> None:
     client = world.a_web_application()
     members = world.tokens(client)

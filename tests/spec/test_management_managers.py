@@ -13,7 +13,7 @@ def managers(owner: Robot) -> str:
     return f"/organizations/{owner.organization.id}/managers"
 
 
-@pytest.mark.shows("1.6", "5.2.1")
+@pytest.mark.shows("1.6")
 def test_a_manager_from_its_beginning_to_its_end(world: World, owner: Robot, api: Api, managers: str) -> None:
     robot = world.a_robot(owner.organization)
     made = api.post(managers, {"user_id": robot.id, "roles": ["ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"]})
