@@ -6,6 +6,12 @@ a default or be chosen, not both. The strings are therefore read once more, with
 
 from collections.abc import Mapping
 from configparser import Error as ParserError
+from configparser import (
+    InterpolationMissingOptionError,
+    InterpolationSyntaxError,
+    MissingSectionHeaderError,
+    ParsingError,
+)
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +99,7 @@ def _loaded(path: str, section: str, variables: Mapping[str, str]) -> Any:
             raise NoSection(name, f"has no section [{section}]")
         return loader.get_settings(section, dict(variables))
     except (ParserError, ValueError, LookupError, plaster.PlasterError) as problem:
-        raise BadSetting(name, f"cannot be used as an ini file: {_first_line(problem)}") from None
+        raise BadSetting(name, f"cannot be used as an ini file: {_why(problem)}") from None
 
 
 def _loader(path: str) -> Loader:
@@ -101,5 +107,17 @@ def _loader(path: str) -> Loader:
     return Loader(plaster.parse_uri(path))
 
 
-def _first_line(problem: Exception) -> str:
+def _why(problem: Exception) -> str:
+    """What is wrong and where, without the values that stand there: one may hold a password."""
+    if isinstance(problem, MissingSectionHeaderError):
+        return f"line {problem.lineno} stands below no [section]"
+    if isinstance(problem, ParsingError):
+        lines = ", ".join(str(number) for number, _ in problem.errors)
+        return f"no NAME = VALUE in line {lines}"
+    if isinstance(problem, InterpolationMissingOptionError):
+        return f"{problem.option} in [{problem.section}] needs {problem.reference}, which [DEFAULT] does not have"
+    if isinstance(problem, InterpolationSyntaxError):
+        return f"{problem.option} in [{problem.section}] has a % that stands for itself: write %%"
+    if isinstance(problem, plaster.InvalidURI):
+        return "its name has to end in .ini"
     return (str(problem) or type(problem).__name__).splitlines()[0]

@@ -4,7 +4,7 @@ Unknown keys, bad values and missing keys are refused by name.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, field, fields
 from datetime import timedelta
@@ -175,6 +175,16 @@ def missing_paths(settings: Any, prefix: str) -> Iterator[tuple[str, Path]]:
                 yield prefix + one.name, path
 
 
+def _known(name: str, known: Iterable[str]) -> str:
+    """What may be meant by a name that is not known."""
+    # Nothing of it is needed where all is well.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1)
+    meant = f"is {near[0]} meant? Known" if near else "known"
+    return f"{meant} are: {', '.join(sorted(known)) or 'none'}"
+
+
 def parse(kind: type[Parsed], values: Mapping[str, str], prefix: str) -> Parsed:
     """An instance of the dataclass ``kind`` from ini strings; ``values`` are keyed without the prefix.
 
@@ -186,8 +196,7 @@ def parse(kind: type[Parsed], values: Mapping[str, str], prefix: str) -> Parsed:
     problems, missing = Gathered(), False
     for name in values:
         if name not in known:
-            expected = ", ".join(sorted(known)) or "none"
-            problems.found.append(BadSetting(prefix + name, f"is not known; known are: {expected}"))
+            problems.found.append(BadSetting(prefix + name, f"is not known; {_known(name, known)}"))
     arguments = {}
     for name, one in known.items():
         if name in values:

@@ -1,10 +1,13 @@
 """identity check: what an operator has to fix."""
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from identity.cli.program import add_ini_arguments, opened, problems_told, settings_of, variables_of
 from identity.operations import Command
+
+#: How much of a word has to be that of another one for a slip of the pen.
+_NEAR = 0.8
 
 
 def run(arguments: Namespace) -> int:
@@ -39,7 +42,21 @@ def _wrong_settings(arguments: Namespace) -> Iterator[str]:
             yield from map(str, problem.each)
         except PluginProblem as problem:
             yield str(problem)
+        yield from _misspelt(settings)
         yield from map(str, bad_words(words))
+
+
+def _misspelt(settings: Iterable[str]) -> Iterator[str]:
+    """Names that look like settings of ours but for their beginning: nobody reads them, and nobody refuses them."""
+    from difflib import get_close_matches
+
+    from identity.settings import PREFIX
+
+    ours = PREFIX.rstrip(".")
+    for name in settings:
+        beginning, _, rest = name.partition(".")
+        if rest and beginning != ours and get_close_matches(beginning.lower(), [ours], cutoff=_NEAR):
+            yield f"{name}: is not read by anybody; is {PREFIX}{rest} meant?"
 
 
 COMMAND = Command("check", "run all checks and say what to fix", add_ini_arguments, run)

@@ -17,6 +17,7 @@ _SECTION = "[server:main]"
 _PROXY = "trusted_proxy"
 #: Without any, waitress warns of what it takes for granted.
 _HEADERS = "trusted_proxy_headers"
+_LAST_PORT = 65535
 
 
 def bad_words(settings: Mapping[str, str]) -> Iterator[BadSetting]:
@@ -68,11 +69,20 @@ def _problem(name: str, settings: Mapping[str, str]) -> str | None:
             Adjustments(**without_no_proxy({_PROXY: settings.get(_PROXY, ""), _HEADERS: "forwarded", name: value}))
         else:
             Adjustments(**{name: value})
+            _check_ports(name, value)
     except BadSetting as problem:
         return problem.problem
     except (ValueError, OSError) as problem:
         return _said(value, problem)
     return None
+
+
+def _check_ports(name: str, value: str) -> None:
+    """Raise ValueError for a port that there is not: the system would take what is left of it beyond 65535."""
+    for word in value.split() if name in ("listen", "port") else ():
+        port = word.rpartition(":")[2]
+        if port.isdecimal() and int(port) > _LAST_PORT:
+            raise ValueError(f"{port} is no port; the last one is {_LAST_PORT}")
 
 
 def _said(value: str, problem: Exception) -> str:

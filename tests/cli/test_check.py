@@ -358,3 +358,57 @@ def test_a_development_master_key_that_is_open_to_others_is_told(told: Any, data
     failed = told({})
     assert failed.keys() == {"identity.data"}
     assert "chmod 600" in failed["identity.data"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        (
+            "identity.storage = sql",
+            "idenity.storage = sql",
+            "idenity.storage: is not read by anybody; is identity.storage",
+        ),
+        (
+            "identity.storage = sql",
+            "identity.storag = sql",
+            "identity.storag: is not known; is storage meant? Known are:",
+        ),
+        ("\nlisten = ", "\nlisten = 127.0.0.1:80800 ", "[server:main] listen: 80800 is no port; the last one is 65535"),
+    ],
+)
+def test_slips_of_the_pen_are_told(
+    run: Run, data: Path, with_settings: Any, before: str, after: str, sentence: str
+) -> None:
+    ini = with_settings({})
+    assert ini.read_text().count(before) == 1
+    ini.write_text(ini.read_text().replace(before, after))
+    ran = run("check", "-c", ini, f"data={data}")
+    assert (ran.status, ran.err) == (1, "")
+    assert f"FAILED  {sentence}" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[app:main]\nidentity.storage = sql\na hidden word\n", "no NAME = VALUE in line 3"),
+        ("url = hidden\n[app:main]\n", "line 1 stands below no [section]"),
+        ("[app:main]\nurl = %(nowhere)s hidden\n", "url in [app:main] needs nowhere, which [DEFAULT] does not have"),
+        (
+            "[app:main]\nurl = postgresql://a:%40hidden@b/c\n",
+            "url in [app:main] has a % that stands for itself: write %%",
+        ),
+    ],
+)
+def test_what_is_wrong_in_an_ini_file_is_told_without_its_values(
+    run: Run, tmp_path: Path, text: str, sentence: str
+) -> None:
+    """One may hold a password."""
+    ini = tmp_path / "some.ini"
+    ini.write_text(text)
+    ran = run("check", "-c", ini)
+    assert (ran.status, ran.err) == (1, f"identity: some.ini: cannot be used as an ini file: {sentence}\n")
+
+
+def test_an_ini_file_is_known_by_its_ending(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "settings").write_text("[app:main]\n")
+    assert "its name has to end in .ini" in run("check", "-c", tmp_path / "settings").err

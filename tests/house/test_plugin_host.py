@@ -156,7 +156,7 @@ def test_a_setting_that_does_not_fit_is_named_in_full(install: Install) -> None:
     for values, name, problem in (
         ({}, "size", "is missing"),
         ({"size": "big"}, "size", "must be a whole number"),
-        ({"size": "1", "sise": "2"}, "sise", "is not known; known are: size"),
+        ({"size": "1", "sise": "2"}, "sise", "is not known; is size meant? Known are: size"),
     ):
         with pytest.raises(BadSetting) as refusal:
             load("sized", sized=values)

@@ -157,12 +157,14 @@ class Plugin:
         shown = _Running(self.counts, self._noughts, running, folder)
         listener = None
         try:
+            setting, value = "listen", self.settings.listen
             if self.settings.listen:
                 listener = Listener(*self.settings.address, partial(self._answer, shown))
+            setting, value = "directory", str(shown.folder)
             shown.begin()
         except OSError as problem:
-            where = f"{self.settings.listen or shown.folder}: {problem.strerror}"
-            raise BadSetting("identity.plugin.metrics", f"metrics cannot be told at {where}") from None
+            why = f"{value} cannot be used: {problem.strerror}"
+            raise BadSetting(f"identity.plugin.metrics.{setting}", why) from None
         if listener is not None:
             listener.begin()
         self._running = shown

@@ -184,8 +184,9 @@ def _with_password(url: URL, settings: Settings) -> URL:
     try:
         others = stat.S_IMODE(path.stat().st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
         password = path.read_text().strip()
-    except OSError:
-        raise Unavailable(f"identity.plugin.sql.password_file: {path} cannot be read.") from None
+    except OSError as problem:
+        why = f"{path} cannot be read: {problem.strerror}."
+        raise Unavailable(f"identity.plugin.sql.password_file: {why}") from None
     if others:
         raise Unavailable(f"identity.plugin.sql.password_file: {path} is open to others: run chmod 600 {path}")
     return url.set(password=password)

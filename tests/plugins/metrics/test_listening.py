@@ -80,7 +80,8 @@ def test_an_address_that_is_taken_stops_the_start(make_world: MakeWorld, tmp_pat
         other.listen()
         listen = f"127.0.0.1:{other.getsockname()[1]}"
         world = make_world(**{"identity.plugin.metrics.listen": listen})
-        with pytest.raises(BadSetting, match=re.escape(listen)), world.identity.running():
+        told = re.escape(f"identity.plugin.metrics.listen: {listen}")
+        with pytest.raises(BadSetting, match=told), world.identity.running():
             pass
 
 
