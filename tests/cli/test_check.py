@@ -343,7 +343,9 @@ def test_service_and_server_believe_the_same_proxy(
     assert failed is None or ran.out.startswith(f"FAILED  [server:main] {failed}: ")
 
 
-def test_master_keys_that_are_needed_and_not_listed_are_told(told: Any, tmp_path: Path) -> None:
+def test_master_keys_that_are_needed_and_not_listed_are_told(
+    run: Run, told: Any, data: Path, with_settings: Any, tmp_path: Path
+) -> None:
     key = tmp_path / "new.key"
     key.touch(0o600)
     key.write_bytes(os.urandom(32))
@@ -351,6 +353,8 @@ def test_master_keys_that_are_needed_and_not_listed_are_told(told: Any, tmp_path
     assert failed.keys() == {"signing key", "master keys"}
     assert all("identity.master_keys" in sentence for sentence in failed.values())
     assert "development (1)" in failed["master keys"]
+    both = with_settings({"identity.master_keys": f"new:{key} development:{data}/master.key"})
+    assert "ok      master keys" in run("check", "-c", both, f"data={data}").out
 
 
 def test_a_development_master_key_that_is_open_to_others_is_told(told: Any, data: Path) -> None:

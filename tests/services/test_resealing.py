@@ -6,6 +6,7 @@ from hashlib import sha256
 import pytest
 from sqlalchemy import LargeBinary
 
+from identity.checks import Checks
 from identity.crypto.sealing import MasterKey, Sealer, read_master_keys
 from identity.domain.records import NameSpace
 from identity.plugins.sql.tables import metadata
@@ -106,6 +107,23 @@ def test_everything_is_sealed_anew_and_the_old_key_is_not_needed_any_more(filled
     filled.use(NEW)
     filled.check()
     assert filled.reseal(NEW, OLD).count == 0
+
+
+def test_a_check_tells_of_what_no_listed_key_opens(filled: Filled) -> None:
+    """However it is sealed: a signing key that is damaged hides nothing else."""
+    identity = filled.world.identity
+
+    def said(*keys: MasterKey) -> str | None:
+        checks = Checks(identity.settings, identity.backend, identity.reading, filled.use(*keys), ())
+        return checks.master_keys()
+
+    assert said(NEW, OLD) is None
+    assert f"does not list: old ({ALL})." in str(said(NEW))
+    with identity.transaction() as services:
+        [signing_key] = services.storage.signing_keys.all()
+        services.storage.signing_keys.reseal(signing_key.id, b"damaged")
+    assert said(NEW, OLD) is None
+    assert f"does not list: old ({ALL - 1})." in str(said(NEW))
 
 
 def test_half_way_everything_can_be_opened_and_the_rest_is_done_later(filled: Filled) -> None:
