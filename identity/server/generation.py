@@ -138,10 +138,17 @@ class Generation:
         sys.stderr.flush()
         # Until it has let go of our signals, it would hear them in vain.
         signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
-        slot.pid = os.fork()
-        if not slot.pid:
-            self._be_worker(slot.number)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
+        try:
+            slot.pid = os.fork()
+            if not slot.pid:
+                self._be_worker(slot.number)
+        except OSError as problem:
+            # Too many processes, or no memory: as if it had ended at once.
+            slot.since = time.monotonic()
+            self._after(slot, f"cannot be forked ({problem})", 1)
+            return
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
         slot.since = time.monotonic()
         slot.starts += 1
         self._beats.started(slot.number, slot.pid, slot.since, slot.starts)
@@ -187,22 +194,24 @@ class Generation:
             if pid:
                 slot.pid = 0
                 self._beats.ended(slot.number)
-                self._after(slot, pid, os.waitstatus_to_exitcode(status))
+                code = os.waitstatus_to_exitcode(status)
+                end = f"ended with status {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+                self._after(slot, f"(process {pid}) {end}", code)
 
-    def _after(self, slot: _Slot, pid: int, status: int) -> None:
+    def _after(self, slot: _Slot, end: str, status: int) -> None:
         if self._stopping:
             return
         if not self._is_ready:
             self._status = status if status > 0 else 1
+            log.error("worker %d %s", slot.number, end)
             self._stop("a worker cannot start")
             return
         now = time.monotonic()
         slot.failures = slot.failures + 1 if now - slot.since < _HARDLY else 0
         pause = _PAUSES[min(slot.failures, len(_PAUSES) - 1)]
         slot.due = now + pause
-        end = f"ended with status {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
         then = f"in {pause:g} s" if pause else "now"
-        log.error("worker %d (process %d) %s; another one takes its place %s", slot.number, pid, end, then)
+        log.error("worker %d %s; another one takes its place %s", slot.number, end, then)
 
     def _tell_if_ready(self) -> None:
         if self._is_ready or self._stopping or not all(self._beats.last(one.number) for one in self._slots):

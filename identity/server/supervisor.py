@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 
 from identity.server import systemd
@@ -69,7 +69,10 @@ class Supervisor:
 
     def run(self) -> int:
         """Until told to stop; returns the exit status."""
-        self._coming = self._start()
+        try:
+            self._coming = self._start()
+        except OSError as problem:
+            raise SystemExit(f"identity cannot start. {problem}") from None
         while True:
             if self._stopping and not self._all():
                 return 0
@@ -97,21 +100,32 @@ class Supervisor:
         first = min(wanted, default=float("inf"))
         return None if first == float("inf") else max(0.0, first - time.monotonic())
 
+    def _bring(self) -> None:
+        """Start another one. Where the system gives none, what answers goes on, and it is tried again later."""
+        try:
+            self._coming = self._start()
+        except OSError as problem:
+            self._coming = None
+            self._after_failed_start(problem)
+
     def _start(self) -> _Started:
-        """A process that loads everything anew: the code that is installed, the settings that are in the ini file."""
-        alive, lifeline = os.pipe()
-        ready, telling = os.pipe()
-        plan = replace(self._plan, lifeline=alive, ready=telling)
-        environment = {name: value for name, value in os.environ.items() if name != "NOTIFY_SOCKET"}
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and words
-            # A group of its own: Ctrl-C is for the supervisor, which hands it on.
-            [sys.executable, "-P", "-m", "identity.server.generation", plan.to_json()],
-            pass_fds=[alive, telling, *(one.fileno() for one in self._sockets)],
-            env=environment,
-            process_group=0,
-        )
-        os.close(alive)
-        os.close(telling)
+        """A process that loads everything anew: the code that is installed, the settings that are in the ini file.
+
+        Raises OSError if there can be none: no interpreter while an environment is made anew, or too many processes.
+        """
+        with ExitStack() as theirs, ExitStack() as ours:
+            alive, lifeline = _pipe(theirs, ours)
+            ready, telling = _pipe(ours, theirs)
+            plan = replace(self._plan, lifeline=alive, ready=telling)
+            environment = {name: value for name, value in os.environ.items() if name != "NOTIFY_SOCKET"}
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and words
+                # A group of its own: Ctrl-C is for the supervisor, which hands it on.
+                [sys.executable, "-P", "-m", "identity.server.generation", plan.to_json()],
+                pass_fds=[alive, telling, *(one.fileno() for one in self._sockets)],
+                env=environment,
+                process_group=0,
+            )
+            ours.pop_all()
         return _Started(process, lifeline, ready)
 
     def _hear_from_coming(self) -> None:
@@ -164,7 +178,7 @@ class Supervisor:
         if self._coming is not None:
             self._coming.leave()
             self._leaving.append(self._coming)
-        self._coming = self._start()
+        self._bring()
 
     def _bury(self) -> bool:
         """Take note of those that have ended; False if the first one could not start."""
@@ -180,7 +194,7 @@ class Supervisor:
                 self._coming = None
                 if not self._ever_ready and not self._stopping:
                     return False
-                self._after_failed_start(status)
+                self._after_failed_start(f"status {status}")
             else:
                 self._current = None
                 self._after_death(one, status)
@@ -195,15 +209,15 @@ class Supervisor:
                     break
                 os.waitpid(ended.si_pid, 0)
 
-    def _after_failed_start(self, status: int) -> None:
+    def _after_failed_start(self, why: object) -> None:
         if self._stopping:
             return
         if self._current is not None:
-            log.error("the new generation of workers could not start (%d): the one before it goes on", status)
+            log.error("the new generation of workers could not start (%s): the one before it goes on", why)
             systemd.notify("READY=1")
             return
-        self._wait_longer()
-        log.error("the workers could not start (%d): another attempt in %g s", status, self._due - time.monotonic())
+        pause = self._wait_longer()
+        log.error("the workers could not start (%s): another attempt in %g s", why, pause)
 
     def _after_death(self, one: _Started, status: int) -> None:
         if self._stopping:
@@ -214,12 +228,23 @@ class Supervisor:
         else:
             self._failures, self._due = 0, 0.0
 
-    def _wait_longer(self) -> None:
+    def _wait_longer(self) -> float:
+        """For so many seconds from now on."""
         self._failures += 1
-        self._due = time.monotonic() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+        pause = _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+        self._due = time.monotonic() + pause
+        return pause
 
     def _start_if_due(self) -> None:
         if self._stopping or self._current is not None or self._coming is not None:
             return
         if self._due <= time.monotonic():
-            self._coming = self._start()
+            self._bring()
+
+
+def _pipe(reading: ExitStack, writing: ExitStack) -> tuple[int, int]:
+    """Both ends, each closed with its stack."""
+    read, write = os.pipe()
+    reading.callback(os.close, read)
+    writing.callback(os.close, write)
+    return read, write

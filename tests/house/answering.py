@@ -1,14 +1,21 @@
 """The smallest application with several workers: tells which process answers, and what its ini file says."""
 
+import errno
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
+
+#: While a file of this name is there, the system has no process to give (``word = crowded``).
+CROWDED = Path("crowded")
 
 
 def main(_global_config: dict[str, str], word: str = "", **_: str) -> Callable[..., Iterable[bytes]]:
     """What ``paste.app_factory`` names."""
     if word == "broken":
         raise SystemExit("the word is broken")
+    if word == "crowded":
+        os.fork = _unless_crowded(os.fork)
 
     def application(_environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if word == "dies":
@@ -18,3 +25,12 @@ def main(_global_config: dict[str, str], word: str = "", **_: str) -> Callable[.
         return [content]
 
     return application
+
+
+def _unless_crowded(fork: Callable[[], int]) -> Callable[[], int]:
+    def forked() -> int:
+        if CROWDED.exists():
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return fork()
+
+    return forked

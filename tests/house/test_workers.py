@@ -17,6 +17,7 @@ import pytest
 
 from identity.cli.token import read_key_file
 from identity.testing.processes import family
+from tests.house.answering import CROWDED
 from tests.house.asking import answers, note_tokens, password_is_right, userinfo_of
 from tests.house.served import DEVELOPMENT
 from tests.house.workers import LONG, Asking, Serving, end, port_is_free, refuses, start, under_load, wait_for
@@ -209,6 +210,80 @@ def test_settings_that_do_not_fit_leave_the_workers_that_are_there(serve: Start)
     assert serving.workers() == before
     assert serving.ask()[1] == "first"
     assert "Traceback" not in serving.log
+
+
+def environment(folder: Path) -> Path:
+    """The interpreter of another environment with the same packages."""
+    own = Path(sys.prefix)
+    (folder / "bin").mkdir(parents=True)
+    (folder / "pyvenv.cfg").write_text((own / "pyvenv.cfg").read_text())
+    (folder / "lib").symlink_to(own / "lib")
+    interpreter = folder / "bin" / "python"
+    interpreter.symlink_to(sys.executable)
+    return interpreter
+
+
+def test_a_reload_without_an_interpreter_leaves_the_workers_that_are_there(begin: Start, tmp_path: Path) -> None:
+    """As while an environment is made anew; systemd waits for no reload in vain."""
+    interpreter = environment(tmp_path / "environment")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.settimeout(LONG)
+        systemd.bind(str(tmp_path / "notify"))
+        told = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+        serving = begin(first=f"sys.argv.insert(1, {str(interpreter)!r})", environment=told)
+        assert systemd.recv(100) == b"READY=1"
+        before = serving.workers()
+        interpreter.unlink()
+        files = psutil.Process(serving.process.pid).num_fds()
+        for count in (1, 2):
+            serving.signal(signal.SIGHUP)
+            serving.says(TOLD, count)
+            assert systemd.recv(100).startswith(b"RELOADING=1\n")
+            assert systemd.recv(100) == b"READY=1"
+        assert serving.workers() == before
+        assert serving.ask()[1] == "first"
+        assert psutil.Process(serving.process.pid).num_fds() == files
+        interpreter.symlink_to(sys.executable)
+        serving.signal(signal.SIGHUP)
+        serving.says("workers\n", 2)
+    assert not set(serving.workers()) & set(before)
+    assert "Traceback" not in serving.log
+
+
+def test_without_workers_or_an_interpreter_it_is_tried_again(serve: Start, tmp_path: Path) -> None:
+    interpreter = environment(tmp_path / "environment")
+    serving = serve(first=f"sys.argv.insert(1, {str(interpreter)!r})")
+    generation = serving.generation()
+    interpreter.unlink()
+    generation.kill()
+    serving.says("another attempt in")
+    interpreter.symlink_to(sys.executable)
+    serving.says("workers\n", 2)
+
+
+def test_where_no_worker_can_be_forked_it_is_tried_again(serve: Start, tmp_path: Path) -> None:
+    crowded = tmp_path / CROWDED
+    serving = serve(word="crowded")
+    first, second = serving.workers()
+    crowded.touch()
+    os.kill(first, signal.SIGKILL)
+    serving.says("cannot be forked")
+    serving.says("another one takes its place in 0.5 s")
+    assert serving.workers(1) == [second]
+    serving.generation().send_signal(signal.SIGUSR1)
+    serving.says(f"process {second}, ")
+    crowded.unlink()
+    assert second in serving.workers()
+
+
+def test_a_reload_that_can_fork_no_worker_leaves_those_that_are_there(serve: Start, tmp_path: Path) -> None:
+    serving = serve(word="crowded")
+    before = serving.workers()
+    (tmp_path / CROWDED).touch()
+    serving.signal(signal.SIGHUP)
+    serving.says(TOLD)
+    assert "cannot be forked" in serving.log
+    assert serving.workers() == before
 
 
 def test_a_worker_that_hangs_is_replaced(serve: Start) -> None:
