@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import resource
 import signal
 import sys
@@ -17,6 +18,7 @@ from waitress.task import ThreadedTaskDispatcher
 
 from identity import hashing
 from identity.ini_values import BadSetting
+from identity.server import systemd
 from identity.server.connections import Limits
 from identity.server.listening import PATIENCE, WORKERS, made
 from identity.settings import NO_PROXY
@@ -49,7 +51,12 @@ def taken(kind: Callable[[Mapping[str, Any]], "Serving"], settings: Mapping[str,
 
     def announced(application: Application) -> None:
         server.announce()
+        server.beat = answers
         serve(server, application)
+
+    def answers() -> None:
+        server.beat = _in_peace
+        systemd.notify("READY=1")
 
     return announced
 
@@ -89,9 +96,11 @@ class Serving(ABC):
         self._make_room(0)
 
     def obey_signals(self) -> None:
-        """Stop on SIGTERM and Ctrl-C."""
+        """Stop on SIGTERM and Ctrl-C, and go on when told to reload, unless it is a terminal that hangs up."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: self._signalled(number))
+        if not os.isatty(0):
+            signal.signal(signal.SIGHUP, lambda *_: self._go_on())
 
     def obey_parent(self) -> None:
         """Stop on SIGTERM, however often it comes: the parent may not be the only one who tells. SIGINT hurries.
@@ -148,7 +157,15 @@ class Serving(ABC):
     def _signalled(self, number: int) -> None:
         if not self._serves:
             raise SystemExit(128 + number)
+        # A worker's supervisor tells of all.
+        systemd.notify("STOPPING=1")
         self.stop()
+
+    def _go_on(self) -> None:
+        log.warning("told to reload: one process without a supervisor cannot, and goes on; restart it, or set workers")
+        if self._serves and not self._stopping:
+            systemd.reloading()
+            systemd.notify("READY=1")
 
 
 def _in_peace() -> None:

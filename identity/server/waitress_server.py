@@ -92,6 +92,8 @@ class Server(Serving):
             self._fibers = fibers.Fibers(self.listeners[0].pull_trigger, in_loop.apart, most=in_loop.most)
             _Files(self._fibers, self._sockets)
             self._dispatcher.arrived, self._dispatcher.in_loop = self._fibers.arrived, in_loop.takes
+        # Connections are taken already.
+        self.beat()
         try:
             while not self._stopping:
                 self._look(_LOOK_AROUND)

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from tests.house.served import ROOT, Served, free_port
 from tests.programs import judge
 
+UNIT = ROOT / "docs" / "operators" / "examples" / "identity.service"
 _BUILD = """
 import sys, tarfile
 from pathlib import Path
@@ -93,17 +95,23 @@ def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
     assert Path(where.strip()).is_relative_to(installed)
 
 
+def test_the_unit_for_systemd_is_started_again_however_often_it_ends() -> None:
+    read = ConfigParser(interpolation=None, strict=False)
+    read.read(UNIT)
+    assert read["Service"]["Restart"] == "always"
+    assert read["Unit"]["StartLimitIntervalSec"] == "0"
+
+
 def test_the_unit_for_systemd_is_well_formed_and_sandboxed() -> None:
     """As systemd itself judges it: 0 is no exposure, 100 is that of a service with all rights."""
     program = judge("systemd-analyze", "systemd")
-    unit = ROOT / "docs" / "operators" / "examples" / "identity.service"
     judged = subprocess.run(
-        [program, "security", "--offline=true", "--threshold=15", unit], capture_output=True, text=True
+        [program, "security", "--offline=true", "--threshold=15", UNIT], capture_output=True, text=True
     )
     assert judged.returncode == 0, judged.stdout + judged.stderr
-    read = subprocess.run([program, "verify", unit], capture_output=True, text=True).stderr.splitlines()
+    read = subprocess.run([program, "verify", UNIT], capture_output=True, text=True).stderr.splitlines()
     # All that it may miss is the program.
-    assert [line for line in read if str(unit) in line or unit.name in line] == [
+    assert [line for line in read if str(UNIT) in line or UNIT.name in line] == [
         "identity.service: Command /opt/identity/bin/identity is not executable: No such file or directory"
     ]
 

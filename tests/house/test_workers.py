@@ -384,6 +384,39 @@ def test_systemd_is_told(begin: Start, tmp_path: Path) -> None:
         assert systemd.recv(100) == b"STOPPING=1"
 
 
+class TestOneProcess:
+    """Without a supervisor."""
+
+    @pytest.mark.parametrize("server", ["waitress", THOROUGH("granian")])
+    def test_systemd_is_told_and_a_reload_ends_nothing(self, begin: Start, tmp_path: Path, server: str) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+            systemd.settimeout(LONG)
+            systemd.bind(str(tmp_path / "notify"))
+            told = {"NOTIFY_SOCKET": str(tmp_path / "notify")}
+            serving = begin("--server", server, environment=told)
+            assert systemd.recv(100) == b"READY=1"
+            assert serving.ask() == (serving.process.pid, "first")
+            serving.signal(signal.SIGHUP)
+            assert systemd.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+            assert systemd.recv(100) == b"READY=1"
+            serving.says("one process without a supervisor cannot, and goes on")
+            assert serving.ask() == (serving.process.pid, "first")
+            serving.signal(signal.SIGTERM)
+            assert systemd.recv(100) == b"STOPPING=1"
+        assert serving.process.wait(LONG) == 0
+
+    def test_it_ends_with_its_terminal(self, begin: Start) -> None:
+        terminal, its_end = os.openpty()
+        try:
+            serving = begin("name=value", terminal=its_end)
+            serving.says("Serving on")
+            serving.signal(signal.SIGHUP)
+            assert serving.process.wait(LONG) == -signal.SIGHUP
+        finally:
+            os.close(its_end)
+            os.close(terminal)
+
+
 def test_an_operator_can_ask_for_the_workers(serve: Start) -> None:
     serving = serve("name=value", workers=2)
     serving.signal(signal.SIGUSR1)

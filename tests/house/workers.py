@@ -114,11 +114,12 @@ def start(
     port: int | None = None,
     environment: Any = None,
     first: str = "",
+    terminal: int = subprocess.DEVNULL,
     **settings: object,
 ) -> Serving:
     """Start it, with an ini file of its own unless one is named; the caller waits until it answers, and ends it.
 
-    ``first`` is done by its process before everything else.
+    ``first`` is done by its process before everything else. ``terminal`` is its input.
     """
     port = port or free_port()
     if ini is None:
@@ -132,7 +133,7 @@ def start(
             program,
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
-            stdin=subprocess.DEVNULL,
+            stdin=terminal,
             stdout=output,
             stderr=output,
         )

@@ -72,6 +72,21 @@ def test_afterwards_there_is_one_thread_again(served: tuple[Application, str]) -
         assert _status(f"{address}/quick") == 200
 
 
+def test_it_gives_a_sign_of_life_before_it_waits_for_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts it, and others after it, waits for that."""
+    server = Server({"listen": "127.0.0.1:0", "threads": "1"})
+    happened: list[str] = []
+    monkeypatch.setattr(server._sockets, "look", lambda _: happened.append("looks"))
+
+    def beat() -> None:
+        happened.append("beats")
+        server.stop(grace=0)
+
+    server.beat = beat
+    server.serve(Application())
+    assert happened[0] == "beats"
+
+
 def test_once_it_has_ended_nobody_writes_to_what_woke_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its file may be somebody else's by then."""
     server = Server({"listen": "127.0.0.1:0", "threads": "1"})
