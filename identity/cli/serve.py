@@ -67,6 +67,7 @@ def _supervise(arguments: Namespace, settings: Mapping[str, str], variables: Map
         server=arguments.server,
         where={name: value for name, value in settings.items() if name in WHERE},
         sockets=tuple(tuple(one.fileno() for one in own) for own in sockets),
+        counted=arguments.workers is None,
     )
     return Supervisor(plan, {one for own in sockets for one in own}).run()
 

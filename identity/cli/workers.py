@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from identity.server.beats import Worker
     from identity.server.looking import Generation, Process
 
+#: Loops go round once a second; who has not for so many hangs, or the machine does.
+_QUIET = 5.0
+
 
 def run(arguments: Namespace) -> int:
     """Tell of supervisor, generations and workers; 1 unless a supervisor is there and all its workers answer."""
@@ -60,7 +63,7 @@ def _about(process: "Process") -> str:
 
 
 def _lives(worker: "Worker") -> bool:
-    return bool(worker.pid and worker.last)
+    return bool(worker.pid) and time.monotonic() - worker.last < _QUIET
 
 
 def _sign(worker: "Worker") -> str:

@@ -23,7 +23,7 @@ from identity.ini_file import SERVER, read_section, set_up_logging
 from identity.ini_file import application as load_application
 from identity.ini_values import BadSetting
 from identity.server.beats import Beats, Phase
-from identity.server.listening import WHERE, made, read_patience
+from identity.server.listening import WHERE, WORKERS, made, read_patience, read_workers
 from identity.server.plan import Plan
 from identity.server.serving import GRACE, Application, Serving, serve
 from identity.server.waking import Waking
@@ -286,11 +286,16 @@ def _load(plan: Plan) -> tuple[Work, float]:
     settings = read_section(plan.ini, SERVER, plan.variables)
     if {name: value for name, value in settings.items() if name in WHERE} != plan.where:
         log.warning("[server:main] names another address than the one that is served: that takes a new start")
+    count = len(plan.sockets)
+    if plan.counted and read_workers(settings.get(WORKERS, "")) != count:
+        log.warning(
+            "[server:main] names another number of workers than the %d that serve: that takes a new start", count
+        )
     patience = read_patience(settings)
     # What a start makes stays: to look for garbage in it is a twentieth of the start.
     gc.disable()
     application = load_application(plan.ini, plan.variables)
-    _prepare(getattr(getattr(application, "registry", None), "identity", None), len(plan.sockets))
+    _prepare(getattr(getattr(application, "registry", None), "identity", None), count)
     kind = import_module(f"identity.server.{plan.server}_server").Server
     gc.freeze()
     return partial(_serve, kind, settings, plan.sockets, application), patience

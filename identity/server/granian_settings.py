@@ -27,10 +27,12 @@ def check(adjustments: Adjustments, settings: Mapping[str, Any]) -> None:
         raise ValueError(f"granian knows nothing like {name}: leave it out, or serve with waitress")
     if adjustments.expose_tracebacks:
         raise ValueError("expose_tracebacks: granian shows none, so it must be false")
-    if not adjustments.sockets and len(adjustments.listen) != 1:
-        raise ValueError("listen: granian takes one address; localhost may be two")
-    where = [one.getsockname() for one in adjustments.sockets] or [one[3] for one in adjustments.listen]
-    if adjustments.trusted_proxy is None and not all(ip_address(one[0]).is_loopback for one in where):
+    where = [(one.family, one.getsockname()) for one in adjustments.sockets]
+    where = where or [(one[0], one[3]) for one in adjustments.listen]
+    if len(where) != 1 or where[0][0] not in (socket.AF_INET, socket.AF_INET6):
+        raise ValueError("listen: granian takes one address with a port; localhost may be two")
+    [(_, (host, *_))] = where
+    if adjustments.trusted_proxy is None and not ip_address(host).is_loopback:
         raise ValueError(
             "connections_per_address: granian does not count them. Put a proxy that does in front and name it in"
             " trusted_proxy, or listen on a loopback address, or serve with waitress"

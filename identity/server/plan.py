@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 class Plan:
     """The ini file and its variables, the web server, and numbers of open files.
 
-    ``sockets`` are those of each worker. ``lifeline`` ends with the supervisor. A byte is written to ``ready`` once all
-    workers answer.
+    ``sockets`` are those of each worker, ``counted`` where [server:main] says how many and no word of the command line.
+    ``lifeline`` ends with the supervisor. A byte is written to ``ready`` once all workers answer.
     """
 
     ini: str
@@ -19,6 +19,7 @@ class Plan:
     #: Where the supervisor listens, in the words of [server:main].
     where: Mapping[str, str]
     sockets: tuple[tuple[int, ...], ...]
+    counted: bool = False
     lifeline: int = -1
     ready: int = -1
 

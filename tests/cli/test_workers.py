@@ -56,6 +56,20 @@ def test_a_worker_that_was_replaced_is_told(run: Run, serving: Serving) -> None:
     serving.all_processes()
 
 
+def test_a_worker_that_hangs_does_not_pass(run: Run, serving: Serving) -> None:
+    """Long before it is replaced."""
+    serving.all_processes()
+    hanging = serving.workers()[0]
+    ini = serving.folder / "service.ini"
+    assert run("workers", "-c", ini).status == 0
+    os.kill(hanging, signal.SIGSTOP)
+    ran = wait_for(lambda: run("workers", "-c", ini), lambda ran: ran.status == 1)
+    assert f"process {hanging} " in ran.out
+    assert serving.workers()[0] == hanging
+    os.kill(hanging, signal.SIGCONT)
+    wait_for(lambda: run("workers", "-c", ini), lambda ran: ran.status == 0)
+
+
 def test_workers_whose_supervisor_is_gone_are_told(run: Run, serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     """They end soon, so they are shown as if it were gone."""
     serving.all_processes()

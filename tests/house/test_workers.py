@@ -196,6 +196,21 @@ def test_a_reload_brings_new_settings_and_loses_no_request(serve: Start, kept: b
     assert not set(serving.workers()) & set(before)
 
 
+@pytest.mark.parametrize("words", [(), ("--workers", "2")], ids=["by the file", "by the command line"])
+def test_what_a_reload_cannot_change_is_told(serve: Start, words: tuple[str, ...]) -> None:
+    serving = serve(*words, "name=value", workers=2)
+    serving.write(workers=3)
+    serving.signal(signal.SIGHUP)
+    serving.says("workers\n", 2)
+    told = "names another number of workers than the 2 that serve: that takes a new start"
+    assert serving.log.count(told) == (0 if words else 1)
+    serving.write(workers=2, listen=f"127.0.0.2:{serving.port}")
+    serving.signal(signal.SIGHUP)
+    serving.says("workers\n", 3)
+    assert serving.log.count("names another address") == 1
+    assert serving.log.count(told) == (0 if words else 1)
+
+
 def test_settings_that_do_not_fit_leave_the_workers_that_are_there(serve: Start) -> None:
     serving = serve()
     before = serving.workers()

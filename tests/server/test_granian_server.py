@@ -3,8 +3,10 @@
 import asyncio
 import io
 import logging
+import socket
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -189,6 +191,15 @@ class TestAnswer:
 def test_settings_that_granian_cannot_keep_are_refused(settings: dict[str, str], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         Server({"listen": "127.0.0.1:0", **settings})
+
+
+@pytest.mark.parametrize("families", [[socket.AF_UNIX], [socket.AF_INET, socket.AF_INET]], ids=["path", "two"])
+def test_it_takes_one_socket_with_a_port(families: list[int]) -> None:
+    """As workers are given theirs."""
+    with ExitStack() as ended:
+        given = [ended.enter_context(socket.socket(family)) for family in families]
+        with pytest.raises(ValueError, match="granian takes one address with a port"):
+            Server({"sockets": given})
 
 
 def test_behind_a_proxy_that_is_named_it_may_listen_anywhere() -> None:
