@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TypeVar
 
-from identity import watching
+from identity import processors, watching
 from identity.crypto.passwords import Cost, Verdict, hash_password, verify_nothing, verify_password
 from identity.domain.errors import DomainError
 
@@ -57,7 +57,7 @@ class Hasher:
 
     def _make_places(self, processes: int) -> None:
         # One processor is left to those who only want a token.
-        self._workers = self._chosen or max(1, ((os.cpu_count() or 1) - 1) // processes)
+        self._workers = self._chosen or max(1, (processors.available() - 1) // processes)
         self._places = threading.BoundedSemaphore(self._workers + LONGEST_QUEUE)
 
     def hash(self, password: str) -> str:

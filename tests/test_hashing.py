@@ -107,7 +107,7 @@ def test_processes_that_are_forked_hash_in_threads_of_their_own(hasher: Hasher) 
 
 
 def test_processes_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "cpu_count", lambda: 9)
+    monkeypatch.setattr("identity.processors.available", lambda: 9)
     for processes, threads in ((1, 8), (2, 4), (9, 1)):
         hasher = Hasher(CHEAP)
         hasher.share(processes)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from waitress.adjustments import Adjustments
 
+from identity import processors
 from identity.ini_values import BadSetting
 
 #: The words of [server:main] that say where.
@@ -61,8 +62,7 @@ def read_workers(told: str) -> int | None:
     if not word:
         return None
     if word == _AUTO:
-        # Those that this process may use, where the system tells.
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return processors.available()
     if not word.isascii() or not word.isdecimal() or not int(word):
         raise BadSetting(WORKERS, f"must be {_AUTO}, or a whole number of 1 or more, not {word}")
     return int(word)
