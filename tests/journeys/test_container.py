@@ -1,12 +1,15 @@
-"""The Containerfile of docs/operators, each line carried out in a bare Debian, as far as that takes no engine."""
+"""The Containerfile of docs/operators on a bare Debian: podman builds it where it is installed; else each line is
+carried out as far as that takes no engine. What comes of it is run in a root of its own."""
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +23,7 @@ FILE = ROOT / "docs" / "operators" / "examples" / "Containerfile"
 RELEASE = "bookworm"
 #: Whom this machine trusts, and where it may be in the root: an installation there makes a list of its own.
 TRUSTED, THERE = Path("/etc/ssl/certs/ca-certificates.crt"), "/trusted.crt"
+READ = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
 #: Not in memory: a root is large.
 FOLDER = Path("/var/tmp")  # noqa: S108
 
@@ -47,9 +51,16 @@ class Stage:
 
 
 def environ() -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.endswith("_proxy")}
-    trusted = dict.fromkeys(("PIP_CERT", "SSL_CERT_FILE"), THERE) if TRUSTED.exists() else {}
-    return own | trusted | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "HOME": "/"}
+    proxies = {name: value for name, value in os.environ.items() if name.endswith("_proxy")}
+    return proxies | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "HOME": "/"}
+
+
+def words_for_pip() -> str:
+    """What this machine's own is told, as a file."""
+    told = {name.removeprefix("PIP_"): value for name, value in os.environ.items() if name.startswith("PIP_")}
+    if TRUSTED.exists():
+        told["CERT"] = THERE
+    return "\n".join(["[global]", *(f"{name.lower().replace('_', '-')} = {value}" for name, value in told.items()), ""])
 
 
 def run(*words: object) -> "subprocess.CompletedProcess[str]":
@@ -80,7 +91,7 @@ def copied(rest: str, into: Stage, stages: dict[str, Stage]) -> None:
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bare() -> Iterator[Path]:
     """A Debian with nothing in it that is not essential."""
     if os.geteuid() != 0 or shutil.which("debootstrap") is None:
         pytest.skip("no container is tried: that takes root and debootstrap (Debian: apt-get install debootstrap).")
@@ -97,12 +108,49 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wheels = Path(os.environ.get("PIP_FIND_LINKS", ""))
     if wheels.is_absolute() and wheels.is_dir():
         shutil.copytree(wheels, folder / wheels.relative_to("/"))
-    return folder
+    (folder / "etc/pip.conf").write_text(words_for_pip())
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
 def container(bare: Path) -> Iterator[Stage]:
     """What the last stage leaves."""
+    with contextmanager(by_hand if shutil.which("podman") is None else built)(bare) as stage:
+        yield stage
+
+
+def built(bare: Path) -> Iterator[Stage]:
+    """By podman, which keeps it for itself."""
+    kept = bare.with_name(f"{bare.name}-podman")
+    folders = (word for name in ("root", "runroot", "tmpdir") for word in (f"--{name}", kept / name))
+    podman = ["podman", *folders, "--storage-driver=vfs", "--events-backend=none"]
+
+    def told(*words: object) -> str:
+        done = run(*podman, *words)
+        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    root, base = bare.with_name(f"{bare.name}-last"), kept / "base.tar"
+    kept.mkdir()
+    try:
+        assert run("tar", "--create", "--file", base, "--directory", bare, ".").returncode == 0
+        told("import", base, next(rest for word, rest in lines() if word == "FROM").partition(" ")[0])
+        # As its first line says it, without a registry and without a name space that may not be had here.
+        asked = shlex.split(FILE.read_text().splitlines()[0].partition(": podman ")[2])
+        told(*asked[:-1], "--pull=never", "--isolation=chroot", ROOT)
+        [image] = json.loads(told("image", "inspect", "identity"))
+        subprocess.run(["cp", "--archive", told("image", "mount", "identity").strip(), root], check=True)
+        told("image", "unmount", "identity")
+        of, test = image["Config"], image["Healthcheck"]["Test"]
+        yield Stage(root, of["User"], of["WorkingDir"], of["Entrypoint"], of["Cmd"], test[1:])
+    finally:
+        for one in (kept, root):
+            shutil.rmtree(one, ignore_errors=True)
+
+
+def by_hand(bare: Path) -> Iterator[Stage]:
+    """Line by line."""
     stages: dict[str, Stage] = {}
     stage = Stage(bare)
     try:
@@ -129,33 +177,63 @@ def container(bare: Path) -> Iterator[Stage]:
                 assert word in ("EXPOSE", "VOLUME"), word
         yield stage
     finally:
-        for one in (bare, *(other.root for other in stages.values())):
-            shutil.rmtree(one, ignore_errors=True)
+        for one in stages.values():
+            shutil.rmtree(one.root, ignore_errors=True)
+
+
+@contextmanager
+def serving(container: Stage, command: list[str], log: Path) -> Iterator[Served]:
+    """Until the end of a block, in which it is healthy."""
+    port = free_port()
+    with log.open("w") as output:
+        words = container.words([*container.entry, *command, f"http_port={port}"])
+        process = subprocess.Popen(words, stdout=output, stderr=output, text=True, env=environ())
+    served = Served(process, port, log)
+    try:
+        served.wait()
+        assert process.poll() is None, served.output
+        container.run(*(one.replace(":8080", f":{port}") for one in container.healthy))
+        yield served
+    finally:
+        assert served.stop() == 0
 
 
 def test_it_serves_as_a_user_of_its_own(container: Stage, tmp_path: Path) -> None:
     """With the settings of a first look: a database of PostgreSQL is elsewhere."""
     container.run(*container.entry, "init", "--folder", "/var/lib/identity/ini")
     assert container.run("id", "-un").strip() == "identity"
-    port = free_port()
-    command = [*container.command[:2], "/var/lib/identity/ini/development.ini", f"http_port={port}"]
-    log = tmp_path / "log"
-    with log.open("w") as output:
-        words = container.words([*container.entry, *command])
-        process = subprocess.Popen(words, stdout=output, stderr=output, text=True, env=environ())
-    served = Served(process, port, log)
-    try:
-        served.wait()
-        assert process.poll() is None, served.output
+    command = [*container.command[:2], "/var/lib/identity/ini/development.ini"]
+    with serving(container, command, tmp_path / "log") as served:
         assert b'"issuer"' in served.get("/.well-known/openid-configuration")
-        container.run(*(one.replace(":8080", f":{port}") for one in container.healthy))
-    finally:
-        assert served.stop() == 0
     # As it stands, it asks for the one thing that is not in it.
     ended = subprocess.run(
         container.words([*container.entry, *container.command]), capture_output=True, text=True, env=environ()
     )
     assert (ended.returncode, "production.ini" in ended.stderr) == (1, True), ended.stderr
+
+
+def test_what_the_ini_file_for_production_offers_is_in_it(container: Stage, tmp_path: Path) -> None:
+    """Its command as it stands; the database alone is a file."""
+    place, metrics = "/var/lib/identity/etc", free_port()
+    container.run(*container.entry, "init", "--folder", place, "proxy=127.0.0.1", f"secrets={place}")
+    ini = container.root / place.lstrip("/") / "production.ini"
+    text = ini.read_text()
+    for name, value in (
+        ("database", "sqlite:////var/lib/identity/of-production.sqlite"),
+        ("identity.plugin.sql.password_file", ""),
+        ("identity.plugin.metrics.listen", f"127.0.0.1:{metrics}"),
+        ("identity.plugin.tracing.endpoint", "http://127.0.0.1:9/v1/traces"),
+    ):
+        text, count = re.subn(rf"^{re.escape(name)} =.*$", f"{name} = {value}", text, flags=re.MULTILINE)
+        assert count == 1, name
+    ini.write_text(text)
+    container.run(*container.entry, "master-key", f"{place}/master.key")
+    for name in ("migrate", "bootstrap"):
+        container.run(*container.entry, name, "-c", f"{place}/production.ini")
+    command = [one.replace("/etc/identity", place) for one in container.command]
+    with serving(container, command, tmp_path / "log"):
+        seen = container.run("python3", "-c", READ, f"http://127.0.0.1:{metrics}/metrics")
+        assert "identity_requests" in seen
 
 
 def test_only_what_it_needs_is_in_it(container: Stage) -> None:
