@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import math
 import threading
 import time
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode
 
 #: Longer than the service lets anybody wait for its database: whoever hears nothing for so long was forgotten.
 PATIENCE = 20.0
@@ -19,21 +20,21 @@ class Kind(StrEnum):
     """How a request was answered."""
 
     RIGHT = "right"
-    #: Refused with a word that fits the fault, such as an assertion from the future while a clock is wrong.
+    #: Refused with a word that fits a fault, such as an assertion from the future while a clock is wrong.
     FITTING = "fitting"
     #: 503 with Retry-After, or its likeness in an answer to a browser.
     BUSY = "503"
-    #: The connection was refused, or ended before the first byte of an answer.
+    #: The connection was refused, or ended before the head of an answer was there.
     REFUSED = "refused"
-    #: The connection ended within an answer.
+    #: The connection ended within an answer: its head had come, or a part of its first line.
     CUT = "cut"
     SILENT = "silent"
     WRONG = "wrong"
 
     @property
     def is_allowed(self) -> bool:
-        """True if a client may meet it during a fault."""
-        return self in (Kind.RIGHT, Kind.FITTING, Kind.BUSY, Kind.REFUSED)
+        """True if a client may meet it during any fault."""
+        return self in (Kind.RIGHT, Kind.BUSY, Kind.REFUSED)
 
 
 @dataclass(frozen=True)
@@ -59,25 +60,39 @@ class Answer:
 
 
 class Tally:
-    """How all requests were answered, and when."""
+    """How all requests were answered, and when. ``tolerated`` is allowed besides, to requests sent during the fault."""
 
-    def __init__(self) -> None:
+    def __init__(self, tolerated: Collection[Kind] = ()) -> None:
         self.kinds: Counter[Kind] = Counter()
+        #: Seconds that requests took, by whether they ended before the fault began.
+        self.before: list[float] = []
+        self.since: list[float] = []
         #: What a client must never meet, in words; a few of them.
         self.offences: list[str] = []
+        self._tolerated = tolerated
         self._lock = threading.Lock()
         self._last_failure = 0.0
-        self._slowest = 0.0
+        self._begin = self._end = math.inf
+
+    def begin(self) -> None:
+        """The fault begins now."""
+        self._begin = time.monotonic()
+
+    def end(self) -> float:
+        """The cause of the fault ends now: when that is, as ``time.monotonic`` has it."""
+        self._end = time.monotonic()
+        return self._end
 
     def note(self, kind: Kind, began: float, words: str) -> None:
         """One request that began then has ended now."""
         now = time.monotonic()
         with self._lock:
             self.kinds[kind] += 1
-            self._slowest = max(self._slowest, now - began)
+            (self.before if now < self._begin else self.since).append(now - began)
             if kind is not Kind.RIGHT:
                 self._last_failure = now
-            if not kind.is_allowed and len(self.offences) < 20:
+            is_tolerated = kind in self._tolerated and now >= self._begin and began < self._end
+            if not (kind.is_allowed or is_tolerated) and len(self.offences) < 20:
                 self.offences.append(f"{kind}: {words}")
 
     @property
@@ -88,7 +103,7 @@ class Tally:
     @property
     def slowest(self) -> float:
         """Seconds that the slowest of them took."""
-        return self._slowest
+        return max([*self.before, *self.since], default=0.0)
 
     def failing_since(self, moment: float) -> float:
         """Seconds from this moment (of ``time.monotonic``) to the end of the last request that was not right."""
@@ -98,7 +113,8 @@ class Tally:
 class Client:
     """Asks one node of several over a connection that is kept, and the next node when that one does not answer.
 
-    ``in_turn``: the next one each time.
+    ``stays``: the next one also after so many requests, over a new connection. ``fitting`` are words
+    of requests, and statuses of answers to them, such as ``Kind.FITTING`` means.
     """
 
     def __init__(
@@ -108,15 +124,16 @@ class Client:
         tally: Tally,
         *,
         first: int = 0,
-        fitting: Collection[int] = (),
-        in_turn: bool = False,
+        fitting: Collection[tuple[str, int]] = (),
+        stays: int | None = None,
     ) -> None:
         self._ports = ports
         self._host = host
         self._tally = tally
         self._turn = first
         self._fitting = fitting
-        self._in_turn = in_turn
+        self._stays = stays
+        self._asked = 0
         self._connection: http.client.HTTPConnection | None = None
 
     def post(self, path: str, form: Mapping[str, str], authorization: str | None, *expected: int) -> Answer | None:
@@ -135,13 +152,13 @@ class Client:
     ) -> Answer | None:
         """The answer, None if it is not one of the expected; either way it is counted."""
         began = time.monotonic()
-        words = f"{method} {path.partition('?')[0]}"
+        words = " ".join([method, path.partition("?")[0], *parse_qs(body or "").get("grant_type", ())])
         try:
             answer = self._sent(method, path, headers, body)
         except TimeoutError:
             self._failed(Kind.SILENT, began, words)
             return None
-        except (ConnectionError, http.client.RemoteDisconnected):
+        except ConnectionError:
             self._failed(Kind.REFUSED, began, words)
             return None
         except (OSError, http.client.HTTPException) as error:
@@ -152,7 +169,7 @@ class Client:
             kind = Kind.BUSY
         elif answer.status in expected:
             kind = Kind.RIGHT
-        elif answer.status in self._fitting:
+        elif any(what in words and status == answer.status for what, status in self._fitting):
             kind = Kind.FITTING
         else:
             kind = Kind.WRONG
@@ -176,10 +193,19 @@ class Client:
             self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         self._connection.request(method, path, body, {"Host": self._host, **headers})
         answer = self._connection.getresponse()
-        content = answer.read()
-        if answer.will_close or self._in_turn:
+        if answer.length is None and not answer.chunked:
+            # Each answer of the service says where it ends; the library takes a head that breaks off for a whole one.
+            raise http.client.HTTPException(f"{answer.status}, and half a head")
+        try:
+            content = answer.read()
+        except ConnectionError as error:
+            raise http.client.HTTPException(f"{answer.status}, and then {error!r}") from None
+        self._asked += 1
+        if self._stays is not None and self._asked % self._stays == 0:
             self.close()
-            self._turn += self._in_turn
+            self._turn += 1
+        elif answer.will_close:
+            self.close()
         return Answer(answer.status, content, answer.headers["Location"] or "", answer.headers["Retry-After"])
 
     def _failed(self, kind: Kind, began: float, words: str) -> None:

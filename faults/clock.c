@@ -1,4 +1,5 @@
-/* Loaded before the C library: the wall clock is wrong by as many seconds as the named file says. */
+/* Loaded before the C library: the wall clock is wrong by as many seconds as the named file says first, and by so many
+   more for each second since the moment that it says last, of the clock that nobody sets. */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,7 +12,7 @@ static long wrong_by(void)
 {
     static int (*real)(clockid_t, struct timespec *);
     static __thread time_t looked_at = -1;
-    static __thread long known = 0;
+    static __thread long known = 0, faster = 0, since = 0;
     struct timespec now;
     if (!real)
         real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
@@ -23,12 +24,12 @@ static long wrong_by(void)
         FILE *file = name ? fopen(name, "r") : NULL;
         looked_at = tenth;
         if (file) {
-            if (fscanf(file, "%ld", &known) != 1)
-                known = 0;
+            if (fscanf(file, "%ld %ld %ld", &known, &faster, &since) != 3)
+                known = faster = 0;
             fclose(file);
         }
     }
-    return known;
+    return known + faster * (now.tv_sec - since) + faster * (now.tv_nsec / 1000) / 1000000;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *told)

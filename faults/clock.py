@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from faults.databases import Unsuitable
@@ -21,8 +22,14 @@ def environment(folder: Path) -> dict[str, str]:
     return {"LD_PRELOAD": str(library), "FAULTS_CLOCK": str(folder / "clock.txt")}
 
 
-def set_wrong(folder: Path, seconds: int) -> None:
-    """Let the clock be wrong by so many seconds, within a tenth of one."""
+def set_wrong(folder: Path, seconds: int, faster: int = 0) -> None:
+    """Let the clock be wrong by so many seconds, within a tenth of one, and by so many more each second."""
     waiting = folder / "clock.new"
-    waiting.write_text(str(seconds))
+    waiting.write_text(f"{seconds} {faster} {int(time.monotonic())}")
     waiting.replace(folder / "clock.txt")
+
+
+def wrong_by(folder: Path) -> int:
+    """By how many seconds it is wrong now."""
+    seconds, faster, since = map(int, (folder / "clock.txt").read_text().split())
+    return seconds + int(faster * (time.monotonic() - since))

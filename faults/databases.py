@@ -1,10 +1,12 @@
 """Databases whose disk can be filled up, and whose rows can be damaged."""
 
+import errno
 import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
+from io import RawIOBase
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,11 +48,9 @@ class Database:
         """Leave no room on its disk. Raises Unsuitable if that would be somebody else's disk too."""
         if not os.path.ismount(self.folder):
             raise Unsuitable("only root can mount a small disk")
-        with (self.folder / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
+        with (self.folder / "ballast").open("wb", buffering=0) as ballast:
             for size in (1 << 20, 1 << 12, 1):
-                with suppress(OSError):
-                    while True:
-                        ballast.write(b"\0" * size)
+                _write_until_full(ballast, size)
 
     def make_room(self) -> None:
         """The inverse of ``fill_up``."""
@@ -58,6 +58,15 @@ class Database:
 
     def close(self) -> None:
         """End what runs for it."""
+
+
+def _write_until_full(file: RawIOBase, size: int) -> None:
+    try:
+        while True:
+            file.write(b"\0" * size)
+    except OSError as problem:
+        if problem.errno != errno.ENOSPC:
+            raise
 
 
 class Sqlite(Database):

@@ -1,26 +1,36 @@
 """What the service has acknowledged, and whether it all still holds: nothing lost, nothing twice, nothing revived."""
 
 import json
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from faults.client import Answer, Client
 from faults.paths import INTROSPECT, MANAGEMENT, TOKEN
 from faults.stock import Stock
 
-#: So many of each kind are looked at: the latest, which are the ones that a fault has met.
-_MOST = 120
+#: So many of each kind are looked at that were acknowledged just before the fault, while it lasted (all the while, one
+#: out of several), and last.
+_BEFORE, _WHILE, _LAST = 120, 240, 60
+#: So many of each of these are asked for a second time.
+_REPEATED = 10
+_KINDS = ("tokens", "revoked", "spent", "unused_codes", "chains", "projects")
+_Entry = TypeVar("_Entry")
 _ATTEMPTS = 40
 
 
 @dataclass
 class Chain:
-    """Refresh tokens of one family: the last that was acknowledged, and the one that it replaced."""
+    """Refresh tokens of one family: the last that was acknowledged, and all that were used before it, the latest last.
+
+    ``is_certain``: nobody has shown the last one. If it was shown and no answer came, it may be used up or not.
+    """
 
     current: str
-    used: str | None = None
+    used: list[str] = field(default_factory=list)
+    is_certain: bool = True
 
 
 @dataclass
@@ -47,7 +57,7 @@ class Verdict:
 class Ledger:
     """Filled by the lanes of the load, each of which writes down what was acknowledged, and when it was."""
 
-    def __init__(self, staleness: float = 0.0) -> None:
+    def __init__(self, staleness: float = 0.0, *, keeps_time: bool = True) -> None:
         self.tokens: list[str] = []
         #: Tokens, and when their revocation was acknowledged: so many seconds later they are dead wherever one asks.
         self.revoked: dict[str, float] = {}
@@ -60,6 +70,15 @@ class Ledger:
         self.unused_codes: list[Mapping[str, str]] = []
         self.chains: list[Chain] = []
         self.projects: list[Project] = []
+        #: Unless clocks are right nobody can say for how long that lives which is issued during the fault.
+        self._keeps_time = keeps_time
+        self._marks: list[Mapping[str, int]] = []
+        #: Codes that a judge has shown.
+        self._judged: set[str] = set()
+
+    def mark(self) -> None:
+        """The fault begins now; or its cause has ended, when it is told for the second time."""
+        self._marks.append({name: len(vars(self)[name]) for name in _KINDS})
 
     def dead(self) -> str | None:
         """The token that was revoked last among those that must be dead by now."""
@@ -67,7 +86,10 @@ class Ledger:
         return next((token for token, at in reversed([*self.revoked.items()]) if at <= latest), None)
 
     def judge(self, stock: Stock, client: Client) -> Verdict:
-        """Ask the service, which has recovered, about all of it. Raises NoAnswer if it has not."""
+        """Ask the service, which has recovered, about all of it. Raises NoAnswer if it has not.
+
+        It can be asked again: what was shown for the first time by then must not be accepted any more.
+        """
         verdict = Verdict()
         self._judge_tokens(stock, client, verdict)
         self._judge_projects(stock, client, verdict)
@@ -75,39 +97,66 @@ class Ledger:
         self._judge_chains(stock, client, verdict)
         return verdict
 
+    def revived(self, stock: Stock, client: Client) -> Sequence[str]:
+        """What lives of all that is dead for good, in sentences: that is sure while clocks are wrong, too.
+
+        Raises NoAnswer.
+        """
+        said = ["a token that was revoked" for token in self.revoked if _is_active(token, stock, client)]
+        shown = [(form, stock.application if "code" in form else None) for form in self.spent]
+        shown += [(refreshing(used), stock.application) for chain in self.chains for used in chain.used[::-1]]
+        return said + [
+            f"a {form['grant_type']} that was used"
+            for form, authorization in shown
+            if _answered(client, form, authorization).status == 200
+        ]
+
     def _judge_tokens(self, stock: Stock, client: Client, verdict: Verdict) -> None:
-        for token in self.tokens[-_MOST:]:
+        for token in self._chosen("tokens", self.tokens, during=_WHILE * self._keeps_time):
             verdict.checked += 1
             if not _is_active(token, stock, client):
                 verdict.lost.append("an access token that was issued is not there")
         time.sleep(max([0.0, *(at + self.staleness - time.monotonic() for at in self.revoked.values())]))
-        for token in [*self.revoked][-_MOST:]:
+        for token in self._chosen("revoked", [*self.revoked]):
             verdict.checked += 1
             if _is_active(token, stock, client):
                 verdict.lost.append("a revocation: the token lives")
 
     def _judge_codes(self, stock: Stock, client: Client, verdict: Verdict) -> None:
-        for form in self.unused_codes[-_MOST:]:
+        for form in self._chosen("unused_codes", self.unused_codes, during=_WHILE * self._keeps_time):
             verdict.checked += 1
-            if _answered(client, form, stock.application).status != 200:
+            is_first = form["code"] not in self._judged
+            self._judged.add(form["code"])
+            is_accepted = _answered(client, form, stock.application).status == 200
+            if is_first and not is_accepted:
                 verdict.lost.append("a code that was issued is not there")
-        for form in self.spent[-_MOST:]:
+            if is_accepted and not is_first:
+                verdict.doubled.append("a code was accepted twice")
+        for form in self._chosen("spent", self.spent):
             verdict.checked += 1
             if _answered(client, form, stock.application if "code" in form else None).status == 200:
                 verdict.doubled.append(f"{form['grant_type']} was accepted twice")
 
     def _judge_chains(self, stock: Stock, client: Client, verdict: Verdict) -> None:
-        for chain in self.chains[-_MOST:]:
+        for chain in self._chosen("chains", self.chains):
             verdict.checked += 1
-            answer = _answered(client, refreshing(chain.current), stock.application)
-            if answer.status != 200:
-                verdict.lost.append(f"a rotation: the successor is not there: {answer.body!r}")
-            if chain.used is not None and _answered(client, refreshing(chain.used), stock.application).status == 200:
+            used = chain.used[-1:]
+            if chain.is_certain:
+                answer = _answered(client, refreshing(chain.current), stock.application)
+                if answer.status != 200:
+                    verdict.lost.append(f"a rotation: the successor is not there: {answer.body!r}")
+            else:
+                # Of rotations that were lost the service knows nothing: then the one before them is good again.
+                used = chain.used[::-1]
+            if any(_answered(client, refreshing(one), stock.application).status == 200 for one in used):
                 verdict.doubled.append("a refresh token was accepted after its successor")
+            if chain.is_certain:
+                chain.used.append(chain.current)
+                chain.is_certain = False
 
     def _judge_projects(self, stock: Stock, client: Client, verdict: Verdict) -> None:
         present = _projects(stock, client)
-        for project in self.projects[-_MOST:]:
+        for project in self._chosen("projects", self.projects):
             verdict.checked += 1
             names = {project.first_name, project.name, *project.perhaps}
             found = [one for one in present if one["name"] in names]
@@ -119,10 +168,19 @@ class Ledger:
                 verdict.lost.append("a project that was made is not there")
             elif found[0]["name"] not in {project.name, *project.perhaps}:
                 verdict.lost.append("a project's new name")
-        for project in self.projects[-20:]:
+        for project in self._chosen("projects", self.projects, _REPEATED, _REPEATED, _REPEATED):
             again = _repeat(project, stock, client)
             if project.id is not None and again != project.id:
                 verdict.doubled.append("the repetition of a management write was not answered as the first one")
+
+    def _chosen(
+        self, name: str, filled: Sequence[_Entry], before: int = _BEFORE, during: int = _WHILE, last: int = _LAST
+    ) -> Sequence[_Entry]:
+        """Those of a kind that are looked at."""
+        marks = [mark[name] for mark in self._marks] or [len(filled)]
+        begin, end = marks[0], marks[-1]
+        spread = filled[begin : end : max(1, math.ceil((end - begin) / during))] if during else ()
+        return [*filled[max(0, begin - before) : begin], *spread, *filled[max(end, len(filled) - last) :]]
 
 
 class NoAnswer(Exception):

@@ -3,9 +3,13 @@
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from joserfc import jwk, jwt
+from joserfc.errors import JoseError
 
 from faults.client import Client, Tally
 from faults.ledger import Chain, Ledger, Project, creating, refreshing
@@ -15,6 +19,10 @@ from faults.stock import Stock, code_form
 #: Between two steps of a lane: the load is steady and bounded, and leaves room to whoever else is at work.
 _PAUSE = 0.02
 _JOIN = 60.0
+#: After so many requests a lane goes on to the next process, over a new connection: each is asked whatever happens.
+_STAYS = 25
+#: After so many rotations a chain rests, and is judged in the end.
+_LINKS = 10
 
 
 class Lane:
@@ -53,6 +61,36 @@ class Tokens(Lane):
             self.client.post(TOKEN, form, None, 400)
 
 
+class IdTokens(Lane):
+    """ID tokens whose signature must verify, when they arrive, by the keys that any of the nodes shows then."""
+
+    #: The key by which the last one was signed.
+    signed_by = ""
+
+    def __init__(self, stock: Stock, client: Client, ledger: Ledger, nodes: Sequence[Client]) -> None:
+        super().__init__(stock, client, ledger)
+        self._nodes = nodes
+
+    def step(self) -> None:
+        """One token."""
+        form = self.code()
+        answer = None if form is None else self.client.post(TOKEN, form, self.stock.application, 200)
+        if answer is None:
+            return
+        for number, keys in enumerate(self.shown()):
+            try:
+                token = jwt.decode(answer.members["id_token"], jwk.KeySet.import_key_set(keys), algorithms=["RS256"])
+            except (JoseError, ValueError) as problem:
+                self.client.blame(f"an ID token does not verify by the keys of node {number}: {problem!r}")
+            else:
+                self.signed_by = token.header["kid"]
+
+    def shown(self) -> Sequence[Any]:
+        """What each of the nodes shows, if it answers."""
+        answers = [node.get(KEYS, {}, 200) for node in self._nodes]
+        return [answer.members for answer in answers if answer is not None]
+
+
 class Rotations(Lane):
     """One refresh token after the other."""
 
@@ -60,19 +98,21 @@ class Rotations(Lane):
 
     def step(self) -> None:
         """The next of the chain, or the first of a new one."""
-        if self.chain is None:
+        if self.chain is None or len(self.chain.used) == _LINKS:
             self._begin()
             return
         shown = self.chain.current
         answer = self.client.post(TOKEN, refreshing(shown), self.stock.application, 200)
         if answer is None:
-            # Whether it was used up is not known, so nothing is claimed of this family.
-            self.ledger.chains.remove(self.chain)
+            # Whether it was used up is not known. That those before it are is.
+            self.chain.is_certain = False
             self.chain = None
         else:
-            self.chain.used, self.chain.current = shown, answer.members["refresh_token"]
+            self.chain.used.append(shown)
+            self.chain.current = answer.members["refresh_token"]
 
     def _begin(self) -> None:
+        self.chain = None
         form = self.code()
         answer = None if form is None else self.client.post(TOKEN, form, self.stock.application, 200)
         if answer is not None:
@@ -163,7 +203,7 @@ class Reading(Lane):
         return answer is not None and bool(answer.members["active"])
 
 
-_LANES: Sequence[Callable[[Stock, Client, Ledger], Lane]] = (
+_LANES: Sequence[type[Lane]] = (
     Tokens,
     Rotations,
     Codes,
@@ -177,14 +217,19 @@ _LANES: Sequence[Callable[[Stock, Client, Ledger], Lane]] = (
 
 @contextmanager
 def under_load(
-    stock: Stock, ports: Sequence[int], host: str, tally: Tally, ledger: Ledger, fitting: Collection[int] = ()
+    stock: Stock,
+    ports: Sequence[int],
+    host: str,
+    tally: Tally,
+    ledger: Ledger,
+    fitting: Collection[tuple[str, int]] = (),
 ) -> Iterator[None]:
     """The mixed load until the block ends. Raises what a lane raised."""
     over = threading.Event()
     problems: list[BaseException] = []
 
     def run(number: int) -> None:
-        client = Client(ports, host, tally, first=number, fitting=fitting)
+        client = Client(ports, host, tally, first=number, fitting=fitting, stays=_STAYS)
         lane = _LANES[number](stock, client, ledger)
         try:
             while not over.wait(_PAUSE):

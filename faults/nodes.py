@@ -39,18 +39,22 @@ class Node:
         self.ini, self.port = ini, port
         self._workers = workers
         self._host = host
-        self._environment = environment
+        self._added = environment
         self._process: subprocess.Popen[bytes] | None = None
         self.log = ini.with_suffix(".log")
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Of all that runs in its place."""
+        return {**os.environ, **self._added}
+
     def start(self) -> None:
         """Start it; it serves a while later."""
-        ours = {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
                 cwd=ROOT,
-                env={**os.environ, **self._environment, **ours},
+                env={**self.environment, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -70,8 +74,8 @@ class Node:
         [generation] = psutil.Process(self._process.pid).children()
         return generation
 
-    def wait_for_generation(self, other_than: psutil.Process) -> None:
-        """Return when another one has all of its workers. Raises NotServing."""
+    def wait_for_generation(self, other_than: psutil.Process | None = None) -> None:
+        """Return when there is one alone, another one if told so, that has all of its workers. Raises NotServing."""
         give_up_at = time.monotonic() + _START_LIMIT
         while time.monotonic() < give_up_at:
             with suppress(psutil.NoSuchProcess, ValueError):
@@ -79,6 +83,22 @@ class Node:
                     return
             time.sleep(0.02)
         raise NotServing("no other workers were started")
+
+    def run(self, *words: str) -> str:
+        """What the command `identity` says in its place, by its clock. Raises AssertionError if it fails."""
+        command = [*PROGRAM, *words, "-c", str(self.ini)]
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=self.environment,
+            timeout=120,
+        )
+        if done.returncode:
+            raise AssertionError(f"identity {' '.join(words)} has failed: {done.stdout}{done.stderr}")
+        return done.stdout
 
     def send(self, number: int) -> None:
         """Send it a signal, and go on."""

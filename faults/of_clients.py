@@ -8,19 +8,29 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from benchmarks.service import ROOT
-from faults.client import Client, Tally
-from faults.clock import environment, set_wrong
-from faults.ledger import refreshing
+from faults.client import Client, Kind, Tally
+from faults.clock import environment, set_wrong, wrong_by
+from faults.ledger import Ledger, refreshing
+from faults.load import Codes, IdTokens, Revocations, Rotations, Tokens
 from faults.nodes import PROGRAM
-from faults.paths import TOKEN
+from faults.paths import MANAGEMENT, TOKEN, USERINFO
 from faults.scene import Fault, Scene
 from faults.stock import code_form
 
 _RESETS = 10_000
+#: How often keys are rotated, how many seconds more the clock goes meanwhile in each, and within how many of ours a new
+#: key signs.
+_ROTATIONS, _FASTER, _SIGNS_WITHIN = 5, 5, 60.0
+_KEYS = "SELECT count(*) FROM signing_keys"
+_HOUR = 3600
+#: How many of each kind die before the clock is wrong.
+_STEPS = 8
+#: The load's own clock is right, and the library looks ten times a second.
+_LOOKED = 0.2
 #: Less than one address may have open at a time, and other addresses than the load's.
 _SLOW = 90
 _RESET = struct.pack("ii", 1, 0)
@@ -28,45 +38,53 @@ _AMBIGUOUS = b"Content-Length: 12\r\nTransfer-Encoding: chunked\r\n\r\ngrant_typ
 
 
 def _resets(scene: Scene) -> None:
+    reached = 0
     for number in range(_RESETS):
         with suppress(OSError), socket.socket() as one:
             one.bind((f"127.0.2.{1 + number % 250}", 0))
             one.settimeout(5)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             one.connect(("127.0.0.1", scene.nodes.ports[number % len(scene.nodes)]))
+            reached += 1
             if number % 3 == 0:
                 one.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: ")
+    if reached < _RESETS * 0.9:
+        raise AssertionError(f"only {reached} connections were there to be reset")
 
 
 def _hostile(scene: Scene) -> None:
     """Clients that send a byte now and then, bodies without an end, and requests with two ends."""
     host = scene.nodes.host.encode()
     slow = []
-    with suppress(OSError):
+    refused = 0
+    try:
         for number in range(_SLOW):
             one = socket.create_connection(("127.0.0.1", scene.nodes.ports[0]), 5, (f"127.0.3.{1 + number % 2}", 0))
             slow.append(one)
-    try:
         give_up_at = time.monotonic() + scene.span
         while time.monotonic() < give_up_at:
             for one in slow:
                 with suppress(OSError):
                     one.sendall(b"X")
-            _send(scene, b"POST /oauth/v2/token HTTP/1.1\r\nHost: " + host + b"\r\n" + _AMBIGUOUS)
+            refused += _send(scene, b"POST /oauth/v2/token HTTP/1.1\r\nHost: " + host + b"\r\n" + _AMBIGUOUS)
             huge = b"POST /oauth/v2/token HTTP/1.1\r\nHost: " + host + b"\r\nContent-Length: 99999999\r\n\r\n"
             _send(scene, huge + b"x" * (4 << 20))
     finally:
         for one in slow:
             one.close()
+    if not refused:
+        raise AssertionError("no wrong request was answered")
 
 
-def _send(scene: Scene, request: bytes) -> None:
-    """Send it; the answer is a refusal, or the connection ends."""
+def _send(scene: Scene, request: bytes) -> bool:
+    """Send it; the answer is a refusal, which is told by True, or the connection ends."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", scene.nodes.ports[1]), 5, ("127.0.3.9", 0)) as one:
         one.sendall(request)
         answer = one.recv(1000)
         if answer and answer[:5] + answer[8:10] != b"HTTP/ 4":
             raise AssertionError(f"a wrong request was answered {answer[:100]!r}")
+        return bool(answer)
+    return False
 
 
 def redemptions(scene: Scene) -> None:
@@ -127,34 +145,72 @@ def _raced(scene: Scene, form: Mapping[str, str]) -> Counter[int]:
 
 
 def _rotations(scene: Scene) -> None:
-    """Two nodes make the next signing key at the same time, by the operators' command."""
+    """Two nodes make the next signing key at the same time, by the operators' command, again and again."""
+    tally = Tally()
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(closing(Client([port], scene.nodes.host, tally))) for port in scene.nodes.ports]
+        client = stack.enter_context(closing(Client(scene.nodes.ports, scene.nodes.host, tally, stays=1)))
+        lane = IdTokens(scene.stock, client, Ledger(), nodes)
+        for _ in range(_ROTATIONS):
+            _rotated(scene, lane)
+        one, other = (sorted(key["kid"] for key in shown["keys"]) for shown in lane.shown())
+    if one != other or len(one) < _ROTATIONS:
+        raise AssertionError(f"the nodes show the keys {one} and {other}")
+    if tally.kinds.total() > tally.kinds[Kind.RIGHT]:
+        raise AssertionError(f"who verifies has met {dict(tally.kinds)}: {tally.offences}")
+
+
+def _rotated(scene: Scene, lane: IdTokens) -> None:
+    """Return when tokens are signed with the one key that both have made."""
+    before = scene.database.number(_KEYS)
     commands = [
         subprocess.Popen(
-            [*PROGRAM, "rotate-keys", "-c", str(node.ini)],
+            [*PROGRAM, "rotate-keys", "--emergency", "-c", str(node.ini)],
             cwd=ROOT,
+            env=node.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
         for node in (scene.nodes[0], scene.nodes[1])
     ]
-    said = [command.communicate(timeout=120)[0] for command in commands]
+    while any(command.poll() is None for command in commands):
+        lane.step()
+    said = [command.communicate()[0] for command in commands]
     if any(command.returncode for command in commands):
         raise AssertionError(f"keys were not rotated: {said}")
-    # Both may take the one key for new: which of them was first shows when it is written.
-    if len({one for one in said if "The new signing key" in one}) > 1:
-        raise AssertionError(f"two keys were made: {said}")
+    made = scene.database.number(_KEYS) - before
+    if made != 1:
+        raise AssertionError(f"{made} keys were made: {said}")
+    # Half a minute is over sooner, and with it the seconds for which nodes may keep what they know.
+    folder = scene.nodes[0].ini.parent
+    set_wrong(folder, wrong_by(folder), faster=_FASTER)
+    give_up_at = time.monotonic() + _SIGNS_WITHIN
+    while not all(lane.signed_by in one for one in said):
+        if time.monotonic() > give_up_at:
+            raise AssertionError(f"tokens are signed by {lane.signed_by}: {said}")
+        lane.step()
+    set_wrong(folder, wrong_by(folder))
 
 
 def _clock_steps(scene: Scene) -> None:
-    """Forth by five minutes, back by as much, and right again."""
+    """Forth by an hour, back by two, and right again. What was dead before stays dead at each of them."""
     folder = scene.nodes[0].ini.parent
-    for seconds in (300, -300, 0):
-        set_wrong(folder, seconds)
-        if seconds:
-            time.sleep(scene.span)
-    # The load's own clock is right, and the library looks ten times a second.
-    time.sleep(0.2)
+    ledger = Ledger()
+    with closing(Client(scene.nodes.ports, scene.nodes.host, Tally(), stays=1)) as client:
+        lanes = [kind(scene.stock, client, ledger) for kind in (Tokens, Rotations, Codes, Revocations)]
+        for lane in lanes * _STEPS:
+            lane.step()
+        if not (ledger.spent and ledger.revoked and ledger.chains and ledger.chains[0].used):
+            raise AssertionError("nothing has died")
+        for seconds in (_HOUR, -_HOUR, 0):
+            set_wrong(folder, seconds)
+            time.sleep(scene.span if seconds else _LOOKED)
+            if seconds > 0:
+                scene.nodes[0].run("purge")
+            revived = ledger.revived(scene.stock, client)
+            if revived:
+                raise AssertionError(f"by a clock that is wrong by {seconds} s these live: {revived[:5]}")
 
 
 CLIENTS = (
@@ -163,12 +219,13 @@ CLIENTS = (
     ),
     Fault("resets", "10,000 connections that are reset", _resets),
     Fault("hostile", "slow clients, huge bodies, ambiguous framing", _hostile),
-    Fault("rotations", "two nodes rotate the signing key", _rotations, is_quiet=True),
+    Fault("rotations", "two nodes rotate the signing key", _rotations, is_quiet=True, environment=environment),
     Fault(
         "clock",
-        "the wall clock steps by 5 minutes, forth and back",
+        "the wall clock steps by an hour, forth and back",
         _clock_steps,
-        fitting=(400, 401, 422),
+        bites=(Kind.FITTING,),
+        fitting=(("jwt-bearer", 400), ("authorization_code", 400), (MANAGEMENT, 401), (USERINFO, 401)),
         environment=environment,
     ),
 )

@@ -1,11 +1,9 @@
 """What happens to the database, and on the way to it."""
 
-import subprocess
 import time
 from collections.abc import Callable
 
-from benchmarks.service import ROOT
-from faults.nodes import PROGRAM
+from faults.client import Kind
 from faults.scene import Fault, Scene
 from faults.servers import Server
 
@@ -26,11 +24,13 @@ def _between(
 
 
 def _slow_down(database: Server) -> None:
-    database.relay.delay = 0.2
+    database.relay.delay, database.relay.held = 0.2, 0
 
 
 def _speed_up(database: Server) -> None:
     database.relay.delay = 0.0
+    if not database.relay.held:
+        raise AssertionError("no message has taken longer")
 
 
 def _disk_full(scene: Scene) -> None:
@@ -72,7 +72,7 @@ def _damaged_rows(scene: Scene) -> None:
         scene.database.execute(f"UPDATE {table} SET {column} = {whole}")  # noqa: S608 - constants
 
 
-#: A batch of copies of a token that is there, expired long ago; short, since SQLite has one writer at a time.
+#: A batch of copies of a token that is there, expired long ago.
 _BATCH = 2000
 _EXPIRED = """
     INSERT INTO access_tokens
@@ -81,30 +81,41 @@ _EXPIRED = """
     SELECT '{batch_id}-' || number, {digest}, format, subject, client_id, scope, audience, 1, 2, actors
     FROM numbers CROSS JOIN (SELECT * FROM access_tokens LIMIT 1) AS one
 """
+_OVER = "SELECT count(*) FROM access_tokens WHERE expires_at = 2"
+
+
+def _expired(scene: Scene) -> None:
+    for number in range(scene.expired // _BATCH):
+        digest = scene.database.digest.format(text=f"'{number}-' || number")
+        scene.database.execute(_EXPIRED.format(batch=_BATCH, batch_id=number, digest=digest))
 
 
 def _purged(scene: Scene) -> None:
     """Tokens that have expired are deleted while others are issued."""
-    for number in range(scene.expired // _BATCH):
-        digest = scene.database.digest.format(text=f"'{number}-' || number")
-        scene.database.execute(_EXPIRED.format(batch=_BATCH, batch_id=number, digest=digest))
-        time.sleep(0.02)
-    purging = [*PROGRAM, "purge", "-c", str(scene.nodes[0].ini)]
-    done = subprocess.run(purging, check=False, capture_output=True, text=True, cwd=ROOT)
-    if done.returncode:
-        raise AssertionError(f"nothing was purged: {done.stderr}")
-    left = scene.database.number("SELECT count(*) FROM access_tokens WHERE expires_at = 2")
+    if scene.database.number(_OVER) < min(scene.expired, _BATCH):
+        raise AssertionError("there were no expired tokens")
+    scene.nodes[0].run("purge")
+    left = scene.database.number(_OVER)
     if left:
         raise AssertionError(f"{left} expired tokens were left")
 
 
+_BUSY = (Kind.BUSY,)
+
 DATABASES = (
-    Fault("stopped", "the database is stopped", _between(lambda one: one.stop(), lambda one: one.start()), _SERVERS),
+    Fault(
+        "stopped",
+        "the database is stopped",
+        _between(lambda one: one.stop(), lambda one: one.start()),
+        _SERVERS,
+        bites=_BUSY,
+    ),
     Fault(
         "crashed",
         "kill -9 of all the database's processes",
         _between(lambda one: one.kill(), lambda one: one.start()),
         _SERVERS,
+        bites=_BUSY,
         everywhere=True,
     ),
     Fault(
@@ -112,6 +123,7 @@ DATABASES = (
         "the database does nothing (SIGSTOP)",
         _between(lambda one: one.freeze(), lambda one: one.thaw(), 4),
         _SERVERS,
+        bites=_BUSY,
         slowest=10.0,
         everywhere=True,
     ),
@@ -121,9 +133,18 @@ DATABASES = (
         "the database's address refuses connections",
         _between(lambda one: one.relay.gone(), lambda one: one.relay.heal()),
         _SERVERS,
+        bites=_BUSY,
     ),
-    Fault("disk-full", "the database's disk is full", _disk_full, disk=400, everywhere=True),
-    Fault("damaged", "private keys in the database are damaged", _damaged_keys),
-    Fault("damaged-rows", "rows in the database are damaged", _damaged_rows, everywhere=True),
-    Fault("purge", "expired tokens are purged", _purged, is_quiet=True, slowest=5.0, everywhere=True),
+    Fault("disk-full", "the database's disk is full", _disk_full, bites=_BUSY, disk=400, everywhere=True),
+    Fault("damaged", "private keys in the database are damaged", _damaged_keys, bites=_BUSY, kills=True),
+    Fault("damaged-rows", "rows in the database are damaged", _damaged_rows, bites=_BUSY, everywhere=True),
+    Fault(
+        "purge",
+        "expired tokens are purged",
+        _purged,
+        prepares=_expired,
+        is_quiet=True,
+        is_compared=True,
+        everywhere=True,
+    ),
 )

@@ -2,7 +2,11 @@
 
 import signal
 import time
+from collections.abc import Sequence
 
+import psutil  # type: ignore[import-untyped]
+
+from faults.client import Kind
 from faults.nodes import MASTER_KEY
 from faults.scene import Fault, Scene
 
@@ -52,38 +56,95 @@ def _master_key_gone(scene: Scene) -> None:
     scene.nodes[1].start()
 
 
+def _kill(processes: Sequence[psutil.Process]) -> None:
+    """End processes that others have started. Raises AssertionError if they do not end."""
+    for process in processes:
+        process.kill()
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    if alive:
+        raise AssertionError(f"there still are {alive}")
+
+
 def _worker_killed(scene: Scene) -> None:
-    scene.nodes[0].generation.children()[0].kill()
+    _kill(scene.nodes[0].generation.children()[:1])
 
 
 def _workers_killed(scene: Scene) -> None:
-    for worker in scene.nodes[0].generation.children():
-        worker.kill()
+    _kill(scene.nodes[0].generation.children())
 
 
 def _generation_killed(scene: Scene) -> None:
     """What has the code loaded, and forks the workers: they end with it, and another one is started."""
-    node = scene.nodes[0]
-    before = node.generation
-    before.kill()
-    node.wait_for_generation(other_than=before)
+    _kill([scene.nodes[0].generation])
+
+
+def _has_workers(scene: Scene) -> None:
+    scene.nodes[0].wait_for_generation()
 
 
 def _reloaded(scene: Scene) -> None:
-    scene.nodes[0].send(signal.SIGHUP)
-    time.sleep(2 * scene.start_span)
+    node = scene.nodes[0]
+    before = node.generation
+    node.send(signal.SIGHUP)
+    node.wait_for_generation(other_than=before)
 
+
+_REFUSED = (Kind.REFUSED,)
 
 NODES = (
-    Fault("kill-one", "kill -9 of one of two processes", _one_killed, starts_nodes=True),
-    Fault("kill-all", "kill -9 of all processes", all_killed, starts_nodes=True, everywhere=True),
-    Fault("kill-often", "kill -9 of one after the other", _killed_again_and_again, starts_nodes=True),
-    Fault("terminate", "SIGTERM to one of two processes", _terminated, starts_nodes=True),
+    Fault("kill-one", "kill -9 of one of two processes", _one_killed, bites=_REFUSED, kills=True, starts_nodes=True),
     Fault(
-        "no-master-key", "the master key's file is gone, and a process restarted", _master_key_gone, starts_nodes=True
+        "kill-all",
+        "kill -9 of all processes",
+        all_killed,
+        bites=_REFUSED,
+        kills=True,
+        starts_nodes=True,
+        everywhere=True,
     ),
-    Fault("worker", "kill -9 of one of two supervised workers", _worker_killed, nodes=1, workers=2),
-    Fault("workers", "kill -9 of all supervised workers", _workers_killed, nodes=1, workers=2),
-    Fault("generation", "kill -9 of what forks workers", _generation_killed, nodes=1, workers=2, starts_nodes=True),
-    Fault("reload", "SIGHUP: new workers take over", _reloaded, nodes=1, workers=2),
+    Fault(
+        "kill-often",
+        "kill -9 of one after the other",
+        _killed_again_and_again,
+        bites=_REFUSED,
+        kills=True,
+        starts_nodes=True,
+    ),
+    Fault("terminate", "SIGTERM to one of two processes", _terminated, bites=_REFUSED, starts_nodes=True),
+    Fault(
+        "no-master-key",
+        "the master key's file is gone, and a process restarted",
+        _master_key_gone,
+        bites=_REFUSED,
+        starts_nodes=True,
+    ),
+    Fault(
+        "worker",
+        "kill -9 of one of two supervised workers",
+        _worker_killed,
+        restored=_has_workers,
+        kills=True,
+        nodes=1,
+        workers=2,
+    ),
+    Fault(
+        "workers",
+        "kill -9 of all supervised workers",
+        _workers_killed,
+        restored=_has_workers,
+        bites=_REFUSED,
+        kills=True,
+        nodes=1,
+        workers=2,
+    ),
+    Fault(
+        "generation",
+        "kill -9 of what forks workers",
+        _generation_killed,
+        restored=_has_workers,
+        kills=True,
+        nodes=1,
+        workers=2,
+    ),
+    Fault("reload", "SIGHUP: new workers take over", _reloaded, is_quiet=True, nodes=1, workers=2),
 )

@@ -27,6 +27,8 @@ class Relay:
         self._delivered = self._for_good = False
         #: How many seconds each piece takes that clients send.
         self.delay = 0.0
+        #: How many were held up by it.
+        self.held = 0
         self.heal()
 
     def cut(self, after: int, *, delivered: bool, for_good: bool) -> None:
@@ -86,6 +88,7 @@ class Relay:
                     sent = client.recv(_PIECE) or _ended()
                     if self.delay:
                         time.sleep(self.delay)
+                        self.held += 1
                     if self._left:
                         self._left -= 1
                         if not self._left:

@@ -1,6 +1,7 @@
 """One service with its database under load, and what comes out of one fault."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,11 @@ from faults.stock import Stock
 RECOVERY = 5.0
 #: Before it happens so many requests have been answered rightly; on a busy machine it takes longer, to be bounded.
 _ENOUGH, _BEFORE, _MOST_BEFORE = 150, 1.0, 20.0
+#: And so many where these are the measure of what comes.
+_ENOUGH_TO_COMPARE = 1000
+#: How many seconds one of a hundred requests, and the slowest, may wait beyond twice what one of a hundred waited
+#: before: what makes them wait is at work too, on a machine with two cores.
+_MORE_OFTEN, _MORE_ONCE = 0.1, 0.5
 #: So long all has to be well after the end, and so long it is looked for at most.
 _CALM, _MOST = 2.0, 40.0
 
@@ -38,8 +44,14 @@ class Scene:
 class Fault:
     """Something that goes wrong: ``happens`` returns when its cause has ended.
 
+    ``bites``: clients must meet one of these answers at least, or it was not there; faults without them show by
+    themselves that they were. ``is_quiet``: no client may notice anything. ``is_compared``: nor may anybody wait longer
+    than before, as far as this can be measured.
+    ``prepares``: what is done before, while nobody asks the service anything.
     ``starts_nodes``: the cause has ended when nodes that were started again serve, however long a busy machine takes.
-    ``fitting`` are statuses that are right while the fault lasts. ``is_quiet``: no client may notice anything.
+    ``restored`` returns when the service has started anew by itself what was lost; until then it has not recovered.
+    ``kills``: it ends what answers, with no time to end an answer, so that half an answer is all that some get.
+    ``fitting`` are words of requests, and statuses that are right for these while the fault lasts.
     ``reads_on``: introspection may be away for a moment only.
     ``everywhere``: how it ends is up to the database, so that a quick run tries it on each, too.
     """
@@ -48,9 +60,14 @@ class Fault:
     title: str
     happens: Callable[[Scene], None]
     storages: Collection[str] = ("sqlite", "postgresql", "mariadb")
-    starts_nodes: bool = False
-    fitting: Collection[int] = ()
+    bites: Collection[Kind] = ()
     is_quiet: bool = False
+    is_compared: bool = False
+    prepares: Callable[[Scene], None] | None = None
+    starts_nodes: bool = False
+    restored: Callable[[Scene], None] | None = None
+    kills: bool = False
+    fitting: Collection[tuple[str, int]] = ()
     reads_on: bool = False
     everywhere: bool = False
     #: How many megabytes its database's disk has, if it is to be a small one.
@@ -96,24 +113,44 @@ class Report:
 
 def tried(fault: Fault, scene: Scene) -> Report:
     """Let it happen under load, and ask for everything that was acknowledged."""
-    tally, ledger, nodes = Tally(), Ledger(scene.database.staleness), scene.nodes
+    tolerated = {Kind.CUT: fault.kills, Kind.FITTING: bool(fault.fitting)}
+    tally = Tally([kind for kind, is_so in tolerated.items() if is_so])
+    ledger, nodes = Ledger(scene.database.staleness, keeps_time=not fault.fitting), scene.nodes
+    if fault.prepares is not None:
+        fault.prepares(scene)
     with under_load(scene.stock, nodes.ports, nodes.host, tally, ledger, fault.fitting):
-        _wait_for_enough(tally)
+        _wait_for(_ENOUGH, tally)
+        if fault.is_compared:
+            # The first requests load what all others have.
+            tally.before.clear()
+            _wait_for(_ENOUGH_TO_COMPARE, tally)
         problems = list(tally.offences)
+        before = Counter(tally.kinds)
+        ledger.mark()
+        tally.begin()
         fault.happens(scene)
         if fault.starts_nodes:
             nodes.wait_until_serving()
-        ended = time.monotonic()
+        ended = tally.end()
+        ledger.mark()
+        if fault.restored is not None:
+            fault.restored(scene)
+        restored = time.monotonic() - ended
         while time.monotonic() < ended + _MOST:
             time.sleep(0.1)
             if time.monotonic() > ended + tally.failing_since(ended) + _CALM:
                 break
     problems += [one for one in tally.offences if one not in problems]
-    verdict = _judged(scene, ledger)
+    verdict = judged(scene, ledger)
     if verdict is None:
         problems.append("it has not recovered")
-    if fault.is_quiet and tally.kinds[Kind.BUSY] + tally.kinds[Kind.REFUSED]:
+    met = tally.kinds - before
+    if fault.is_quiet and met.total() > met[Kind.RIGHT]:
         problems.append("clients have noticed")
+    if fault.bites and not any(met[kind] for kind in fault.bites):
+        problems.append(f"nobody has noticed: no {' or '.join(fault.bites)}")
+    if fault.is_compared:
+        problems += longer(tally.before, tally.since)
     if fault.reads_on and ledger.silence > RECOVERY:
         problems.append(f"for {ledger.silence:.1f} s nobody could learn that a token is active")
     verdict = verdict or Verdict()
@@ -122,8 +159,9 @@ def tried(fault: Fault, scene: Scene) -> Report:
         storage=scene.database.name,
         requests=tally.requests,
         kinds=dict(tally.kinds),
-        recovery=tally.failing_since(ended),
-        allowed=fault.allowance,
+        recovery=max(tally.failing_since(ended), restored if fault.restored else 0.0),
+        # On a machine that is so busy that a start takes long, another one does, too.
+        allowed=max(fault.allowance, 2 * scene.start_span) if fault.restored else fault.allowance,
         slowest=tally.slowest,
         checked=verdict.checked,
         lost=verdict.lost,
@@ -133,16 +171,36 @@ def tried(fault: Fault, scene: Scene) -> Report:
     )
 
 
-def _wait_for_enough(tally: Tally) -> None:
+def longer(before: Sequence[float], since: Sequence[float]) -> Sequence[str]:
+    """What there is to say if requests took longer than they had before."""
+    was = 2 * _at(before, 0.99)
+    limits = {
+        "one of a hundred requests": (_at(since, 0.99), was + _MORE_OFTEN),
+        "the slowest request": (_at(since, 1.0), was + _MORE_ONCE),
+    }
+    return [
+        f"{what} took {seconds:.2f} s, and by what it was before {limit:.2f} s are allowed"
+        for what, (seconds, limit) in limits.items()
+        if seconds > limit
+    ]
+
+
+def _at(seconds: Sequence[float], part: float) -> float:
+    """What this part of all does not exceed."""
+    return sorted(seconds)[min(len(seconds) - 1, int(part * len(seconds)))] if seconds else 0.0
+
+
+def _wait_for(requests: int, tally: Tally) -> None:
     began = time.monotonic()
     time.sleep(_BEFORE)
-    while tally.kinds[Kind.RIGHT] < _ENOUGH and time.monotonic() < began + _MOST_BEFORE:
+    while tally.kinds[Kind.RIGHT] < requests and time.monotonic() < began + _MOST_BEFORE:
         time.sleep(0.05)
 
 
-def _judged(scene: Scene, ledger: Ledger) -> Verdict | None:
+def judged(scene: Scene, ledger: Ledger) -> Verdict | None:
+    """What the ledger says to what each node answers; None if they do not."""
     # Each node has to know all of it.
-    client = Client(scene.nodes.ports, scene.nodes.host, Tally(), in_turn=True)
+    client = Client(scene.nodes.ports, scene.nodes.host, Tally(), stays=1)
     try:
         return ledger.judge(scene.stock, client)
     except NoAnswer:

@@ -31,30 +31,34 @@ class Server(Database):
         raise NotImplementedError
 
     def kill(self) -> None:
-        """End all its processes at once."""
-        number = self._first_process()
-        processes = [] if number is None else family(number)
+        """End all its processes at once. Raises AssertionError if it does not run."""
+        processes = family(self._running())
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(processes, timeout=10)
+        _, alive = psutil.wait_procs(processes, timeout=10)
+        if alive:
+            raise AssertionError(f"there still are {alive}")
 
     def freeze(self) -> None:
-        """Have it do nothing, while its connections stay."""
-        self._signal(signal.SIGSTOP)
+        """Have it do nothing, while its connections stay. Raises AssertionError if it does not run."""
+        signal_family(self._running(), signal.SIGSTOP)
 
     def thaw(self) -> None:
         """The inverse of ``freeze``."""
-        self._signal(signal.SIGCONT)
+        number = self._first_process()
+        if number is not None:
+            signal_family(number, signal.SIGCONT)
 
     def _first_process(self) -> int | None:
         """The process whose children are the others, None if it does not run."""
         raise NotImplementedError
 
-    def _signal(self, number: int) -> None:
-        process = self._first_process()
-        if process is not None:
-            signal_family(process, number)
+    def _running(self) -> int:
+        number = self._first_process()
+        if number is None:
+            raise AssertionError("the database's server does not run")
+        return number
 
 
 class Postgresql(Server):

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,8 +11,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from faults.__main__ import FAULTS, _is_wanted
-from faults.client import Client, Tally
+from faults.__main__ import FAULTS, _is_wanted, is_well
+from faults.client import Client, Kind, Tally
+from faults.scene import Fault, Report
 from faults.storages import STORAGES
 
 
@@ -58,10 +61,83 @@ def ports() -> Iterator[list[int]]:
         one.server_close()
 
 
-@pytest.mark.parametrize("in_turn", [True, False])
-def test_who_judges_asks_each_process_in_turn_and_others_stay_with_theirs(ports: list[int], in_turn: bool) -> None:
+@pytest.mark.parametrize(("stays", "turns"), [(1, [0, 1, 0, 1]), (2, [0, 0, 1, 1]), (None, [0, 0, 0, 0])])
+def test_each_process_is_asked_in_turn(ports: list[int], stays: int | None, turns: list[int]) -> None:
     tally = Tally()
-    with closing(Client(ports, "localhost", tally, in_turn=in_turn)) as client:
+    with closing(Client(ports, "localhost", tally, stays=stays)) as client:
         answers = [client.get("/", {}, 200) for _ in range(4)]
     assert tally.offences == []
-    assert [one and one.members for one in answers] == (2 * ports if in_turn else 4 * ports[:1])
+    assert [one and one.members for one in answers] == [ports[turn] for turn in turns]
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n"
+
+
+@pytest.mark.parametrize("is_reset", [True, False])
+@pytest.mark.parametrize(
+    ("sent", "kind"),
+    [
+        (b"", Kind.REFUSED),
+        (HEAD + b"\r\n12345", Kind.CUT),
+        (HEAD + b"\r\n1234567890", Kind.RIGHT),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n123", Kind.CUT),
+    ],
+)
+def test_half_an_answer_is_told_from_none(sent: bytes, kind: Kind, is_reset: bool) -> None:
+    assert kind_of(sent, is_reset) is kind
+
+
+@pytest.mark.parametrize("sent", [b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\nContent-Ty"])
+def test_half_a_head_is_half_an_answer_too(sent: bytes) -> None:
+    assert kind_of(sent, is_reset=False) is Kind.CUT
+
+
+def kind_of(sent: bytes, is_reset: bool) -> Kind:
+    """How a client takes it that this comes, and then the end of the connection."""
+    tally = Tally()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            one, _ = listener.accept()
+            with one:
+                one.recv(10_000)
+                one.sendall(sent)
+                read.wait(10)
+                if is_reset:
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+        read = threading.Event()
+        thread = threading.Thread(target=answer)
+        thread.start()
+        # What was sent is there before the reset, which would take it away.
+        timer = threading.Timer(0.05, read.set)
+        timer.start()
+        with closing(Client(listener.getsockname()[1:], "localhost", tally)) as client:
+            client.get("/", {}, 200)
+        thread.join()
+    [kind] = tally.kinds
+    return kind
+
+
+GIVEN = argparse.Namespace(strict=False, storage=None)
+STRICT = argparse.Namespace(strict=True, storage=None)
+ONE = Fault("a", "A fault", lambda scene: None)
+
+
+def test_what_was_left_out_is_not_well_where_nothing_may_be() -> None:
+    tried, skipped = Report(ONE, "sqlite"), Report(ONE, "sqlite", skipped="only root can")
+    assert is_well([tried], [], STRICT)
+    for reports, left_out in (([tried, skipped], []), ([tried], ["galera"])):
+        assert is_well(reports, left_out, GIVEN)
+        assert not is_well(reports, left_out, STRICT)
+
+
+def test_a_storage_that_was_asked_for_is_not_left_out() -> None:
+    assert not is_well([Report(ONE, "sqlite")], ["galera"], argparse.Namespace(strict=False, storage=["galera"]))
+    assert not is_well([], [], GIVEN)
+
+
+def test_each_fault_says_how_it_shows() -> None:
+    """By what clients meet, or by itself; who says neither would be well without having happened."""
+    by_themselves = {"worker", "generation", "reload", "redemptions", "resets", "hostile", "rotations", "slow", "purge"}
+    assert {one.name for one in FAULTS if not one.bites} == by_themselves

@@ -2,16 +2,17 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
 from faults.client import Answer, Client, Kind, Tally
 from faults.ledger import Chain, Ledger, NoAnswer, Project
-from faults.load import Reading
+from faults.load import Reading, Rotations
 from faults.paths import INTROSPECT, TOKEN
-from faults.scene import Fault, Report
+from faults.scene import Fault, Report, longer
 from faults.stock import Stock
 
 STOCK: Any = Stock(
@@ -73,7 +74,11 @@ WELL = {
     "a revoked token": (ledger(revoked={"a": 0.0}), played(active=False)),
     "a code that was used": (ledger(spent=[CODE]), played()),
     "a code that was not": (ledger(unused_codes=[CODE]), played(accepts=lambda form: True)),
-    "a chain": (ledger(chains=[Chain("new", "old")]), played(accepts=lambda form: "new" in form)),
+    "a chain": (ledger(chains=[Chain("new", ["old"])]), played(accepts=lambda form: "new" in form)),
+    "a chain that nobody knows the end of": (
+        ledger(chains=[Chain("new", ["old"], is_certain=False)]),
+        played(accepts=lambda form: "new" in form),
+    ),
     "a project": (ledger(projects=[a_project()]), played()),
     "a project that was not acknowledged": (ledger(projects=[a_project(id=None)]), played(projects=())),
     "a new name that was not acknowledged": (
@@ -91,7 +96,11 @@ LOST = {
 }
 DOUBLED = {
     "a code": (ledger(spent=[CODE]), played(accepts=lambda form: True)),
-    "a refresh token": (ledger(chains=[Chain("new", "old")]), played(accepts=lambda form: True)),
+    "a refresh token": (ledger(chains=[Chain("new", ["old"])]), played(accepts=lambda form: True)),
+    "the last refresh token but two": (
+        ledger(chains=[Chain("new", ["oldest", "older", "old"], is_certain=False)]),
+        played(accepts=lambda form: "oldest" in form),
+    ),
     "a project": (ledger(projects=[a_project(id=None)]), played(projects=[ONE, {**ONE, "id": "2"}])),
     "a repetition": (ledger(projects=[a_project()]), played(made="2")),
 }
@@ -137,6 +146,145 @@ def test_who_reads_finds_a_revoked_token_that_lives(revoked: dict[str, float], b
     assert len(tally.offences) == tally.kinds[Kind.WRONG] == blamed
 
 
+class Noting(Client):
+    """A service of which all is alive, but for some."""
+
+    def __init__(self, *, lost: Collection[str] = (), alive: bool = True) -> None:
+        super().__init__([1], "", Tally())
+        self.asked: list[str] = []
+        self._lost, self._alive = lost, alive
+
+    def ask(self, method: str, path: str, headers: Any, body: str | None, *expected: int) -> Answer | None:
+        if method == "GET":
+            return Answer(200, json.dumps({"items": [], "next_cursor": None}).encode(), "", None)
+        form = dict(parse_qsl(body or ""))
+        word = next(form[name] for name in ("token", "code", "refresh_token", "assertion") if name in form)
+        self.asked.append(word)
+        is_well = (word not in self._lost) is self._alive
+        return Answer(200 if path == INTROSPECT or is_well else 400, json.dumps({"active": is_well}).encode(), "", None)
+
+
+KINDS: dict[str, tuple[Callable[[Ledger, str], object], bool]] = {
+    "tokens": (lambda book, word: book.tokens.append(word), True),
+    "revocations": (lambda book, word: book.revoked.update({word: 0.0}), False),
+    "codes that were used": (lambda book, word: book.spent.append({**CODE, "code": word}), False),
+    "codes": (lambda book, word: book.unused_codes.append({**CODE, "code": word}), True),
+    "assertions": (lambda book, word: book.spent.append({"grant_type": "a", "assertion": word}), False),
+    "chains": (lambda book, word: book.chains.append(Chain("x", [word], is_certain=False)), False),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lost", ["before 399", "before 280", "after 999", "during 0", "during 700"])
+def test_what_was_acknowledged_just_before_a_fault_is_judged_however_much_came_later(kind: str, lost: str) -> None:
+    write, alive = KINDS[kind]
+    book = Ledger()
+    for when, many in (("before", 400), ("during", 1000), ("after", 1000)):
+        for number in range(many):
+            write(book, f"{when} {number}")
+        if when != "after":
+            book.mark()
+    client = Noting(lost=[lost], alive=alive)
+    verdict = book.judge(STOCK, client)
+    assert [len(verdict.lost), len(verdict.doubled)] in ([1, 0], [0, 1])
+    assert verdict.checked == 120 + 200 + 60
+    assert not {"before 0", "after 0"} & set(client.asked)
+
+
+def test_a_service_that_forgets_the_last_seconds_has_revived_what_lanes_have_given_up() -> None:
+    """It knows nothing of the last two rotations: the token before them is good again."""
+    service = Rotating()
+    book = Ledger()
+    lane = Rotations(STOCK, service, book)
+    for _ in range(6):
+        lane.step()
+    service.answers = False
+    lane.step()
+    assert lane.chain is None
+    service.answers = True
+    service.forget(all_but=5)
+    assert book.judge(STOCK, service).doubled == ["a refresh token was accepted after its successor"]
+
+
+@pytest.mark.parametrize("is_used_up", [True, False])
+def test_a_rotation_whose_end_nobody_knows_may_have_happened_or_not(is_used_up: bool) -> None:
+    service = Rotating()
+    book = Ledger()
+    lane = Rotations(STOCK, service, book)
+    for _ in range(6):
+        lane.step()
+    service.answers, service.acts = False, is_used_up
+    lane.step()
+    service.answers = service.acts = True
+    verdict = book.judge(STOCK, service)
+    assert (verdict.checked, verdict.lost, verdict.doubled) == (1, [], [])
+
+
+class Rotating(Client):
+    """One family of refresh tokens, which a replay of a token that it knows revokes."""
+
+    def __init__(self) -> None:
+        super().__init__([1], "", Tally())
+        self.answers = self.acts = True
+        self._known: list[str] = []
+
+    def forget(self, *, all_but: int) -> None:
+        """As if nothing had come after these."""
+        del self._known[all_but:]
+
+    def ask(self, method: str, path: str, headers: Any, body: str | None, *expected: int) -> Answer | None:
+        status, said = 200, dict[str, Any]()
+        if path == STOCK.authorize_path:
+            return Answer(303, b"", "https://app.example/callback?code=a", None)
+        if method == "GET":
+            said = {"items": [], "next_cursor": None}
+        else:
+            shown = dict(parse_qsl(body or "")).get("refresh_token")
+            if shown is not None and (not self._known or shown != self._known[-1]):
+                status = 400
+                if shown in self._known:
+                    self._known.append("revoked")
+            elif self.acts:
+                self._known.append(f"token {len(self._known)}")
+                said = {"refresh_token": self._known[-1]}
+        return Answer(status, json.dumps(said).encode(), "", None) if self.answers and status in expected else None
+
+
+def test_who_judges_again_shows_nothing_for_the_first_time() -> None:
+    service = Rotating()
+    book = Ledger()
+    lane = Rotations(STOCK, service, book)
+    for _ in range(3):
+        lane.step()
+    for _ in range(2):
+        assert (verdict := book.judge(STOCK, service)).lost == verdict.doubled == []
+    service.forget(all_but=2)
+    assert book.judge(STOCK, service).doubled == ["a refresh token was accepted after its successor"]
+    codes = ledger(unused_codes=[CODE])
+    assert codes.judge(STOCK, played(accepts=lambda form: True)).doubled == []
+    assert codes.judge(STOCK, played()).lost == []
+    assert codes.judge(STOCK, played(accepts=lambda form: True)).doubled == ["a code was accepted twice"]
+
+
+def test_what_was_issued_while_clocks_were_wrong_may_end_at_any_time() -> None:
+    book = Ledger(keeps_time=False)
+    book.mark()
+    book.tokens.append("a")
+    book.unused_codes.append(CODE)
+    book.mark()
+    assert book.judge(STOCK, played(active=False)).checked == 0
+
+
+@pytest.mark.parametrize(
+    "filled",
+    [{"revoked": {"a": 0.0}}, {"spent": [CODE]}, {"chains": [Chain("new", ["oldest", "old"])]}],
+)
+def test_what_lives_again_is_told_at_any_time(filled: dict[str, Any]) -> None:
+    dead = played(active=False)
+    assert ledger(**filled).revived(STOCK, dead) == []
+    assert ledger(**filled).revived(STOCK, played(accepts=lambda form: "oldest" in form or "code" in form)) != []
+
+
 def test_a_service_that_does_not_answer_has_not_recovered() -> None:
     class Dead(Client):
         def ask(self, *_arguments: Any) -> None:
@@ -173,5 +321,38 @@ def test_what_a_client_must_never_meet_is_told() -> None:
     tally = Tally()
     for kind in Kind:
         tally.note(kind, 0.0, "words")
-    assert tally.offences == ["cut: words", "silent: words", "wrong: words"]
+    assert tally.offences == ["fitting: words", "cut: words", "silent: words", "wrong: words"]
     assert tally.requests == len(Kind)
+
+
+def test_what_a_fault_explains_is_allowed_to_requests_that_were_sent_while_it_lasted() -> None:
+    tally = Tally([Kind.CUT])
+    tally.note(Kind.CUT, time.monotonic(), "before it began")
+    began = time.monotonic()
+    tally.begin()
+    for kind in (Kind.CUT, Kind.FITTING):
+        tally.note(kind, began, "ended while it lasted")
+    sent = time.monotonic()
+    time.sleep(0.001)
+    tally.end()
+    tally.note(Kind.CUT, sent, "sent while it lasted")
+    tally.note(Kind.CUT, time.monotonic(), "after it ended")
+    assert tally.offences == ["cut: before it began", "fitting: ended while it lasted", "cut: after it ended"]
+
+
+QUICK = [0.02] * 990 + [0.08] * 10
+
+
+@pytest.mark.parametrize(
+    ("since", "found"),
+    [
+        (QUICK, ""),
+        ([*QUICK, 0.5], ""),
+        ([*QUICK, *[1.0] * 8], "the slowest request took 1.00 s"),
+        ([*QUICK, *[0.4] * 30], "one of a hundred requests took 0.40 s"),
+        ([], ""),
+    ],
+)
+def test_requests_that_wait_for_something_are_found_by_those_before(since: list[float], found: str) -> None:
+    said = longer(QUICK, since)
+    assert said == [] if not found else [one[: len(found)] for one in said] == [found]
