@@ -24,7 +24,7 @@ from faults.stock import code_form
 _RESETS = 10_000
 #: How often keys are rotated, how many seconds more the clock goes meanwhile in each, and within how many of ours a new
 #: key signs.
-_ROTATIONS, _FASTER, _SIGNS_WITHIN = 5, 5, 60.0
+_ROTATIONS, _FASTER, _SIGNS_WITHIN = 5, 9, 60.0
 _KEYS = "SELECT count(*) FROM signing_keys"
 _HOUR = 3600
 #: How many of each kind die before the clock is wrong.

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 from faults.client import Kind
+from faults.databases import Database
 from faults.scene import Fault, Scene
 from faults.servers import Server
 
@@ -11,13 +12,13 @@ _SERVERS = ("postgresql", "mariadb")
 
 
 def _between(
-    begin: Callable[[Server], None], end: Callable[[Server], None], factor: float = 1.0
+    begin: Callable[[Server], None], end: Callable[[Server], None], factor: float = 1.0, at_least: float = 0.0
 ) -> Callable[[Scene], None]:
     def happens(scene: Scene) -> None:
         database = scene.database
         assert isinstance(database, Server)  # noqa: S101 - the fault says so
         begin(database)
-        time.sleep(scene.span * factor)
+        time.sleep(max(scene.span * factor, at_least))
         end(database)
 
     return happens
@@ -31,6 +32,12 @@ def _speed_up(database: Server) -> None:
     database.relay.delay = 0.0
     if not database.relay.held:
         raise AssertionError("no message has taken longer")
+
+
+def _thaw(database: Server) -> None:
+    if not database.is_frozen:
+        raise AssertionError("the database has gone on")
+    database.thaw()
 
 
 def _disk_full(scene: Scene) -> None:
@@ -84,10 +91,11 @@ _EXPIRED = """
 _OVER = "SELECT count(*) FROM access_tokens WHERE expires_at = 2"
 
 
-def _expired(scene: Scene) -> None:
-    for number in range(scene.expired // _BATCH):
-        digest = scene.database.digest.format(text=f"'{number}-' || number")
-        scene.database.execute(_EXPIRED.format(batch=_BATCH, batch_id=number, digest=digest))
+def expired_tokens(database: Database, many: int) -> None:
+    """Have so many of them stored."""
+    for number in range(many // _BATCH):
+        digest = database.digest.format(text=f"'{number}-' || number")
+        database.execute(_EXPIRED.format(batch=_BATCH, batch_id=number, digest=digest))
 
 
 def _purged(scene: Scene) -> None:
@@ -121,10 +129,19 @@ DATABASES = (
     Fault(
         "frozen",
         "the database does nothing (SIGSTOP)",
-        _between(lambda one: one.freeze(), lambda one: one.thaw(), 4),
-        _SERVERS,
+        _between(lambda one: one.freeze(), _thaw, 4, at_least=8.0),
+        ("postgresql",),
         bites=_BUSY,
         slowest=10.0,
+        everywhere=True,
+    ),
+    # Given up when it has been silent for ten seconds, and waited for as long again by who connects anew: nobody is
+    # answered sooner if it lasts longer.
+    Fault(
+        "frozen",
+        "the database does nothing (SIGSTOP)",
+        _between(lambda one: one.freeze(), _thaw, 4, at_least=12.0),
+        ("mariadb",),
         everywhere=True,
     ),
     Fault("slow", "each message to the database takes 0.2 s", _between(_slow_down, _speed_up, 2), _SERVERS),
@@ -142,7 +159,7 @@ DATABASES = (
         "purge",
         "expired tokens are purged",
         _purged,
-        prepares=_expired,
+        prepares=lambda scene: expired_tokens(scene.database, scene.expired),
         is_quiet=True,
         is_compared=True,
         everywhere=True,

@@ -18,7 +18,7 @@ RECOVERY = 5.0
 #: Before it happens so many requests have been answered rightly; on a busy machine it takes longer, to be bounded.
 _ENOUGH, _BEFORE, _MOST_BEFORE = 150, 1.0, 20.0
 #: And so many where these are the measure of what comes.
-_ENOUGH_TO_COMPARE = 1000
+_ENOUGH_TO_COMPARE = 600
 #: How many seconds one of a hundred requests, and the slowest, may wait beyond twice what one of a hundred waited
 #: before: what makes them wait is at work too, on a machine with two cores.
 _MORE_OFTEN, _MORE_ONCE = 0.1, 0.5
@@ -111,8 +111,11 @@ class Report:
         return on_time and not (self.lost or self.doubled or self.offences)
 
 
-def tried(fault: Fault, scene: Scene) -> Report:
-    """Let it happen under load, and ask for everything that was acknowledged."""
+def tried(fault: Fault, scene: Scene, mended: Callable[[Scene], None] | None = None) -> Report:
+    """Let it happen under load, and ask for everything that was acknowledged.
+
+    ``mended`` returns when what was lost is there again; then all of it is asked for once more.
+    """
     tolerated = {Kind.CUT: fault.kills, Kind.FITTING: bool(fault.fitting)}
     tally = Tally([kind for kind, is_so in tolerated.items() if is_so])
     ledger, nodes = Ledger(scene.database.staleness, keeps_time=not fault.fitting), scene.nodes
@@ -141,8 +144,11 @@ def tried(fault: Fault, scene: Scene) -> Report:
             if time.monotonic() > ended + tally.failing_since(ended) + _CALM:
                 break
     problems += [one for one in tally.offences if one not in problems]
-    verdict = judged(scene, ledger)
-    if verdict is None:
+    verdicts = [_judged(scene, ledger)]
+    if mended is not None:
+        mended(scene)
+        verdicts.append(_judged(scene, ledger))
+    if None in verdicts:
         problems.append("it has not recovered")
     met = tally.kinds - before
     if fault.is_quiet and met.total() > met[Kind.RIGHT]:
@@ -153,7 +159,7 @@ def tried(fault: Fault, scene: Scene) -> Report:
         problems += longer(tally.before, tally.since)
     if fault.reads_on and ledger.silence > RECOVERY:
         problems.append(f"for {ledger.silence:.1f} s nobody could learn that a token is active")
-    verdict = verdict or Verdict()
+    found = [verdict or Verdict() for verdict in verdicts]
     return Report(
         fault=fault,
         storage=scene.database.name,
@@ -163,9 +169,9 @@ def tried(fault: Fault, scene: Scene) -> Report:
         # On a machine that is so busy that a start takes long, another one does, too.
         allowed=max(fault.allowance, 2 * scene.start_span) if fault.restored else fault.allowance,
         slowest=tally.slowest,
-        checked=verdict.checked,
-        lost=verdict.lost,
-        doubled=verdict.doubled,
+        checked=sum(verdict.checked for verdict in found),
+        lost=[one for verdict in found for one in verdict.lost],
+        doubled=[one for verdict in found for one in verdict.doubled],
         offences=problems,
         silence=ledger.silence,
     )
@@ -197,7 +203,7 @@ def _wait_for(requests: int, tally: Tally) -> None:
         time.sleep(0.05)
 
 
-def judged(scene: Scene, ledger: Ledger) -> Verdict | None:
+def _judged(scene: Scene, ledger: Ledger) -> Verdict | None:
     """What the ledger says to what each node answers; None if they do not."""
     # Each node has to know all of it.
     client = Client(scene.nodes.ports, scene.nodes.host, Tally(), stays=1)

@@ -44,6 +44,11 @@ class Server(Database):
         """Have it do nothing, while its connections stay. Raises AssertionError if it does not run."""
         signal_family(self._running(), signal.SIGSTOP)
 
+    @property
+    def is_frozen(self) -> bool:
+        """True while it does nothing."""
+        return bool(psutil.Process(self._running()).status() == psutil.STATUS_STOPPED)
+
     def thaw(self) -> None:
         """The inverse of ``freeze``."""
         number = self._first_process()
