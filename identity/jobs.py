@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
@@ -13,8 +14,9 @@ from identity.domain.audit import SYSTEM, Actor
 from identity.domain.errors import Conflict, NotFound
 from identity.services import last_uses, leases
 from identity.services.bundle import Services
-from identity.services.purge import BATCH, LOOK, Batch, find, purge, purged_before
+from identity.services.purge import BATCH, Batch, find, purge, purged_before
 from identity.services.unit_of_work import ProcessState
+from identity.storage.errors import Unavailable
 from identity.storage.stores.purges import Purged
 from identity.worker import Job
 
@@ -58,7 +60,7 @@ class Jobs:
         """Each with its interval."""
         purge_interval = self._settings.purge_interval
         return [
-            Job("purge", purge_interval, self.purge_if_free),
+            Job("purge", purge_interval, self.purge_if_free, alone=True),
             Job("key rotation", purge_interval, self.rotate_if_due),
             Job("expiring keys", _EXPIRY_INTERVAL, self.note_expiring_keys),
             Job("account deletions", _DELETION_INTERVAL, self.delete_accounts_if_free),
@@ -66,29 +68,62 @@ class Jobs:
         ]
 
     def purge(self) -> dict[str, int]:
-        """Delete all that has expired, batch by batch; returns how many of each kind went."""
+        """Delete all that has expired, batch by batch; returns how many of each kind went.
+
+        Who does it by themselves stays away meanwhile, if nobody is at it already. Where one kind cannot be purged, the
+        others are; then the first failure is raised.
+        """
+        turn = self._purge_turn()
+        turn.begin()
+
+        def goes_on() -> bool:
+            turn.goes_on()
+            return not self._stopping()
+
+        return self._purge(goes_on)
+
+    def _purge_turn(self) -> leases.Turn:
+        span = self._settings.purge_interval / 2
+        return leases.Turn("purge", span, transaction=lambda: self._transaction(SYSTEM), clock=self._clock)
+
+    def _purge(self, goes_on: Callable[[], bool]) -> dict[str, int]:
         now = self._clock()
-        deleted: dict[str, int] = dict.fromkeys(Purged, 0)
+        deleted: Counter[str] = Counter()
+        failures: list[Exception] = []
         for kind in Purged:
             before = purged_before(kind, self._settings, now)
             if before is not None:
-                deleted[kind] = self._purge_all(kind, before)
-        with self._transaction(SYSTEM) as services:
-            deleted["signing keys"] = services.signing_keys.remove_unpublished()
+                try:
+                    self._purge_all(kind, before, goes_on, deleted)
+                except Unavailable as problem:
+                    log.warning("%s could not all be purged: %s", kind, problem)
+                    failures.append(problem)
+                except Exception as problem:
+                    log.exception("%s could not all be purged", kind)
+                    failures.append(problem)
+        if goes_on():
+            with self._transaction(SYSTEM) as services:
+                deleted["signing keys"] = services.signing_keys.remove_unpublished()
+        if failures:
+            raise failures[0]
         return {kind: count for kind, count in deleted.items() if count}
 
-    def _purge_all(self, kind: Purged, before: datetime) -> int:
-        deleted, limit, since = 0, BATCH, None
-        while True:
+    def _purge_all(self, kind: Purged, before: datetime, goes_on: Callable[[], bool], deleted: Counter[str]) -> None:
+        limit, since = BATCH, None
+        while goes_on():
             with self._reading(SYSTEM) as services:
                 found = find(services.storage, kind, before, services.legal_holds.all().keys(), since)
-            start, gone = 0, 0
-            while start < len(found.keys) and not self._stopping():
+            start, so_far = 0, deleted[kind]
+            while start < len(found.keys) and goes_on():
                 batch = self._purge_some(kind, found.keys[start : start + limit], before)
-                start, gone, limit = start + limit, gone + batch.gone, batch.next_limit(limit)
-            deleted, since = deleted + gone, found.last
-            if not gone or len(found.keys) < LOOK or self._stopping():
-                return deleted
+                deleted[kind] += batch.gone
+                start, limit = start + limit, batch.next_limit(limit)
+            # What is found in the same place again is what others are changing.
+            if found.last is None or (found.last == since and deleted[kind] == so_far):
+                return
+            if not found.keys:
+                time.sleep(_BREATH)
+            since = found.last
 
     def _purge_some(self, kind: Purged, keys: Sequence[Any], before: datetime) -> Batch:
         """Delete these, and let others have their turn."""
@@ -107,9 +142,10 @@ class Jobs:
         return batch
 
     def purge_if_free(self) -> None:
-        """Purge, unless another node is at it."""
-        if self._acquire("purge", self._settings.purge_interval / 2):
-            self.purge()
+        """Purge, unless another node is at it, and for as long as none is."""
+        turn = self._purge_turn()
+        if turn.begin():
+            self._purge(lambda: not self._stopping() and turn.goes_on())
 
     def rotate_if_due(self) -> None:
         """Announce the next signing key when the active one is old enough."""

@@ -1,4 +1,4 @@
-"""Worker: background work, in one thread for all that is quick and one each for what waits for others."""
+"""Worker: background work, in one thread for all that is quick and one each for what takes long."""
 
 import logging
 import threading
@@ -20,7 +20,7 @@ class Job:
     """Something to do now and then, once requests come in and ``interval`` is over.
 
     ``run`` may return a span: then it runs again after that one, even if nobody asks anything meanwhile. A job that
-    waits for other machines runs ``alone``: then nobody has to wait with it.
+    waits for other machines, or takes long, runs ``alone``: then none of the others waits for it.
     """
 
     name: str

@@ -1,9 +1,13 @@
 """Leases: which node does a piece of background work."""
 
-from datetime import datetime
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
 
+from identity.clock import Clock
 from identity.crypto.secrets import digest
 from identity.domain.records import CORE, Record
+from identity.services.bundle import Services
 from identity.storage.backend import Storage
 from identity.storage.errors import Unreadable
 
@@ -19,3 +23,38 @@ def acquire(storage: Storage, name: str, *, at: datetime, until: datetime) -> bo
     except Unreadable:
         # Whose it is matters to nobody; its end stands, or is none.
         return False
+
+
+class Turn:
+    """A piece of work that takes long, and that one node does at a time: its lease, taken on as the work goes on."""
+
+    def __init__(
+        self,
+        name: str,
+        span: timedelta,
+        *,
+        transaction: Callable[[], AbstractContextManager[Services]],
+        clock: Clock,
+    ) -> None:
+        self._name = name
+        self._span = span
+        self._transaction = transaction
+        self._clock = clock
+        self._until: datetime | None = None
+
+    def begin(self) -> bool:
+        """Take the lease; False while another node has it."""
+        return self._take(self._clock())
+
+    def goes_on(self) -> bool:
+        """Take the lease for longer, once half of its time is over; False if it was lost, or never taken."""
+        if self._until is None or self._until - self._clock() > self._span / 2:
+            return self._until is not None
+        # From the end of the span that is held: nobody else can have taken it before.
+        return self._take(self._until)
+
+    def _take(self, at: datetime) -> bool:
+        until = self._clock() + self._span
+        with self._transaction() as services:
+            self._until = until if acquire(services.storage, self._name, at=at, until=until) else None
+        return self._until is not None

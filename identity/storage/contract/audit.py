@@ -73,6 +73,17 @@ class AuditContract(ContractBase):
         assert self.left(on)[:2] == [events[0].id, events[3].id]
         assert on.purged(Purged.AUDIT_EVENTS, NOW, 10) == 2
 
+    def test_audit_events_that_are_held_are_looked_at_only_so_many_at_a_time(self, on: On) -> None:
+        held, other = an_id(), an_id()
+        events = [an_audit_event(at=NOW - 2 * SECOND, organization_id=held) for _ in range(4)]
+        self.append(on, *events, an_audit_event(at=NOW - SECOND, organization_id=other), an_audit_event(at=NOW))
+        first = on.read.purges.find(Purged.AUDIT_EVENTS, NOW, 4, held={held})
+        assert list(first.keys) == []
+        then = on.read.purges.find(Purged.AUDIT_EVENTS, NOW, 4, held={held}, since=first.last)
+        assert (len(then.keys), then.last) == (1, None)
+        assert on.write.purges.delete(Purged.AUDIT_EVENTS, then.keys, NOW, held={held}) == 1
+        assert self.left(on)[:4] == [event.id for event in events[:4]]
+
     def test_audit_events_stay_of_who_is_held_whether_they_acted_or_it_is_about_them(self, on: On) -> None:
         held, other = an_id(), an_id()
         events = [

@@ -328,23 +328,27 @@ class ValueContract(ContractBase):
         assert on.read.purges.over(purged, NOW, 2) == 0
         assert on.read.purges.kept(purged, 1000) == stored - 5
 
-    def test_values_that_were_over_are_found_oldest_first_and_from_a_moment_on(self, on: On) -> None:
-        over = [PURGED[Purged.REQUESTS](on, NOW - step * SECOND) for step in (2, 3, 1)]
+    @pytest.mark.parametrize("purged", PURGED)
+    def test_values_that_were_over_are_found_oldest_first_and_from_a_place_on(self, on: On, purged: Purged) -> None:
+        over = [PURGED[purged](on, NOW - step * SECOND) for step in (2, 3, 1, 2, 2)]
+        latest, oldest, newest, *_ = over
         on.save(*over)
-        latest, _, newest = over
-        find = partial(on.read.purges.find, Purged.REQUESTS, NOW)
+        find = partial(on.read.purges.find, purged, NOW)
         first = find(1)
-        assert on.write.purges.delete(Purged.REQUESTS, first.keys, NOW) == 1
-        assert on.left(*over) == [latest, newest]
-        # Those of the last one's moment come again: not all of them may have been found.
-        found = find(2, since=first.last)
-        again = find(10, since=found.last)
-        assert (list(again.keys), again.last) == (list(found.keys[1:]), found.last)
-        assert on.write.purges.delete(Purged.REQUESTS, again.keys, NOW) == 1
-        assert on.left(*over) == [latest]
-        again = find(10, since=found.last)
-        assert (list(again.keys), again.last) == ([], None)
-        assert on.write.purges.delete(Purged.REQUESTS, (), NOW) == 0
+        # Those of one moment are found one after the other, whether those before them went or not.
+        looks = [first]
+        for _ in range(4):
+            looks.append(find(1, since=looks[-1].last))
+        keys = [key for look in looks for key in look.keys]
+        assert len(keys) == len(set(keys)) == 5
+        assert list(find(10).keys) == keys
+        rest = find(10, since=looks[-1].last)
+        assert (list(rest.keys), rest.last) == ([], None)
+        assert on.write.purges.delete(purged, first.keys, NOW) == 1
+        assert on.stored(oldest) is None
+        assert on.write.purges.delete(purged, keys[:4], NOW) == 3
+        assert on.left(latest, newest) == [newest]
+        assert on.write.purges.delete(purged, (), NOW) == 0
 
     @pytest.mark.parametrize("purged", PURGED)
     def test_values_that_were_found_stay_if_they_are_not_over_any_longer(self, on: On, purged: Purged) -> None:
@@ -367,6 +371,59 @@ class ValueContract(ContractBase):
         assert [on.purged(Purged.REFRESH_TOKENS, NOW, 2) for _ in range(3)] == [2, 1, 0]
         assert on.left(*tokens) == tokens[3:]
         assert on.purged(Purged.FAMILIES, NOW, 10) == 1
+
+    @pytest.mark.parametrize("purged", sorted(HELD & PURGED.keys()))
+    def test_values_that_are_held_are_looked_at_only_so_many_at_a_time(self, on: On, purged: Purged) -> None:
+        on.save(*(PURGED[purged](on, NOW - step * SECOND) for step in (3, 3, 3, 2, 2)))
+        held = {on.human_user.id, on.service_user.id}
+        other = a_human_user(on.organization)
+        goes = {
+            Purged.ACCESS_TOKENS: an_access_token(other, expires_at=NOW - SECOND),
+            Purged.FAMILIES: a_family(other, on.application, ends_at=NOW - SECOND),
+            Purged.SESSIONS: a_session(other, ends_at=NOW - SECOND),
+        }[purged]
+        on.save(other, goes)
+        looks = [on.read.purges.find(purged, NOW, 2, held=held)]
+        for _ in range(3):
+            looks.append(on.read.purges.find(purged, NOW, 2, held=held, since=looks[-1].last))
+        assert [len(look.keys) for look in looks] == [0, 0, 1, 0]
+        assert [look.last is None for look in looks] == [False, False, False, True]
+        assert on.read.purges.over(purged, NOW, 1, held=held) == 1
+        assert on.write.purges.delete(purged, on.read.purges.find(purged, NOW, 10, held=held).keys, NOW) == 1
+        assert on.stored(goes) is None
+
+    def test_values_of_families_that_are_held_or_empty_are_passed_over(self, on: On) -> None:
+        """Refresh tokens are looked for by their family; of one there may be more than a look finds."""
+        other = a_human_user(on.organization)
+        on.save(other)
+        kept, _, large = (
+            on.saved(a_family(person, on.application, ends_at=NOW - step * SECOND))
+            for step, person in ((3, on.human_user), (2, other), (1, other))
+        )
+        tokens = [a_refresh_token(one, ends_at=one.ends_at) for one in (kept, kept, kept, large, large, large)]
+        on.save(*tokens)
+        assert on.read.purges.over(Purged.REFRESH_TOKENS, NOW, 10, held={on.human_user.id}) == 3
+        gone, since = 0, None
+        for _ in range(10):
+            found = on.read.purges.find(Purged.REFRESH_TOKENS, NOW, 2, held={on.human_user.id}, since=since)
+            gone += on.write.purges.delete(Purged.REFRESH_TOKENS, found.keys, NOW, held={on.human_user.id})
+            since = found.last
+            if since is None:
+                break
+        assert (gone, since) == (3, None)
+        assert on.left(*tokens) == tokens[:3]
+
+    def test_values_that_never_are_over_are_passed_over(self, on: On) -> None:
+        codes = [a_code(on.family, expires_at=NOW - 2 * SECOND, redeemed_at=NOW - 2 * SECOND) for _ in range(3)]
+        on.save(*codes, a_code(on.family, expires_at=NOW - SECOND))
+        gone, since = 0, None
+        for _ in range(4):
+            found = on.read.purges.find(Purged.CODES, NOW, 2, since=since)
+            gone, since = gone + on.write.purges.delete(Purged.CODES, found.keys, NOW), found.last
+            if since is None:
+                break
+        assert (gone, since) == (1, None)
+        assert on.left(*codes) == codes
 
     @pytest.mark.parametrize("purged", sorted(HELD & PURGED.keys()))
     def test_values_that_were_found_stay_if_they_are_held_now(self, on: On, purged: Purged) -> None:

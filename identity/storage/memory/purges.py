@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from heapq import nsmallest
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -41,9 +42,11 @@ class MemoryPurgeStore(MemoryStore, PurgeStore):
         name, over_at = _OVER[purged]
         is_over = self._is_over(purged, before, held)
         rows = getattr(self._tables, name).rows.items()
-        over = [(at, key) for key, row in rows if (at := over_at(row)) is not None and is_over(key, row)]
-        found = sorted((one for one in over if since is None or one[0] >= since), key=itemgetter(0))[:limit]
-        return Found([key for _, key in found], found[-1][0] if found else None)
+        places = (((at, key), row) for key, row in rows if (at := over_at(row)) is not None and at < before)
+        further = ((place, row) for place, row in places if since is None or place > since)
+        seen = nsmallest(limit, further, key=itemgetter(0))
+        keys = [key for (_, key), row in seen if is_over(key, row)]
+        return Found(keys, seen[-1][0] if len(seen) == limit else None)
 
     def delete(self, purged: Purged, keys: Sequence[Any], before: datetime, *, held: Collection[str] = ()) -> int:
         table: Table[Any, Any] = getattr(self._tables, _OVER[purged][0])

@@ -35,7 +35,7 @@ HELD = frozenset({Purged.ACCESS_TOKENS, Purged.REFRESH_TOKENS, Purged.FAMILIES, 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is to go: keys, and a place behind which there is more. Only the store itself understands either."""
+    """What is to go: keys, and the place to go on from, None at the end. Only the store itself understands either."""
 
     keys: Sequence[Any]
     last: Any
@@ -44,9 +44,9 @@ class Found:
 class PurgeStore(ABC):
     """Deletes rows that have served, with what goes with them, and tells how many there are without a look at all.
 
-    They are found by whoever only reads, and nobody waits for that however long it takes. Those of HELD stay that
-    belong to the people and organizations of ``held``, or to people of these. An audit event belongs to whoever acted,
-    too, and to whom it is about.
+    They are found by whoever only reads, and nobody waits for that. Those of HELD stay that belong to the
+    people and organizations of ``held``, or to people of these. An audit event belongs to whoever acted, too, and to
+    whom it is about.
     """
 
     @abstractmethod
@@ -59,10 +59,13 @@ class PurgeStore(ABC):
         held: Collection[str] = (),
         since: Any = None,
     ) -> Found:
-        """Up to ``limit`` of these that were over before, oldest first; from the ``last`` of those before on, if it is
-        given as ``since``.
+        """What goes of ``limit`` of these that were over before, the oldest first; from the ``last`` of the look before
+        on, if it is given as ``since``.
 
-        The newest audit event may be left out, whenever it was.
+        All of them are looked at and those that are held are left out: a look takes no longer however many these are,
+        and may find nothing where there is more behind. Refresh tokens of families may be found in several looks, from
+        the same place on: the next one finds others once these are gone. The newest audit event may be left out,
+        whenever it was.
         """
 
     @abstractmethod
@@ -74,7 +77,10 @@ class PurgeStore(ABC):
 
     @abstractmethod
     def over(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
-        """How many of these were over before, but for those that are held: ``limit`` stands for as many and more."""
+        """How many of these were over before, but for those that are held: ``limit`` stands for as many and more.
+
+        Where very many are held that were over first, those behind them need not be counted.
+        """
 
     @abstractmethod
     def kept(self, purged: Purged, limit: int) -> int:

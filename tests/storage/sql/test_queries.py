@@ -169,7 +169,7 @@ READS: dict[str, Call] = {
     "audit of object": call("audit.page", filter=AuditFilter(object_id=PERSON.id)),
     "audit of actor": call("audit.page", filter=AuditFilter(actor_id=PERSON.id)),
     "audit by event": call("audit.page", filter=AuditFilter(event="user.created")),
-    **{f"due {purged}": call("purges.find", purged, NOW, 1000, since=0) for purged in Purged},
+    **{f"due {purged}": call("purges.find", purged, NOW, 1000) for purged in Purged},
     **{f"due {purged}, held": call("purges.find", purged, NOW, 1000, held=("x",)) for purged in sorted(HELD)},
     **{f"overdue {purged}": call("purges.over", purged, NOW, 1000) for purged in Purged},
 }
