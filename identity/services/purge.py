@@ -21,7 +21,8 @@ _FEWEST, _MOST = 25, LOOK
 #: of it is the disk's, and is there for the smallest batch too: hence what the deletion alone may take.
 _LONGEST_SECONDS, _LONGEST_DELETION = 0.02, 0.005
 
-_TOKENS = frozenset({Purged.ACCESS_TOKENS, Purged.REFRESH_TOKENS, Purged.FAMILIES, Purged.CODES})
+_FAMILIES = frozenset({Purged.REFRESH_TOKENS, Purged.FAMILIES})
+_TOKENS = frozenset({Purged.ACCESS_TOKENS, Purged.CODES})
 
 
 def purged_before(purged: Purged, settings: Settings, now: datetime) -> datetime | None:
@@ -36,13 +37,16 @@ def _kept(purged: Purged, settings: Settings) -> timedelta:
     if purged is Purged.SESSIONS:
         # One that was ended is kept for as long as a token that names it.
         return settings.session_retention + LONGEST_TOKEN_LIFETIME
+    if purged in _FAMILIES:
+        # Access tokens go with their family, which may have been refreshed just before it ended.
+        return settings.token_retention + LONGEST_TOKEN_LIFETIME
     if purged in _TOKENS:
         return settings.token_retention
     return settings.purge_after + (REMEMBERED if purged is Purged.ATTEMPTS else timedelta())
 
 
 def find(storage: Storage, purged: Purged, before: datetime, held: Collection[str], since: Any = None) -> Found:
-    """The oldest of these, LOOK at most, that are to go. ``held`` are people and organizations under a legal hold."""
+    """Those of the oldest LOOK of these that are to go. ``held`` are people and organizations under a legal hold."""
     if EVERYTHING in held and purged in HELD:
         return Found((), None)
     return storage.purges.find(purged, before, LOOK, held=held, since=since)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from identity.domain.audit import AuditEvent
+from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.testing.assertions import decoded
 from identity.testing.fixtures import MakeWorld
 from identity.testing.responses import check_granted, check_inactive, check_refused
@@ -183,6 +184,24 @@ def test_a_replay_is_a_replay_for_ever(world: World, client: Credentials, sessio
     check_refused(world.refresh(first, client), "invalid_grant")
     check_dead(world, members)
     check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+
+
+def test_what_was_issued_just_before_the_family_ended_is_good_to_its_own_end(make_world: MakeWorld) -> None:
+    """However soon after their end tokens are purged: what goes with a family is over by then, too."""
+    world = make_world(**{"identity.token_retention": "0"})
+    client = world.a_web_application(access_token_lifetime=LONGEST_TOKEN_LIFETIME)
+    members = world.tokens(client)
+    for _ in range(4):
+        world.clock.advance(days=20)
+        members = rotated(world, members["refresh_token"], client)
+    world.clock.advance(days=10, seconds=-1)
+    members = rotated(world, members["refresh_token"], client)
+    world.clock.advance(hours=12, seconds=-1)
+    world.identity.jobs.purge()
+    check_alive(world, members)
+    world.clock.advance(days=1)
+    gone = world.identity.jobs.purge()
+    assert (gone["token families"], gone["refresh tokens"]) == (1, 6)
 
 
 @pytest.fixture
