@@ -18,9 +18,10 @@ def run(arguments: Namespace) -> int:
         remaining = left(identity.reading, sealer)
     print(f"{done.count:,} values were sealed anew under the master key {sealer.active_id}.")
     if done.lost:
+        signing_keys = f" Signing keys among it: {', '.join(done.signing_keys)}." if done.signing_keys else ""
         raise Failed(
             f"What was sealed under these master keys cannot be opened, and was left as it is: {_counts(done.lost)}."
-            " Name the keys in identity.master_keys and run this again; what expires goes by itself."
+            f"{signing_keys} Name the keys in identity.master_keys and run this again; what expires goes by itself."
         )
     if remaining:
         raise Failed(

@@ -21,10 +21,14 @@ UNKNOWN = "?"
 
 @dataclass
 class Resealed:
-    """How many values were sealed anew, and which could not be opened, by the id of their master key."""
+    """How many values were sealed anew, and how many could not be opened, by the id of their master key.
+
+    ``signing_keys`` are the ids of those signing keys that are among the latter.
+    """
 
     count: int = 0
     lost: Counter[str] = field(default_factory=Counter)
+    signing_keys: list[str] = field(default_factory=list)
 
 
 def reseal(
@@ -37,7 +41,9 @@ def reseal(
     """
     found = Resealed()
     with transaction() as services:
-        found.count += services.signing_keys.rewrap()
+        found.count, lost = services.signing_keys.rewrap()
+    found.lost.update(_key_id(key.sealed_private_key) for key in lost)
+    found.signing_keys += [key.id for key in lost]
     done(found.count)
     for kind in Sealed:
         for batch in _batches(transaction, sealer, kind):

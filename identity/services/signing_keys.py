@@ -242,20 +242,24 @@ class SigningKeys(UseCases):
         self._ring.forget()
         return len(gone)
 
-    def rewrap(self) -> int:
-        """Seal every private key under the active master key; returns how many were sealed anew.
-
-        Raises Unsealable if one was sealed under a master key that is no longer configured.
-        """
-        storage = self._storage
-        sealer = self._ring.sealer
-        stale = [key for key in storage.signing_keys.all() if not sealer.is_current(key.sealed_private_key)]
-        for key in stale:
-            plain = sealer.open(key.sealed_private_key, associated=key.id)
+    def rewrap(self) -> tuple[int, list[SigningKey]]:
+        """Seal every private key under the active master key; returns how many were sealed anew, and those that cannot
+        be opened: they stay as they are."""
+        storage, sealer = self._storage, self._ring.sealer
+        count, lost = 0, []
+        for key in storage.signing_keys.all():
+            try:
+                if sealer.is_current(key.sealed_private_key):
+                    continue
+                plain = sealer.open(key.sealed_private_key, associated=key.id)
+            except Unsealable:
+                lost.append(key)
+                continue
             storage.signing_keys.reseal(key.id, sealer.seal(plain, associated=key.id))
             self._record("signing_key.rewrapped", key)
+            count += 1
         self._ring.forget()
-        return len(stale)
+        return count, lost
 
     def _add(self, generation: int, active_at: datetime) -> SigningKey:
         private_key = generate_private_key(self._settings.signing_key_bits)

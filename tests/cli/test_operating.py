@@ -184,7 +184,8 @@ class TestRotateMasterKey:
         (tmp_path / "other.ini").write_text(Path(ini).read_text().replace("identity.master_keys =", other))
         ran = run("rotate-master-key", "-c", tmp_path / "other.ini", f"data={data}")
         assert (ran.status, ran.err.count("\n")) == (1, 1)
-        assert "Look at identity.master_keys." in ran.err
+        assert "was left as it is: development (1). Signing keys among it: " in ran.err
+        assert "Name the keys in identity.master_keys" in ran.err
 
 
 class TestMasterKey:

@@ -191,6 +191,19 @@ def test_what_cannot_be_opened_is_left_and_told_by_its_key(filled: Filled) -> No
     filled.check()
 
 
+@pytest.mark.parametrize("broken", ["no sealed value", "another one's"])
+def test_a_signing_key_that_cannot_be_opened_is_left_and_told_by_its_id(filled: Filled, broken: str) -> None:
+    identity = filled.world.identity
+    with identity.transaction() as services:
+        [key] = services.storage.signing_keys.all()
+        sealed = b"nonsense" if broken == "no sealed value" else Sealer((OLD,)).seal(b"key", associated="another")
+        services.storage.signing_keys.reseal(key.id, sealed)
+    done = filled.reseal(NEW, OLD)
+    told = resealing.UNKNOWN if broken == "no sealed value" else "old"
+    assert (done.count, done.lost, done.signing_keys) == (ALL - 1, Counter({told: 1}), [key.id])
+    assert filled.left() == Counter({told: 1})
+
+
 def test_no_column_is_forgotten() -> None:
     """What is bytes and no digest, key or public half is sealed, and is one of those that are sealed anew."""
     plain = {"digest", "public_key", "key"}
