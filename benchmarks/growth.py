@@ -14,7 +14,7 @@ CASES = ("opaque", "userinfo", "introspection", "refresh")
 SMALL = 1_000
 LARGE = 10_000_000
 CONNECTIONS = 16
-#: So many different tokens are shown that their pages do not stay in SQLite's cache.
+#: So many different tokens are shown that their pages do not all stay in a cache.
 _SHOWN = 1_000
 
 

@@ -64,7 +64,7 @@ def installed(
             if place.database_url is None:
                 fill(place.ini.parent / "data" / "identity.sqlite", setup.stored, expired=setup.expired)
             else:
-                fill_postgresql(place.database_url, setup.stored)
+                fill_postgresql(place.database_url, Path(tempfile.gettempdir()), setup.stored, expired=setup.expired)
         spans = []
         for _ in range(starts - 1):
             with service.running(place) as (_, span):

@@ -270,10 +270,7 @@ def _sharing(options: argparse.Namespace, setups: Sequence[Setup], pool: Executo
 
 def _growth(options: argparse.Namespace, setups: Sequence[Setup], pool: Executor, result: Result) -> Result:
     """The result with what requests cost where much is stored."""
-    setup = _first_on_sqlite(setups)
-    if setup is None:
-        return replace(result, notes=["Much is stored on SQLite alone."])
-    found = growth.find(setup, pool, tokens=options.sizes, rounds=options.rounds, seconds=2 * options.seconds)
+    found = growth.find(setups[0], pool, tokens=options.sizes, rounds=options.rounds, seconds=2 * options.seconds)
     return replace(result, growth=found)
 
 

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 pytest.importorskip("psutil", reason="the extra `bench` or `test` is not installed")
@@ -80,22 +81,43 @@ def test_a_slow_disk_keeps_each_commit_waiting(tmp_path: Path) -> None:
     assert all(found["sharing"]["shared"][case]["p50"] > 0.006 for case in ("opaque", "refresh"))
 
 
-def test_what_is_stored_before_holds_together_and_is_asked_about(tmp_path: Path) -> None:
-    found = figures(tmp_path / "figures.json", "--sizes", "3000")
+@pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
+def test_what_is_stored_before_is_asked_about(tmp_path: Path, storage: str) -> None:
+    found = figures(tmp_path / "figures.json", "--sizes", "3000", "--storage", storage)
     assert found["growth"]["applications"] == 30
     assert set(found["growth"]["ratios"]) == {"opaque", "userinfo", "introspection", "refresh"}
-    with generator() as pool, installed(Setup(stored=2000), pool, shown=1) as installation:
-        database = installation.place.ini.parent / "data" / "identity.sqlite"
-        with closing(sqlite3.connect(database)) as connection:
-            assert not connection.execute("PRAGMA foreign_key_check").fetchall()
-            counts = {
-                table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608
-                for table in ("access_tokens", "refresh_tokens", "users")
-            }
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
+def test_what_is_stored_before_holds_together(storage: str) -> None:
+    tables = ("access_tokens", "refresh_tokens", "users")
+    with generator() as pool, installed(Setup(storage=storage, stored=2000), pool, shown=1) as installation:
+        url = installation.place.database_url
+        if url is None:
+            database = installation.place.ini.parent / "data" / "identity.sqlite"
+            with closing(sqlite3.connect(database)) as connection:
+                assert not connection.execute("PRAGMA foreign_key_check").fetchall()
+                counts = {table: _count(connection, table) for table in tables}
+        else:
+            with psycopg.connect(url) as connection:
+                # Each rule is looked at anew, for all rows.
+                for table, name, rule in connection.execute(_REFERENCES).fetchall():
+                    connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}, ADD CONSTRAINT {name} {rule}")
+                counts = {table: _count(connection, table) for table in tables}
+                connection.rollback()
     # Besides what the service itself has made.
     assert 2000 < counts["access_tokens"] < 2010
     assert 200 < counts["refresh_tokens"] < 210
     assert 4 < counts["users"] < 14
+
+
+_REFERENCES = (
+    "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE contype = 'f'"
+)
+
+
+def _count(connection: Any, table: str) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608
 
 
 @pytest.mark.skipif(not os.access("/sys/fs/cgroup", os.W_OK), reason="control groups are not ours to make here")
