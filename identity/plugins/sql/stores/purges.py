@@ -115,9 +115,9 @@ class _Purge:
         return _count(rows.limit(bindparam("limit")))
 
     def _belongs(self, seen: Subquery) -> ColumnElement[bool]:
-        """What belongs to a row that is looked at, and goes with it."""
+        """What belongs to a row that is looked at, and goes with it; of one that stays nothing is read."""
         [reference] = [key for key in self.table.foreign_keys if key.references(self.over_at.table)]
-        return and_(reference.parent == seen.c[reference.column.key], self.goes(seen.c))
+        return reference.parent == case((self.goes(seen.c), seen.c[reference.column.key]), else_=None)
 
     def these(self, *, alone: bool) -> ColumnElement[bool]:
         """The rows with ``keys``; unless these are looked at alone, those of them that were over before."""
