@@ -244,6 +244,7 @@ class _Snapshot(AbstractContextManager[Storage]):
         except FAILURES as error:
             raise translated(error) from error
         try:
+            self._link.read_slowly()
             for words in _BEGIN_SNAPSHOT[self._link.dialect.name]:
                 self._link.send(words)
         except BaseException as error:

@@ -25,7 +25,7 @@ from identity.plugins.sql.lookups import Together
 from identity.plugins.sql.mariadb import MariadbLink
 from identity.plugins.sql.mariadb import open_engine as open_mariadb
 from identity.plugins.sql.pool import FibersShare, Pool
-from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE, Settings
+from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, POSTGRESQL, SQLITE, Settings
 from identity.plugins.sql.sharing import SharedCommits
 from identity.plugins.sql.standby import Standby, StandbyLink
 from identity.plugins.sql.turns import OwnCommits, Writing
@@ -36,9 +36,6 @@ _NO_TRANSACTION: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "skip_autoco
 
 #: Threads that connect while fibers wait for it.
 _MOST_CONNECTING = 4
-
-#: Seconds by which a server that is well tells of its own timeout before it is taken for dead.
-_ON_THE_WAY = 2.0
 
 #: How long a statement may take at a standby.
 _STANDBY_PATIENCE = timedelta(seconds=1)
@@ -290,7 +287,7 @@ def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **optio
 
 def _patience(statement_timeout: str) -> float | None:
     """How many seconds a server may be silent: the time that it gives a statement, and some for the way."""
-    return int(statement_timeout) / 1000 + _ON_THE_WAY if int(statement_timeout) else None
+    return int(statement_timeout) / 1000 + ON_THE_WAY if int(statement_timeout) else None
 
 
 def _connecting_with(patience: float | None, *, only_reads: bool) -> Callable[..., Any]:

@@ -79,6 +79,9 @@ class Link:
         except self.failures as error:
             raise self.failure(error) from error
 
+    def read_slowly(self) -> None:
+        """Have the server wait for a reader who takes what is read bit by bit."""
+
     def roll_back(self) -> None:
         """End what the driver began; whoever asks for it has an error already, that says more than another one."""
         try:

@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
-from identity.plugins.sql.settings import MARIADB, Settings
+from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, Settings
 from identity.watching import STATEMENT, each_timed
 
 __all__ = ["BEGIN_SNAPSHOT", "CANNOT_CONNECT", "MARIADB", "MariadbLink", "duplicate_key", "open_engine"]
@@ -20,7 +20,10 @@ _SQL_MODE = (
 )
 #: Sorts compare whole keys.
 _LONGEST_SORTED = 4096
+#: Seconds that a reader of a snapshot may take for what was read, and the server for the next of it.
+_SLOW_READER = 600
 BEGIN_SNAPSHOT = (
+    f"SET SESSION max_statement_time = 0, net_write_timeout = {_SLOW_READER}",
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
@@ -61,6 +64,12 @@ class MariadbLink(Link):
         if words.startswith("SAVEPOINT") and not self.driver.server_status & _IN_TRANSACTION:
             super().send("START TRANSACTION")
         super().send(words)
+
+    def read_slowly(self) -> None:
+        """The same. What is streamed is one statement until its last row was taken: it has no limit here, and the
+        connection is set otherwise than those of requests from now on."""
+        self.broken = True
+        self.driver._read_timeout = _SLOW_READER
 
     def roll_back(self) -> None:
         """End what was begun."""
@@ -106,10 +115,10 @@ def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: b
         "max_statement_time": 0 if patient else settings.statement_timeout.total_seconds(),
         "innodb_lock_wait_timeout": lock or _LONG,
         "idle_write_transaction_timeout": 0 if patient else _whole_seconds(settings.idle_timeout),
-        "idle_readonly_transaction_timeout": 600,
+        "idle_readonly_transaction_timeout": _SLOW_READER,
     }
     # A server that is gone without a word is not waited for without end.
-    silence = statement + 5 if statement else None
+    silence = statement + ON_THE_WAY if statement else None
     arguments = {
         "connect_timeout": _whole_seconds(settings.connect_timeout) or 10,
         "read_timeout": silence,

@@ -13,6 +13,9 @@ SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
 MARIADB = "mariadb"
 
+#: Seconds by which a server that is well tells of its own timeout before it is taken for dead.
+ON_THE_WAY = 2
+
 #: Both servers are asked once a second how far they are: what one answers is two seconds old before that is seen.
 LEAST_STALENESS = timedelta(seconds=3)
 
@@ -43,7 +46,7 @@ class Settings:
         "With a server: how long connecting may take; MariaDB counts whole seconds.", "3s"
     )
     statement_timeout: timedelta = span(
-        "With a server: how long a statement may run; 0 for ever. PostgreSQL that is silent for two seconds longer is "
+        "With a server: how long a statement may run; 0 for ever. A server that is silent for two seconds longer is "
         "given up.",
         "5s",
         at_least="0",

@@ -74,6 +74,8 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
         with used as storage:
             assert {name: shown(storage, name) for name in expected} == expected
             assert shown(storage, "tx_read_only") == reads
+            assert isinstance(storage, SqlStorage)
+            assert storage.link.driver._read_timeout == 7, "two seconds longer than a statement may take"
             assert "STRICT_ALL_TABLES" in shown(storage, "sql_mode")
             assert "SIMULTANEOUS_ASSIGNMENT" in shown(storage, "sql_mode")
 
@@ -172,6 +174,27 @@ def test_a_statement_that_takes_too_long_is_told(mariadb_url: str) -> None:
     backend = SqlBackend(Settings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
     with pytest.raises(Unavailable, match="statement_timeout"), committing(backend, Transactions()) as storage:
         storage.organizations._send("SELECT SLEEP(5) FROM audit_gate")  # type: ignore[attr-defined]
+    backend.close()
+
+
+def test_a_dump_is_read_as_slowly_as_its_reader_likes(mariadb_url: str) -> None:
+    """What is streamed is one statement until its last row was taken; requests have their limit afterwards."""
+    backend = SqlBackend(Settings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
+    engine = create_engine(Settings(url=mariadb_url).database_url())
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO outgoing_messages (id, kind, sealed, created_at, next_at, expires_at, attempts)"
+            " SELECT seq, 'mail', repeat('x', 8000), 1, 1, 1, 0 FROM seq_1_to_3000"
+        )
+    engine.dispose()
+    with backend.dump() as dump:
+        rows = next(iter(part.rows) for part in dump.tables if part.table == "outgoing_messages")
+        assert len(list(itertools.islice(rows, 500))) == 500
+        time.sleep(1.2)
+        assert len(list(rows)) == 2500
+    for _ in range(3):
+        with backend.reading() as storage:
+            assert shown(storage, "max_statement_time") == 1
     backend.close()
 
 
