@@ -1,5 +1,6 @@
 """The storage contract on each database."""
 
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -62,7 +63,10 @@ class TestPgbouncer(
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Iterator[Callable[[], SqlBackend]]:
         if not is_installed():
-            pytest.skip("a proxy is not installed: pgbouncer")
+            reason = "a proxy is not installed: pgbouncer"
+            if os.environ.get("IDENTITY_PROXY_TESTS") == "required":
+                pytest.fail(reason)
+            pytest.skip(reason)
         with pooled(postgresql_url, connections=20) as url:
             yield partial(SqlBackend, Settings(url=url, pooler=True))
 

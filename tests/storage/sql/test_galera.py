@@ -1,6 +1,7 @@
 """Three MariaDB servers that are one database (Galera): each takes writes, and what meets at one row is refused."""
 
 import gc
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +33,7 @@ from identity.storage.errors import AlreadyUsed, StorageError
 pytest.importorskip("pymysql")
 
 from identity.testing.galera import NODES, Cluster, missing, running_cluster
-from identity.testing.mariadb import program
+from identity.testing.mariadb import REQUIRED, program
 
 pytestmark = pytest.mark.thorough
 
@@ -42,7 +43,10 @@ def cluster() -> Iterator[Cluster]:
     program("mariadbd")
     program("rsync")
     if missing() is not None:
-        pytest.skip(f"MariaDB is not installed: {missing()}")
+        reason = f"MariaDB is not installed: {missing()}"
+        if os.environ.get(REQUIRED) == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
     with running_cluster() as cluster:
         yield cluster
 
