@@ -7,12 +7,19 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from identity.plugins.sql.engines import Opened, is_missing, open_for_requests, open_migrating_engine
+from identity.plugins.sql.engines import (
+    Opened,
+    is_missing,
+    open_for_requests,
+    open_looking_engine,
+    open_migrating_engine,
+)
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
@@ -118,16 +125,18 @@ class SqlBackend(Backend):
 
         if dry_run and is_missing(self._settings):
             return everything()
-        return self._migrating(due if dry_run else run)
+        if dry_run:
+            return self._with(open_looking_engine(self._settings), due)
+        return self._with(open_migrating_engine(self._settings), partial(run, at_once=self._settings.pooler))
 
     def migration_plan(self) -> Sequence[str]:
         """The SQL of what is due, and which tables it goes through."""
         from identity.plugins.sql.migrations.plan import plan
 
-        return () if is_missing(self._settings) else self._migrating(plan)
+        return () if is_missing(self._settings) else self._with(open_looking_engine(self._settings), plan)
 
-    def _migrating(self, work: Callable[[Engine], Sequence[str]]) -> Sequence[str]:
-        engine = open_migrating_engine(self._settings)
+    @staticmethod
+    def _with(engine: Engine, work: Callable[[Engine], Sequence[str]]) -> Sequence[str]:
         try:
             return work(engine)
         except (SQLAlchemyError, sqlite3.Error) as error:

@@ -37,6 +37,9 @@ _NO_TRANSACTION: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "skip_autoco
 #: Threads that connect while fibers wait for it.
 _MOST_CONNECTING = 4
 
+#: How long a change of the schema waits for those who hold its table.
+_WAIT_OF_CHANGES = timedelta(milliseconds=500)
+
 #: How long a statement may take at a standby.
 _STANDBY_PATIENCE = timedelta(seconds=1)
 
@@ -109,7 +112,7 @@ def _standby(settings: Settings, primary: Pool) -> Standby | None:
 
 
 def open_migrating_engine(settings: Settings) -> Engine:
-    """An engine for migrations: one connection, which may work and wait for long."""
+    """An engine for migrations, whose connections may work for long, and let others go first."""
     url = _complete(settings)
     if url.get_backend_name() == SQLITE:
         _create_file(Path(str(url.database)))
@@ -118,10 +121,24 @@ def open_migrating_engine(settings: Settings) -> Engine:
         return engine
     if url.get_backend_name() == MARIADB:
         return open_mariadb(url, settings, patient=True)
-    endless = {"statement_timeout": "0", "lock_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+    endless = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
+    # Whoever asks for a table waits behind a change of it that waits.
+    endless["lock_timeout"] = _milliseconds(_WAIT_OF_CHANGES)
     # Whoever waited for another one that migrates has to see what that one made.
     endless["default_transaction_isolation"] = r"read\ committed"
     return _postgresql(url, settings, endless)
+
+
+def open_looking_engine(settings: Settings) -> Engine:
+    """An engine for looking at the schema: it holds nobody up, and changes nothing."""
+    url = _complete(settings)
+    if url.get_backend_name() == SQLITE:
+        engine = _sqlite(url, settings)
+        event.listen(engine, "connect", _read_only)
+        return engine
+    if url.get_backend_name() == MARIADB:
+        return open_mariadb(url, settings, reads=True)
+    return _postgresql(url, settings, {"default_transaction_read_only": "on"})
 
 
 def _pool(

@@ -104,7 +104,7 @@ def _code_of(error: Any) -> object:
 
 
 def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: bool = False, **options: Any) -> Engine:
-    """An engine; ``reads`` says that its connections only read, ``patient`` that they may work and wait for long."""
+    """An engine; ``reads`` says that its connections only read, ``patient`` that they may work for long."""
     statement = 0 if patient else _whole_seconds(settings.statement_timeout)
     lock = 0 if patient else _whole_seconds(settings.lock_timeout)
     session: dict[str, object] = {
@@ -115,8 +115,11 @@ def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: b
         "max_statement_time": 0 if patient else settings.statement_timeout.total_seconds(),
         "innodb_lock_wait_timeout": lock or _LONG,
         "idle_write_transaction_timeout": 0 if patient else _whole_seconds(settings.idle_timeout),
-        "idle_readonly_transaction_timeout": _SLOW_READER,
+        "idle_readonly_transaction_timeout": 0 if patient else _SLOW_READER,
     }
+    if patient:
+        # Whoever asks for a table waits behind a change of it that waits.
+        session["lock_wait_timeout"] = 1
     # A server that is gone without a word is not waited for without end.
     silence = statement + ON_THE_WAY if statement else None
     arguments = {

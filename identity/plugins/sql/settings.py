@@ -91,7 +91,11 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        self.database_url()
+        if "options" in self.database_url().query and self.pooler:
+            raise BadSetting(
+                "url",
+                "must have no ?options= where pooler is true, as nothing is set on connections: use ALTER ROLE … SET",
+            )
         if self.standby_url is not None:
             self.standby_database_url()
             if self.standby_staleness < LEAST_STALENESS:

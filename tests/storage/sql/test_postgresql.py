@@ -16,6 +16,7 @@ import pytest
 from transaction.interfaces import TransientError
 
 from identity.domain.permissions import INSTANCE_KEY
+from identity.ini_values import BadSetting
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
@@ -34,7 +35,7 @@ from identity.storage.contract.factories import (
 )
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import AlreadyUsed, Missing, Unavailable
-from identity.testing.postgresql import PostgresqlServer, new_database, running_server
+from identity.testing.postgresql import SERIALIZABLE, PostgresqlServer, new_database, running_server
 from identity.testing.processes import signal_family
 
 
@@ -377,3 +378,9 @@ def _save(backend: SqlBackend, *values: object) -> None:
     with committing(backend, Transactions()) as storage:
         for value in values:
             add(storage, value)
+
+
+def test_what_a_pooler_would_drop_of_the_url_is_refused() -> None:
+    with pytest.raises(BadSetting, match="ALTER ROLE"):
+        Settings(url=f"postgresql://identity@db/identity?{SERIALIZABLE}", pooler=True)
+    Settings(url="postgresql://identity@db/identity?sslmode=require", pooler=True)

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql.engines import open_migrating_engine
+from identity.plugins.sql.migrations import HEAD, REVISIONS
+from identity.plugins.sql.migrations.runner import upgrade
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
 from identity.storage.contract.factories import an_audit_event, an_organization
@@ -44,6 +47,20 @@ def test_files_and_folder_are_closed_to_others(backend: SqlBackend, tmp_path: Pa
         files = sorted(folder.iterdir())
         assert [path.name for path in files] == ["identity.db", "identity.db-shm", "identity.db-wal"]
         assert {mode(path) for path in files} == {0o600}
+
+
+def test_a_dry_run_waits_for_no_writer(tmp_path: Path) -> None:
+    path = tmp_path / "identity.db"
+    engine = open_migrating_engine(Settings(url=f"sqlite:///{path}"))
+    with engine.begin() as connection:
+        upgrade(connection, REVISIONS[-2])
+    engine.dispose()
+    backend = SqlBackend(Settings(url=f"sqlite:///{path}"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert [line[:4] for line in backend.migrate(dry_run=True)] == [HEAD]
+        assert "-- access_tokens: about 0 rows" in backend.migration_plan()
+        writer.execute("ROLLBACK")
 
 
 def test_connections_are_set_for_safety(backend: SqlBackend) -> None:

@@ -4,6 +4,9 @@ Revisions are numbered. Each names the oldest one whose programs work with the s
 that nodes can be replaced one by one: migrate first, then restart. The database holds that beside its revision, for
 programs that do not know it.
 
+PostgreSQL's revisions are a transaction each, beside which others read and write. Whoever makes an index of a table
+that is there takes ``add_index`` for it, which commits what stands before it: that says ``IF NOT EXISTS``.
+
 MariaDB commits each change of a schema by itself. Whoever writes a revision says there ``IF NOT EXISTS``, ``IF EXISTS``
 or ``OR REPLACE``, so that one that was killed is gone on with by the next run: a test kills each after every statement.
 """

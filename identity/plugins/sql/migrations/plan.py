@@ -13,9 +13,12 @@ from identity.plugins.sql.migrations.runner import script_directory, stored_revi
 
 _TOUCHED = re.compile(r"^(?:ALTER TABLE|UPDATE|DELETE FROM|CREATE (?:UNIQUE )?INDEX .* ON) +\"?(\w+)", re.MULTILINE)
 _MADE = re.compile(r"^CREATE TABLE +(\w+)", re.MULTILINE)
-#: PostgreSQL's own estimate; to count would take as long as the migration.
+#: About how many; to count would take as long as the migration.
 _ROWS = {
-    "postgresql": "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass(:name)",
+    "postgresql": "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('{name}')",
+    "mariadb": "SELECT table_rows FROM information_schema.tables"
+    " WHERE table_schema = DATABASE() AND table_name = '{name}'",
+    "sqlite": "SELECT (SELECT max(rowid) FROM {name}) - (SELECT min(rowid) FROM {name}) + 1",
 }
 
 
@@ -38,7 +41,12 @@ def _sql(connection: Connection, stored: str) -> str:
         return script._upgrade_revs(HEAD, stored)
 
     with EnvironmentContext(Config(), script, fn=steps, as_sql=True, starting_rev=stored, destination_rev=HEAD) as one:
-        one.configure(dialect_name=connection.dialect.name, output_buffer=written, literal_binds=True)
+        one.configure(
+            dialect_name=connection.dialect.name,
+            output_buffer=written,
+            literal_binds=True,
+            transaction_per_migration=True,
+        )
         one.run_migrations()
     return written.getvalue()
 
@@ -51,6 +59,4 @@ def _touched(sql: str) -> list[str]:
 
 def _rows(connection: Connection, name: str) -> int:
     # The names are those of our own statements.
-    statement = _ROWS.get(connection.dialect.name, f"SELECT count(*) FROM {name}")  # noqa: S608
-    rows: int = connection.execute(text(statement), {"name": name} if ":name" in statement else {}).scalar_one()
-    return rows
+    return int(connection.execute(text(_ROWS[connection.dialect.name].format(name=name))).scalar() or 0)

@@ -1,20 +1,36 @@
 """Running migrations; imports alembic, so it is imported for that alone."""
 
+import time
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
-from alembic.runtime.migration import MigrationContext, RevisionStep
+from alembic.runtime.migration import MigrationContext, MigrationInfo, RevisionStep
 from alembic.script import Script, ScriptDirectory
 from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError
 
 from identity.plugins.sql import tables
-from identity.plugins.sql.mariadb import MARIADB
 from identity.plugins.sql.migrations import HEAD, mariadb, refuse_newer
+from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE
 from identity.storage.errors import Unavailable
 
 #: Any number, but the same for all who migrate this schema.
 _ADVISORY_LOCK = 7_203_115_406
+
+#: Seconds between two attempts: at a turn, and at what others hold; and after how many of them it is given up.
+_SOON = 0.2
+_PAUSE = 2.0
+_PATIENCE = 600.0
+#: Somebody holds it, or was in the way.
+_POSTGRESQL_HELD = ("55P03", "40P01")
+_MARIADB_HELD = ((1205,), (1213,))
+_HELD = (
+    "Somebody holds a table that is to be changed, and has not let go of it for ten minutes: a backup or an export, or"
+    " a transaction that was left open. Migrate again when it is over; what is through stays."
+)
 
 #: Since this revision the database holds which versions can work with it.
 _TELLS_OLDEST = "0007"
@@ -25,23 +41,66 @@ def script_directory() -> ScriptDirectory:
     return ScriptDirectory(str(Path(__file__).parent))
 
 
-def run(engine: Engine) -> list[str]:
-    """Apply what is due, all or nothing, while others who try the same wait; tell what was applied.
+def run(engine: Engine, *, at_once: bool = False) -> list[str]:
+    """Apply what is due while others who try the same wait; tell what was applied.
 
-    With MariaDB, which commits each change of a schema by itself, what was begun is gone on with by the next one.
+    A new database, SQLite, and with ``at_once`` any other one, is changed in one transaction. Otherwise each revision
+    has its own: what is through stays, and what was begun is gone on with by the next run. Who serves meanwhile waits
+    for a moment at most, as we give up what others hold, and try again.
     """
-    with engine.begin() as connection:
-        take_turn(connection)
-        lines = _due(connection)
-        if lines:
+    with engine.begin() as turn:
+        take_turn(turn)
+        if at_once or engine.dialect.name == SQLITE:
+            lines = _due(turn)
+            if lines:
+                upgrade(turn)
+            return lines
+        # Another one: what was read in this transaction would be held until it ends.
+        with engine.connect() as connection:
+            lines = _due(connection)
+            is_new = stored_revision(connection) is None
+            connection.rollback()
+            if is_new:
+                with connection.begin():
+                    upgrade(connection)
+            elif lines:
+                _upgrade_patiently(connection)
+            return lines
+
+
+def _upgrade_patiently(connection: Connection) -> None:
+    """Raises Unavailable, SQLAlchemyError."""
+    give_up_at = time.monotonic() + _PATIENCE
+    while True:
+        try:
             upgrade(connection)
-    return lines
+        except DBAPIError as error:
+            connection.rollback()
+            if not _is_in_the_way(error):
+                raise
+            if time.monotonic() >= give_up_at:
+                raise Unavailable(_HELD) from error
+            time.sleep(_PAUSE)
+        else:
+            return
+
+
+def _is_in_the_way(error: DBAPIError) -> bool:
+    """True if somebody else holds what is to be changed."""
+    original: Any = error.orig
+    return getattr(original, "sqlstate", None) in _POSTGRESQL_HELD or original.args[:1] in _MARIADB_HELD
 
 
 def take_turn(connection: Connection) -> None:
     """Wait until nobody else migrates; SQLite's transaction alone sees to that."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ADVISORY_LOCK})
+    if connection.dialect.name == POSTGRESQL:
+        # Asked again and again: an index that the other one makes waits for every statement that runs.
+        taken = text("SELECT pg_try_advisory_xact_lock(:lock)")
+        while not connection.execute(taken, {"lock": _ADVISORY_LOCK}).scalar_one():
+            time.sleep(_SOON)
+        # It may be for long. And until its next statement the transaction sees what it saw when it asked: an index that
+        # is made waits for that as well.
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
     if connection.dialect.name == MARIADB:
         # Until the connection is closed.
         connection.execute(text("SELECT GET_LOCK(CONCAT(DATABASE(), '.migrating'), 86400)"))
@@ -89,20 +148,39 @@ def oldest_of(revision: Script) -> str:
 
 
 def upgrade(connection: Connection, revision: str = HEAD) -> None:
-    """Apply what leads to this revision, in the transaction that has begun. Raises Unavailable."""
+    """Apply what leads to this revision: in the transaction that has begun, or else each in its own.
+
+    Raises Unavailable.
+    """
     script = script_directory()
-    if connection.dialect.name == MARIADB and stored_revision(connection) is None:
+    each = not connection.in_transaction()
+    if not each and connection.dialect.name == MARIADB and stored_revision(connection) is None:
         if revision < mariadb.BEGINS_WITH:
             raise Unavailable(f"With MariaDB the first schema is {mariadb.BEGINS_WITH}, not {revision}.")
         mariadb.begin(connection)
         MigrationContext.configure(connection).stamp(script, mariadb.BEGINS_WITH)
+        _tell_oldest(connection, script, mariadb.BEGINS_WITH)
 
     def steps(stored: str | tuple[str, ...], _context: MigrationContext) -> list[RevisionStep]:
         return script._upgrade_revs(revision, stored)  # type: ignore[arg-type]
 
+    def applied(
+        ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
+    ) -> None:
+        del ctx, heads, run_args
+        _tell_oldest(connection, script, str(step.up_revision_id))
+
     with EnvironmentContext(Config(), script, fn=steps, destination_rev=revision) as environment:
-        environment.configure(connection=connection, target_metadata=tables.metadata, transaction_per_migration=False)
+        environment.configure(
+            connection=connection,
+            target_metadata=tables.metadata,
+            transaction_per_migration=each,
+            on_version_apply=applied,
+        )
         environment.run_migrations()
+
+
+def _tell_oldest(connection: Connection, script: ScriptDirectory, revision: str) -> None:
     if revision >= _TELLS_OLDEST:
         oldest = oldest_of(script.get_revision(revision))
         connection.execute(text("UPDATE alembic_version SET oldest = :oldest"), {"oldest": oldest})

@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from identity.plugins.sql.codecs import Moment
+from identity.plugins.sql.migrations.indexes import add_index
 
 revision = "0006"
 down_revision = "0005"
@@ -12,11 +13,6 @@ oldest = "0004"
 
 def upgrade() -> None:
     """The version before goes on without it."""
-    op.add_column("users", sa.Column("deletion_at", Moment(), nullable=True))
-    op.create_index(
-        "ix_users_deletion_at",
-        "users",
-        ["deletion_at", "id"],
-        sqlite_where=sa.text("deletion_at IS NOT NULL"),
-        postgresql_where=sa.text("deletion_at IS NOT NULL"),
-    )
+    again = op.get_context().dialect.name == "postgresql"
+    op.add_column("users", sa.Column("deletion_at", Moment(), nullable=True), if_not_exists=again)
+    add_index("ix_users_deletion_at", "users", ["deletion_at", "id"], where="deletion_at IS NOT NULL")
