@@ -138,7 +138,7 @@ def built(bare: Path) -> Iterator[Stage]:
         told("import", base, next(rest for word, rest in lines() if word == "FROM").partition(" ")[0])
         # As its first line says it, without a registry and without a name space that may not be had here.
         asked = shlex.split(FILE.read_text().splitlines()[0].partition(": podman ")[2])
-        told(*asked[:-1], "--pull=never", "--isolation=chroot", ROOT)
+        told(*asked[:-1], "--pull=never", "--isolation=chroot", "--layers=false", ROOT)
         [image] = json.loads(told("image", "inspect", "identity"))
         subprocess.run(["cp", "--archive", told("image", "mount", "identity").strip(), root], check=True)
         told("image", "unmount", "identity")
