@@ -1,0 +1,152 @@
+"""The release before the newest revision of the schema goes on with it: its own code, out of the history."""
+
+import json
+import secrets
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql.migrations.runner import oldest_of, script_directory
+from identity.testing.mariadb import drop_database as drop_from_mariadb
+from identity.testing.mariadb import new_database as new_in_mariadb
+from identity.testing.postgresql import drop_database, new_database
+
+ROOT = Path(__file__).resolve().parents[3]
+_NEWEST, _BEFORE = [one for _, one in zip(range(2), script_directory().walk_revisions(), strict=False)]
+
+#: Run by the code of the release before. Between its two lines of answers the schema becomes that of this one.
+_PROGRAM = """
+import json, sys
+from identity.plugins.sql.migrations import HEAD
+from identity.testing.clock import MovableClock
+from identity.testing.responses import check_granted
+from identity.testing.service import HOST, PLUGINS, KeyPool
+from identity.testing.world import World
+
+given = json.loads(sys.argv[1])
+world = World(HOST | given | {"identity.plugins": f"sql {PLUGINS}"}, clock=MovableClock(), key_pool=KeyPool(1))
+world.bootstrap()
+scope = "openid profile offline_access"
+manager = world.a_manager()
+client = world.a_web_application(grant_types=frozenset({"authorization_code", "refresh_token"}))
+person = world.a_person(manager.organization)
+session = world.a_session(person)
+held = check_granted(world.redeem(world.a_code(client, session, scope=scope), client))
+print(HEAD, flush=True)
+sys.stdin.readline()
+
+found = {}
+world.identity.backend.check()
+token = manager.managing_token()
+found["introspection"] = world.client.introspect(token, world.introspector).json["active"]
+found["userinfo"] = world.client.userinfo(held["access_token"]).json["sub"] == person.id
+brought = check_granted(world.refresh(held["refresh_token"], client))
+found["refresh"] = world.client.userinfo(brought["access_token"]).status_int
+found["replay"] = world.refresh(held["refresh_token"], client).json["error"]
+found["after the replay"] = world.client.userinfo(brought["access_token"]).status_int
+held = check_granted(world.redeem(world.a_code(client, session, scope=scope), client))
+found["revoked"] = world.client.revoke(held["refresh_token"], client).status_int
+found["after it"] = world.client.userinfo(held["access_token"]).status_int
+projects = f"/organizations/{manager.organization.id}/projects"
+made = world.client.management(projects, token, "POST", {"name": "Made meanwhile"})
+found["made"] = made.status_int
+path = f"/projects/{made.json['id']}"
+found["renamed"] = world.client.management(path, token, "PATCH", {"name": "Renamed"}).json["name"]
+found["deleted"] = world.client.management(path, token, "DELETE").status_int
+found["gone"] = world.client.management(path, token).status_int
+found["person deleted"] = world.client.management(f"/users/{person.id}", token, "DELETE").status_int
+found["person gone"] = world.refresh(brought["refresh_token"], client).json["error"]
+found["audited"] = sorted(event.event for event in world.audit_events(object_id=made.json["id"]))
+print(json.dumps(found), flush=True)
+world.close()
+"""
+
+
+@pytest.fixture(scope="session")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The code of the last commit before the newest revision was added."""
+    file = Path(script_directory().get_revision(_NEWEST.revision).path).relative_to(ROOT)
+    added = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", str(file)).decode().strip()
+    commit = f"{added}^" if added else "HEAD"
+    folder = tmp_path_factory.mktemp("before")
+    with tarfile.open(fileobj=BytesIO(_git("archive", commit, "identity"))) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def _git(*words: str) -> bytes:
+    try:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("the code before this one can be had from the history of a whole clone alone.")
+
+
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
+def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Of a database without a schema."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/identity.db"
+    elif request.param == "postgresql":
+        server = request.getfixturevalue("postgresql_server")
+        yield (url := new_database(server))
+        drop_database(server, url)
+    else:
+        server = request.getfixturevalue("mariadb_server")
+        yield (url := new_in_mariadb(server))
+        drop_from_mariadb(server, url)
+
+
+@pytest.mark.skipif(oldest_of(_NEWEST) > _BEFORE.revision, reason="the newest revision says that nodes stop for it")
+def test_the_release_before_goes_on_with_the_schema_of_this_one(before: Path, new_url: str, tmp_path: Path) -> None:
+    key = tmp_path / "master.key"
+    key.write_text(secrets.token_hex(32))
+    key.chmod(0o600)
+    settings = {
+        "identity.storage": "sql",
+        "identity.plugin.sql.url": new_url,
+        "identity.master_keys": f"1:{key}",
+        "identity.data": str(tmp_path),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, json.dumps(settings)],
+        cwd=before,
+        env={"PYTHONPATH": str(before), "PATH": ""},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        assert program.stderr is not None
+        first = program.stdout.readline().strip()
+        if not first:
+            pytest.fail(program.stderr.read())
+        assert first == _BEFORE.revision, "it is the release before, and made its own schema"
+        backend = SqlBackend(Settings(url=new_url))
+        assert backend.migrate(), "there is something newer"
+        backend.close()
+        said, problems = program.communicate("\n", timeout=120)
+    assert program.returncode == 0, problems
+    assert json.loads(said) == {
+        "introspection": True,
+        "userinfo": True,
+        "refresh": 200,
+        "replay": "invalid_grant",
+        "after the replay": 401,
+        "revoked": 200,
+        "after it": 401,
+        "made": 201,
+        "renamed": "Renamed",
+        "deleted": 204,
+        "gone": 404,
+        "person deleted": 204,
+        "person gone": "invalid_grant",
+        "audited": ["project.changed", "project.created", "project.removed"],
+    }
