@@ -14,6 +14,8 @@ from identity.storage.stores.sealed import Key, Sealed, SealedValue
 
 #: Short enough that who waits to write does not notice.
 BATCH = 200
+#: How many rows are looked at by one question, which reads alone.
+_LOOK = 10 * BATCH
 
 #: What is told in place of an id where a value is none that was sealed.
 UNKNOWN = "?"
@@ -74,11 +76,12 @@ def _batches(
     after: Key | None = None
     while True:
         with transaction() as services:
-            batch = services.storage.sealed.others(kind, sealer.beginning, BATCH, after=after)
-        if not batch:
+            found = services.storage.sealed.others(kind, sealer.beginning, _LOOK, after=after)
+        for start in range(0, len(found.values), BATCH):
+            yield found.values[start : start + BATCH]
+        after = found.last
+        if after is None:
             return
-        yield batch
-        after = batch[-1].key
 
 
 def _reseal_one(services: Services, sealer: Sealer, kind: Sealed, value: SealedValue, found: Resealed) -> int:

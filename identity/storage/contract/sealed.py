@@ -37,10 +37,12 @@ class SealedContract(ContractBase):
 
     def test_sealed_values_are_found_by_how_they_do_not_begin(self, on: On, kind: Sealed) -> None:
         rows = [_saved(on, kind, sealed) for sealed in (OLD + b"\x00\xff1", NEW + b"2", b"", OLD + b"3", NEW[:-1])]
-        found: list[SealedValue] = []
-        while batch := on.read.sealed.others(kind, NEW, 2, after=found[-1].key if found else None):
-            assert len(batch) <= 2
-            found += batch
+        others = [on.read.sealed.others(kind, NEW, 2)]
+        while others[-1].last is not None:
+            others.append(on.read.sealed.others(kind, NEW, 2, after=others[-1].last))
+            assert len(others) <= len(rows), "there is no end"
+        found = [value for each in others for value in each.values]
+        assert len(others) == 3, "two rows are looked at each time, whatever they hold"
         assert sorted(value.sealed for value in found) == sorted([OLD + b"\x00\xff1", OLD + b"3", NEW[:-1]])
         assert [value.key for value in found] == sorted(value.key for value in found)
         keys = {(row.plugin, row.kind, row.key) if kind is Sealed.RECORDS else (row.id,) for row in rows}
@@ -49,15 +51,15 @@ class SealedContract(ContractBase):
     def test_sealed_values_are_replaced_by_whoever_saw_them(self, on: On, kind: Sealed) -> None:
         _saved(on, kind, OLD + b"1")
         _saved(on, kind, OLD + b"1")
-        first, second = on.read.sealed.others(kind, NEW, 10)
+        first, second = on.read.sealed.others(kind, NEW, 10).values
         assert on.write.sealed.replace(kind, first, OLD + b"changed")
         assert not on.write.sealed.replace(kind, first, NEW + b"late")
         assert not on.write.sealed.replace(kind, replace(first, key=_unknown(first)), NEW)
-        assert on.read.sealed.others(kind, NEW, 10) == [replace(first, sealed=OLD + b"changed"), second]
+        assert on.read.sealed.others(kind, NEW, 10).values == [replace(first, sealed=OLD + b"changed"), second]
 
     def test_sealed_values_of_records_are_replaced_without_a_new_version(self, on: On) -> None:
         record = on.saved(a_record(sealed=OLD))
-        (value,) = on.read.sealed.others(Sealed.RECORDS, NEW, 10)
+        (value,) = on.read.sealed.others(Sealed.RECORDS, NEW, 10).values
         assert on.write.sealed.replace(Sealed.RECORDS, value, NEW)
         stored = there(on.read.records.find(record.plugin, record.kind, record.key))
         assert stored == replace(record, sealed=NEW)

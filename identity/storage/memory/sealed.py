@@ -6,7 +6,7 @@ from typing import Any
 
 from identity.storage.memory.entities import MemoryStore
 from identity.storage.memory.tables import Table
-from identity.storage.stores.sealed import Key, Sealed, SealedStore, SealedValue
+from identity.storage.stores.sealed import Key, Others, Sealed, SealedStore, SealedValue
 
 #: The table of each, and the field.
 _PLACES: Mapping[Sealed, tuple[str, str]] = {
@@ -19,14 +19,12 @@ _PLACES: Mapping[Sealed, tuple[str, str]] = {
 class MemorySealedStore(MemoryStore, SealedStore):
     """Looks at one table at a time."""
 
-    def others(self, kind: Sealed, beginning: bytes, limit: int, *, after: Key | None = None) -> list[SealedValue]:
+    def others(self, kind: Sealed, beginning: bytes, limit: int, *, after: Key | None = None) -> Others:
         table, name = self._place(kind)
         held = sorted((_tuple(key), getattr(row, name)) for key, row in table.rows.items())
-        return [
-            SealedValue(key, sealed)
-            for key, sealed in held
-            if sealed and not sealed.startswith(beginning) and (after is None or key > after)
-        ][:limit]
+        seen = [(key, sealed) for key, sealed in held if after is None or key > after][:limit]
+        values = [SealedValue(key, sealed) for key, sealed in seen if sealed and not sealed.startswith(beginning)]
+        return Others(values, seen[-1][0] if len(seen) == limit else None)
 
     def replace(self, kind: Sealed, value: SealedValue, sealed: bytes) -> bool:
         table, name = self._place(kind)

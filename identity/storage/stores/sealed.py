@@ -24,12 +24,21 @@ class SealedValue:
     sealed: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """What a look has found, and the key to go on behind, None at the end."""
+
+    values: list[SealedValue]
+    last: Key | None
+
+
 class SealedStore(ABC):
     """Goes through all rows of a kind, whoever they belong to."""
 
     @abstractmethod
-    def others(self, kind: Sealed, beginning: bytes, limit: int, *, after: Key | None = None) -> list[SealedValue]:
-        """Up to ``limit`` rows whose sealed value is not empty and does not begin so, in the order of their keys."""
+    def others(self, kind: Sealed, beginning: bytes, limit: int, *, after: Key | None = None) -> Others:
+        """Of the next ``limit`` rows, in the order of their keys, those whose sealed value is not empty and does not
+        begin so. However few these are, a look takes no longer."""
 
     @abstractmethod
     def replace(self, kind: Sealed, value: SealedValue, sealed: bytes) -> bool:
