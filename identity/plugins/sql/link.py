@@ -21,6 +21,8 @@ _IDLE = 0
 class Link:
     """Made once for each connection, and kept as long as that is open: nothing is made for each use."""
 
+    #: True at a node of several that all take writes, where a lock of what is read holds at this node alone.
+    certifies = False
     #: What is about to be looked up by connections that are like this one, if they ask together.
     together: "Together | None" = None
 

@@ -53,6 +53,8 @@ class MariadbLink(Link):
         self.execute = each_timed(STATEMENT, execute)
         #: Shared with the statements that SQLAlchemy sends.
         self._said = connection.info
+        row = execute("SHOW SESSION VARIABLES LIKE 'wsrep_on'").fetchone()
+        self.certifies = row is not None and row[1] == "ON"
 
     @property
     def given_up(self) -> bool:

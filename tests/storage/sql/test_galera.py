@@ -6,10 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
+from identity.domain.permissions import INSTANCE_KEY
+from identity.domain.records import Record
 from identity.domain.tokens import TokenFamily
 from identity.plugins.sql import Settings, SqlBackend
 from identity.storage.backend import Storage
@@ -19,16 +22,18 @@ from identity.storage.contract.factories import (
     a_code,
     a_family,
     a_human_user,
+    a_manager,
     a_project,
+    a_record,
     a_refresh_token,
     an_application,
     an_organization,
 )
-from identity.storage.contract.races import redeem, rotate
+from identity.storage.contract.races import redeem, remove_unless_last, rotate
 from identity.storage.contract.racing import Outcome, Outcomes
 from identity.storage.contract.racing import _try as attempted
 from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import AlreadyUsed, StorageError
+from identity.storage.errors import AlreadyUsed, Missing, StorageError
 
 pytest.importorskip("pymysql")
 
@@ -118,6 +123,47 @@ def test_of_uses_of_a_refresh_token_at_all_nodes_one_wins(backends: list[SqlBack
             with backend.reading() as storage:
                 found = [one for one in successors if storage.tokens.find_presented(one.digest) is not None]
             assert found == [successors[outcomes.won[0].number]], "the winner's successor alone is stored"
+
+
+def test_the_last_owner_stays_though_each_node_removes_another_one(backends: list[SqlBackend]) -> None:
+    for _ in range(6):
+        organization = an_organization()
+        people = [a_human_user(organization) for _ in range(NODES)]
+        managers = [a_manager(person) for person in people]
+        save(backends[0], organization, *people, *managers)
+        outcomes = race(backends, partial(remove_unless_last, managers=managers), NODES)
+        assert set(outcomes.errors) <= {"Contended"}
+        with committing(backends[1], Transactions()) as storage:
+            holders = storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")
+            assert len(holders) >= 1
+            for holder in holders:
+                storage.managers.remove(holder.id)
+
+
+def test_what_is_forbidden_at_one_node_is_not_done_at_another(backends: list[SqlBackend]) -> None:
+    """A record is locked by those whom it forbids something, and changed by who forbids it, each at another node."""
+    for _ in range(6):
+        record, thing = a_record(value={}), a_record()
+        save(backends[0], record, thing)
+        outcomes = race(backends, partial(drop_unless_forbidden, record=record, thing=thing), NODES)
+        assert set(outcomes.errors) <= {"Contended", "Missing", "Stale"}
+        with backends[1].reading() as storage:
+            stored = storage.records.find(record.plugin, record.kind, record.key)
+            is_there = storage.records.find(thing.plugin, thing.kind, thing.key) is not None
+            assert stored is not None
+            assert is_there or not stored.value, "it was forbidden and done all the same"
+
+
+def drop_unless_forbidden(storage: Storage, number: int, *, record: Record, thing: Record) -> None:
+    """Every third one forbids that the thing is dropped, if it is there; others drop it unless that is forbidden."""
+    found = storage.records.find(record.plugin, record.kind, record.key, locked=number % 3 != 2)
+    assert found is not None
+    if number % 3 == 2:
+        storage.records.replace(replace(found, value={"forbids": True}, version=found.version + 1))
+        if storage.records.find(thing.plugin, thing.kind, thing.key) is None:
+            raise Missing
+    elif not found.value:
+        storage.records.drop(thing.plugin, thing.kind, thing.key)
 
 
 class Load:

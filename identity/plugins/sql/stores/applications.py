@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, delete, func, insert, literal, select
 
 from identity.domain.applications import Application, Client, ClientSecret
 from identity.plugins.sql.entities import Entities, SqlEntityStore
+from identity.plugins.sql.guarding import guard
 from identity.plugins.sql.lookups import Lookup
 from identity.plugins.sql.mapping import Mapped, Row, readable, slices
 from identity.plugins.sql.rows import find_many_by_id, move_forward
@@ -93,6 +94,7 @@ class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
 
     def secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
         if locked:
+            guard(self._link, "secrets", application_id)
             self._one(ROWS.lock, {"key": application_id})
         return _secrets_of(self._all(_SECRETS, {"application": application_id}))
 

@@ -11,6 +11,7 @@ from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import Subject
 from identity.plugins.sql.codecs import moment, seconds
+from identity.plugins.sql.guarding import guard
 from identity.plugins.sql.lookups import Lookup
 from identity.plugins.sql.mapping import Mapped, readable, row_of, slices
 from identity.plugins.sql.paging import PagedStore
@@ -112,6 +113,7 @@ class SqlCredentialStore(PagedStore, CredentialStore):
 
     def secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         if locked:
+            guard(self._link, "secrets", user_id)
             self._one(users.ROWS.lock, {"key": user_id})
         return self._list(_SECRETS.of, _SECRETS_OF, {"user": user_id})
 

@@ -5,6 +5,7 @@ from sqlalchemy import bindparam, select
 from identity.domain.managers import Manager
 from identity.domain.permissions import Level, ResourceKey
 from identity.plugins.sql.entities import Entities, SqlEntityStore
+from identity.plugins.sql.guarding import guard
 from identity.plugins.sql.mapping import Values
 from identity.plugins.sql.tables import managers as table
 from identity.plugins.sql.tables import organizations, project_grants, projects, users
@@ -66,6 +67,7 @@ class SqlManagerStore(SqlEntityStore[Manager], ManagerStore):
         return self._page_newest_first(ROWS, _PAGE.params(**_at(resource)), request)
 
     def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
+        guard(self._link, "holders", resource.level, resource.id)
         managers = map(ROWS.of, self._all(_LOCK_HOLDERS, _at(resource)))
         return tuple(manager for manager in managers if role in manager.roles)
 

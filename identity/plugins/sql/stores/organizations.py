@@ -6,6 +6,7 @@ from identity.domain.domains import OrganizationDomain, Proof
 from identity.domain.instance import Instance
 from identity.domain.organizations import Organization
 from identity.plugins.sql.entities import Entities, SqlEntityStore
+from identity.plugins.sql.guarding import guard
 from identity.plugins.sql.mapping import Mapped
 from identity.plugins.sql.tables import domains
 from identity.plugins.sql.tables import instance as instance_table
@@ -70,6 +71,7 @@ class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
 
     def domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
         if locked:
+            guard(self._link, "domains", organization_id)
             self._one(ROWS.lock, {"key": organization_id})
         return tuple(map(_DOMAINS.of, self._all(_DOMAINS_OF, {"organization": organization_id})))
 

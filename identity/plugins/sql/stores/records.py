@@ -9,6 +9,7 @@ from identity.domain.attempts import NEVER
 from identity.domain.records import Record
 from identity.plugins.sql.changing import Returning
 from identity.plugins.sql.codecs import seconds
+from identity.plugins.sql.guarding import guard
 from identity.plugins.sql.mapping import Mapped, Values
 from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import SqlStore, add_unless_there, upsert
@@ -78,9 +79,12 @@ class SqlRecordStore(SqlStore, RecordStore):
         raise Unavailable("The record comes and goes.")
 
     def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
+        if locked:
+            guard(self._link, "record", plugin, kind, key.hex())
         return self._find(_ROWS.of, _LOCK if locked else _FIND, _this(plugin, kind, key))
 
     def replace(self, record: Record) -> None:
+        guard(self._link, "record", record.plugin, record.kind, record.key.hex())
         this = _this(record.plugin, record.kind, record.key)
         if self._try(_REPLACE, {**_ROWS.values(record), **this, "previous": record.version - 1}):
             return
