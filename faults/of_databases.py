@@ -2,9 +2,12 @@
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 
-from faults.client import Kind
+from faults.client import Client, Kind, Tally
 from faults.databases import Database
+from faults.ledger import Ledger
+from faults.load import Codes
 from faults.scene import Fault, Scene
 from faults.servers import Server
 
@@ -57,6 +60,11 @@ def _damaged_keys(scene: Scene) -> None:
     scene.nodes[0].kill()
     scene.nodes[0].start()
     scene.nodes[0].wait_until_serving()
+    with closing(Client(scene.nodes.ports[:1], scene.nodes.host, Tally())) as client:
+        # With the access token comes an ID token: 503, unless the next key is there by now, which takes over.
+        Codes(scene.stock, client, Ledger()).step()
+    if "cannot sign" not in scene.nodes[0].log.read_text("utf-8", "replace"):
+        raise AssertionError("no key was damaged for a node that has never seen one whole")
     time.sleep(scene.span)
     scene.database.execute(
         "UPDATE signing_keys SET sealed_private_key = (SELECT kept FROM kept WHERE kept.id = signing_keys.id)"
@@ -153,7 +161,7 @@ DATABASES = (
         bites=_BUSY,
     ),
     Fault("disk-full", "the database's disk is full", _disk_full, bites=_BUSY, disk=400, everywhere=True),
-    Fault("damaged", "private keys in the database are damaged", _damaged_keys, bites=_BUSY, kills=True),
+    Fault("damaged", "private keys in the database are damaged", _damaged_keys, kills=True),
     Fault("damaged-rows", "rows in the database are damaged", _damaged_rows, bites=_BUSY, everywhere=True),
     Fault(
         "purge",
