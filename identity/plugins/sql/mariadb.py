@@ -139,10 +139,13 @@ def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: b
 
 def _connect(dialect: Any, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
     try:
-        return dialect.connect(*arguments, **named)
+        # A server's greeting is waited for as long as for the way to it: one that is frozen takes connections.
+        connection = dialect.connect(*arguments, **{**named, "read_timeout": named["connect_timeout"]})
     except (OSError, TypeError, ValueError) as problem:
         # A word of the URL that PyMySQL does not know, or a file that is not there: it raises what Python did.
         raise dialect.loaded_dbapi.OperationalError(CANNOT_CONNECT, str(problem)) from problem
+    connection._read_timeout = named["read_timeout"]
+    return connection
 
 
 def _note_undone(failure: ExceptionContext) -> None:

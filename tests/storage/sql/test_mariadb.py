@@ -80,6 +80,22 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
             assert "SIMULTANEOUS_ASSIGNMENT" in shown(storage, "sql_mode")
 
 
+def test_a_greeting_is_not_waited_for_as_a_statement_is(mariadb_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frozen server takes connections and says nothing at them."""
+    waited: list[float] = []
+    greeted = pymysql.connections.Connection._get_server_information
+
+    def greeting(connection: Any) -> None:
+        waited.append(connection._read_timeout)
+        greeted(connection)
+
+    monkeypatch.setattr(pymysql.connections.Connection, "_get_server_information", greeting)
+    backend = SqlBackend(Settings(url=mariadb_url))
+    backend.check()
+    backend.close()
+    assert waited == [3], "as long as connect_timeout"
+
+
 def test_texts_are_compared_byte_by_byte_and_spaces_at_the_end_count(backend: SqlBackend) -> None:
     organization = an_organization()
     people = [a_human_user(organization, id=id_) for id_ in ("ab", "AB", "ab ", "äb")]
