@@ -137,9 +137,13 @@ class On:
         return [value for value in values if self.stored(value) == value]
 
     def purged(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
-        """How many of these went that were found just before."""
-        keys = self.read.purges.find(purged, before, limit, held=held).keys
-        return self.write.purges.delete(purged, keys, before, held=held)
+        """How many of these went that were found just before, by the first look that finds any."""
+        found = self.read.purges.find(purged, before, limit, held=held)
+        for _ in range(100):
+            if found.keys or found.last is None:
+                break
+            found = self.read.purges.find(purged, before, limit, held=held, since=found.last)
+        return self.write.purges.delete(purged, found.keys, before, held=held)
 
     def race(self, attempt: Attempt, times: int) -> Outcomes:
         """Make the attempt so often at once, over processes where the backend can be shared."""

@@ -323,7 +323,8 @@ class ValueContract(ContractBase):
         stored = on.read.purges.kept(purged, 1000)
         assert [on.read.purges.over(purged, NOW, limit) for limit in (2, 1000)] == [2, 5]
         assert on.read.purges.kept(purged, 2) >= 2
-        assert [on.purged(purged, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
+        went = [on.purged(purged, NOW, 2) for _ in range(6)]
+        assert (sum(went), went[-1], max(went) <= 2) == (5, 0, True), went
         assert on.left(*over, *kept, *others) == [*kept, *others]
         assert on.read.purges.over(purged, NOW, 2) == 0
         assert on.read.purges.kept(purged, 1000) == stored - 5

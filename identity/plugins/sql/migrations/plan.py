@@ -8,18 +8,12 @@ from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext, RevisionStep
 from sqlalchemy import Connection, Engine, text
 
+from identity.plugins.sql.estimates import rows_of
 from identity.plugins.sql.migrations import HEAD, refuse_newer
 from identity.plugins.sql.migrations.runner import script_directory, stored_revision
 
 _TOUCHED = re.compile(r"^(?:ALTER TABLE|UPDATE|DELETE FROM|CREATE (?:UNIQUE )?INDEX .* ON) +\"?(\w+)", re.MULTILINE)
 _MADE = re.compile(r"^CREATE TABLE +(\w+)", re.MULTILINE)
-#: About how many; to count would take as long as the migration.
-_ROWS = {
-    "postgresql": "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = to_regclass('{name}')",
-    "mariadb": "SELECT table_rows FROM information_schema.tables"
-    " WHERE table_schema = DATABASE() AND table_name = '{name}'",
-    "sqlite": "SELECT (SELECT max(rowid) FROM {name}) - (SELECT min(rowid) FROM {name}) + 1",
-}
 
 
 def plan(engine: Engine) -> list[str]:
@@ -58,5 +52,4 @@ def _touched(sql: str) -> list[str]:
 
 
 def _rows(connection: Connection, name: str) -> int:
-    # The names are those of our own statements.
-    return int(connection.execute(text(_ROWS[connection.dialect.name].format(name=name))).scalar() or 0)
+    return max(0, int(connection.execute(text(rows_of(connection.dialect.name, name))).scalar() or 0))

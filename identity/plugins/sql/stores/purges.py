@@ -30,6 +30,7 @@ from sqlalchemy.sql.visitors import iterate
 from identity.domain.attempts import NEVER
 from identity.plugins.sql import tables
 from identity.plugins.sql.codecs import seconds
+from identity.plugins.sql.estimates import rows_of
 from identity.plugins.sql.mapping import Values
 from identity.plugins.sql.rows import SqlStore, upsert
 from identity.plugins.sql.settings import MARIADB
@@ -211,14 +212,6 @@ _PURGES_BUT_HELD = {
     for whole in (False, True)
 }
 _COUNTS = {purged: _count(_first(over.table)) for purged, over in _OVER.items()}
-#: About how many rows a table has, without a look at them: as of the last time it was analysed, or (SQLite, where the
-#: oldest rows go first) by the numbers of the first and the last one.
-_ESTIMATES = {
-    "postgresql": "SELECT reltuples FROM pg_class WHERE oid = to_regclass('{name}')",
-    "mariadb": "SELECT table_rows FROM information_schema.tables"
-    " WHERE table_schema = DATABASE() AND table_name = '{name}'",
-    "sqlite": "SELECT (SELECT max(rowid) FROM {name}) - (SELECT min(rowid) FROM {name}) + 1",
-}
 _MOVE_FLOOR = upsert(tables.audit_floor, by=[tables.audit_floor.c.id], replacing=[tables.audit_floor.c.kept_since])
 
 
@@ -273,9 +266,7 @@ class SqlPurgeStore(SqlStore, PurgeStore):
         count = 0 if row is None else int(row[0])
         if count < limit:
             return count
-        # The names are those of our own tables.
-        estimate = _ESTIMATES[self._link.dialect.name].format(name=_OVER[purged].table.name)
-        row = self._one(text(estimate), {})
+        row = self._one(text(rows_of(self._link.dialect.name, _OVER[purged].table.name)), {})
         return count if row is None else max(count, int(row[0] or 0))
 
     def _of(self, purged: Purged, before: datetime, held: Collection[str]) -> tuple[_Statements, dict[str, Any]]:
