@@ -15,14 +15,14 @@ from tests.programs import judge
 
 UNIT = ROOT / "docs" / "operators" / "examples" / "identity.service"
 _BUILD = """
-import sys, tarfile
+import shutil, sys
 from pathlib import Path
 from setuptools import build_meta
 
 source, folder = Path(sys.argv[1]), Path(sys.argv[2])
 # The wheel is made of what the source distribution holds, as others make it.
 archive = folder / build_meta.build_sdist(str(folder))
-tarfile.open(archive).extractall(folder, filter="data")
+shutil.unpack_archive(archive, folder)
 print(archive.name)
 """
 _PROGRAM = "import sys; from identity.cli import main; sys.exit(main())"

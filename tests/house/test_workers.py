@@ -422,12 +422,15 @@ class TestOneProcess:
 
     def test_it_ends_with_its_terminal(self, begin: Start) -> None:
         terminal, its_end = os.openpty()
+        # Whoever started these tests may have been told to go on without a terminal, which is inherited.
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
         try:
             serving = begin("name=value", terminal=its_end)
             serving.says("Serving on")
             serving.signal(signal.SIGHUP)
             assert serving.process.wait(LONG) == -signal.SIGHUP
         finally:
+            signal.signal(signal.SIGHUP, before)
             os.close(its_end)
             os.close(terminal)
 

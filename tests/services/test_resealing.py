@@ -196,7 +196,8 @@ def test_a_signing_key_that_cannot_be_opened_is_left_and_told_by_its_id(filled: 
     identity = filled.world.identity
     with identity.transaction() as services:
         [key] = services.storage.signing_keys.all()
-        sealed = b"nonsense" if broken == "no sealed value" else Sealer((OLD,)).seal(b"key", associated="another")
+        others = Sealer((OLD,)).seal(b"the key of another one", associated="another")
+        sealed = b"nonsense" if broken == "no sealed value" else others
         services.storage.signing_keys.reseal(key.id, sealed)
     done = filled.reseal(NEW, OLD)
     told = resealing.UNKNOWN if broken == "no sealed value" else "old"
