@@ -1,7 +1,7 @@
 """What all stores share: running statements, versioned updates."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -84,14 +84,9 @@ class SqlStore:
         with self._guarded():
             return self._change(statement, parameters)
 
-    @contextmanager
-    def _at_once(self) -> Iterator[None]:
-        """Around the last statement of a transaction: if it is the first one, too, it may be committed with it."""
-        try:
-            with self._link.at_once():
-                yield
-        except FAILURES as error:
-            raise translated(error) from error
+    def _at_once(self, *, last: bool) -> AbstractContextManager[None]:
+        """Around a statement: the last one of a transaction may be committed with it, if it is the first one, too."""
+        return self._link.at_once() if last else nullcontext()
 
     def _add_all(self, statement: Insert, rows: Sequence[Values]) -> None:
         """Insert rows, all or none: the transaction remains usable after a refusal."""

@@ -131,7 +131,9 @@ def client(id_: str) -> Ask:
 
 
 def test_those_who_are_ready_ask_once_and_each_gets_its_own(scene: Scene) -> None:
-    unknown: Ask = lambda storage: storage.tokens.find_issued(a_digest())  # noqa: E731
+    def unknown(storage: Storage) -> object:
+        return storage.tokens.find_issued(a_digest())
+
     scene.ask(token(0), token(1), unknown, token(1), token(2))
     assert scene.told == [TOKENS[0], TOKENS[1], None, TOKENS[1], TOKENS[2]]
     assert len(scene.sent) == 1

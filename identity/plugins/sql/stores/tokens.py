@@ -1,7 +1,6 @@
 """Access tokens, refresh tokens and their families in SQL."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -185,7 +184,7 @@ class SqlTokenStore(SqlStore, TokenStore):
     """
 
     def start_family(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
-        with self._at_once() if last else nullcontext():
+        with self._at_once(last=last):
             if code is None:
                 self._try(_START_FAMILY, FAMILIES.values(family))
             else:
@@ -196,7 +195,7 @@ class SqlTokenStore(SqlStore, TokenStore):
         self._change(_REVOKE_FAMILY, {"family": family_id, "at": seconds(at)})
 
     def add_access(self, token: AccessToken, *, last: bool = False) -> None:
-        with self._at_once() if last else nullcontext():
+        with self._at_once(last=last):
             self._change(_ADD_ACCESS, _ACCESS.values(token))
 
     def find_issued(self, digest: bytes) -> IssuedToken | None:
@@ -229,7 +228,7 @@ class SqlTokenStore(SqlStore, TokenStore):
         last: bool = False,
     ) -> None:
         statement = _ROTATE_ALONE if access is None else _ROTATE_WITH_ACCESS
-        with self._at_once() if last else nullcontext():
+        with self._at_once(last=last):
             rotated = self._change(statement, {"token": digest, "at": seconds(at), **_new(successor, access)})
         if not rotated:
             stored = self._find(_REFRESH.of, _FIND_REFRESH, {"token": digest})
@@ -265,7 +264,7 @@ class SqlTokenStore(SqlStore, TokenStore):
         last: bool = False,
     ) -> AuthorizationCode:
         this, new = {"code": digest, "client": client_id}, _new(refresh, access)
-        with self._at_once() if last else nullcontext():
+        with self._at_once(last=last):
             redeemed = self._find(_CODES.of, _REDEEM[tuple(new)], {**this, "at": seconds(at), **new})
         if redeemed is not None:
             return redeemed
