@@ -9,6 +9,9 @@ that is there takes ``add_index`` for it, which commits what stands before it: t
 
 MariaDB commits each change of a schema by itself. Whoever writes a revision says there ``IF NOT EXISTS``, ``IF EXISTS``
 or ``OR REPLACE``, so that one that was killed is gone on with by the next run: a test kills each after every statement.
+
+A revision that has landed never changes: databases were made by it. It imports nothing of ours but ``indexes``, which
+never changes either; ``hashes.txt`` holds what they were.
 """
 
 from pathlib import Path

@@ -9,11 +9,11 @@ from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext, MigrationInfo, RevisionStep
 from alembic.script import Script, ScriptDirectory
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, Engine, MetaData, text
 from sqlalchemy.exc import DBAPIError
 
-from identity.plugins.sql import tables
 from identity.plugins.sql.migrations import HEAD, mariadb, refuse_newer
+from identity.plugins.sql.migrations.indexes import NAMES
 from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE
 from identity.storage.errors import Unavailable
 
@@ -173,7 +173,7 @@ def upgrade(connection: Connection, revision: str = HEAD) -> None:
     with EnvironmentContext(Config(), script, fn=steps, destination_rev=revision) as environment:
         environment.configure(
             connection=connection,
-            target_metadata=tables.metadata,
+            target_metadata=MetaData(naming_convention=NAMES),
             transaction_per_migration=each,
             on_version_apply=applied,
         )

@@ -3,8 +3,6 @@
 import sqlalchemy as sa
 from alembic import op
 
-from identity.plugins.sql.codecs import Moment
-
 revision = "0008"
 down_revision = "0007"
 oldest = "0006"
@@ -42,7 +40,7 @@ def upgrade() -> None:
     op.create_table(
         "audit_floor",
         sa.Column("id", sa.Integer(), nullable=False, autoincrement=False),
-        sa.Column("kept_since", Moment(), nullable=False),
+        sa.Column("kept_since", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_audit_floor"),
         sa.CheckConstraint("id = 1", name=op.f("ck_audit_floor_one_row")),
     )
