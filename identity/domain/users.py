@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from identity.domain.email_addresses import email_key
 from identity.domain.entity import entity, inner, made, setting, stamp
 from identity.domain.names import name_problem, user_name_problem
 from identity.domain.organizations import Organization
@@ -94,6 +95,30 @@ class Profile:
         return self.display_name or " ".join(part for part in (self.given_name, self.family_name) if part)
 
 
+class EmailVerifier(StrEnum):
+    """Who verified that a person reads mail at their address."""
+
+    #: The person, by a link that was mailed there and shown to nobody else.
+    OWN_LINK = "own_link"
+    #: Whoever runs the machine, by a command there.
+    OPERATOR = "operator"
+    MANAGER = "manager"
+    IMPORT = "import"
+    PROVIDER = "provider"
+    DIRECTORY = "directory"
+    #: Nobody knows: it was verified before this was stored.
+    EARLIER = "earlier"
+
+    @property
+    def counts_everywhere(self) -> bool:
+        """True if the address counts beyond the person's organization, whose managers can bring about the others."""
+        return self in PROVEN
+
+
+#: Those whose word counts in every organization.
+PROVEN = frozenset({EmailVerifier.OWN_LINK, EmailVerifier.OPERATOR})
+
+
 @entity
 class HumanUser:
     """A person, who logs on interactively.
@@ -101,6 +126,7 @@ class HumanUser:
     ``registered`` is True if they made the account themselves. ``deletion_at`` is when it goes, as they asked for; None
     while it stays. ``named_at`` is since when they have their user name and
     somebody vouches for them: a manager, or the link that was mailed to their address; None as long as nobody does.
+    ``email_verified_by`` is None exactly while ``profile.email_verified`` is False.
     """
 
     id: str = made()
@@ -109,6 +135,7 @@ class HumanUser:
         rule=user_name_problem, label=say("User name"), hint=say("The first part of the login name.")
     )
     profile: Profile = made()
+    email_verified_by: EmailVerifier | None = made(default=None)
     created_at: datetime = stamp()
     changed_at: datetime = stamp()
     registered: bool = made(default=False)
@@ -118,10 +145,20 @@ class HumanUser:
     active: bool = made(default=True)
     version: int = stamp(default=1)
 
+    def __post_init__(self) -> None:
+        # Releases before 0011 write the profile alone.
+        by = self.email_verified_by or EmailVerifier.EARLIER if self.profile.email_verified else None
+        object.__setattr__(self, "email_verified_by", by)
+
     @property
     def display_name(self) -> str:
         """The name shown to people."""
         return self.profile.name or self.user_name
+
+    @property
+    def verified_email_key(self) -> str | None:
+        """The ``email_key`` of the address, while that is verified."""
+        return email_key(self.profile.email) if self.profile.email_verified else None
 
     @property
     def search_text(self) -> str:

@@ -7,7 +7,7 @@ from identity.domain.errors import Denied, Invalid
 from identity.domain.names import user_name_problem
 from identity.domain.organizations import Organization
 from identity.domain.policies import RegistrationRule
-from identity.domain.users import HumanUser, PasswordHash, Profile, Subject
+from identity.domain.users import EmailVerifier, HumanUser, PasswordHash, Profile, Subject
 from identity.domain.words import say
 from identity.services.changes import UseCases, told
 from identity.services.commands import decode
@@ -121,11 +121,20 @@ class Registration(UseCases):
         """Who in the organization has this address."""
         return self._storage.users.find_by_email(organization.id, email)
 
-    def admit(self, organization: Organization, user_name: str, profile: Profile, *, hashed: str = "") -> Subject:
+    def admit(
+        self,
+        organization: Organization,
+        user_name: str,
+        profile: Profile,
+        *,
+        verified_by: EmailVerifier | None = None,
+        hashed: str = "",
+    ) -> Subject:
         """The new account of a person who is known elsewhere, without a password unless its hash is given.
 
-        ``user_name`` is what they are called there: what cannot be a user name is left out of it, and another one of
-        the name gets a number. Raises Denied if the organization is deactivated.
+        ``verified_by`` is who vouches for the address, if the profile says that it is verified. ``user_name`` is what
+        they are called there: what cannot be a user name is left out of it, and another one of the name gets a number.
+        Raises Denied if the organization is deactivated.
         """
         if not organization.active:
             raise Denied("The organization is deactivated.")
@@ -134,6 +143,7 @@ class Registration(UseCases):
             organization_id=organization.id,
             user_name=self._free_name(organization, user_name),
             profile=profile,
+            email_verified_by=verified_by,
             registered=True,
             named_at=self._now if profile.email_verified else None,
             created_at=self._now,
@@ -200,6 +210,7 @@ class Registration(UseCases):
                 Profile(given_name=command.given_name, family_name=command.family_name, email=command.email),
                 email_verified=verified,
             ),
+            email_verified_by=EmailVerifier.OWN_LINK,
             registered=True,
             named_at=self._now if verified else None,
             created_at=self._now,

@@ -10,7 +10,7 @@ from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.domain.sessions import Session
 from identity.domain.tokens import Connection, connected
-from identity.domain.users import HumanUser, Profile, Subject
+from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.attempts import Attempts, limits_by
@@ -239,16 +239,20 @@ class Users(Lifecycle[HumanUser]):
         *,
         expected_version: int | None = None,
         verified_email: str = "",
+        verified_by: EmailVerifier | None = None,
     ) -> HumanUser:
         """The person with what they said of themselves; an address that changed is no longer a verified one.
 
-        ``verified_email`` is an address for which somebody else vouches. Raises NotFound, Conflict.
+        ``verified_email`` is an address for which ``verified_by`` vouches; who verified it before stays known. Raises
+        NotFound, Conflict.
         """
         before = self.get(user_id)
         profile = command.apply_to(before.profile)
-        if verified_email and profile.email == verified_email:
-            profile = replace(profile, email_verified=True)
-        return self._change(before, self._next(before, expected_version=expected_version, profile=profile))
+        by = before.email_verified_by
+        if verified_email and profile.email == verified_email and not profile.email_verified:
+            profile, by = replace(profile, email_verified=True), verified_by
+        after = self._next(before, expected_version=expected_version, profile=profile, email_verified_by=by)
+        return self._change(before, after)
 
     def issue_email_link(self, user_id: str, email: str) -> str:
         """A link, good once, that proves that the person reads this address; only then it becomes theirs.
@@ -273,7 +277,12 @@ class Users(Lifecycle[HumanUser]):
             raise LinkUsed
         before = self.get(self._owner(owner).user.id)
         profile = replace(before.profile, email=content["email"], email_verified=True)
-        after = self._next(before, profile=profile, named_at=before.named_at or self._now)
+        after = self._next(
+            before,
+            profile=profile,
+            email_verified_by=EmailVerifier.OWN_LINK,
+            named_at=before.named_at or self._now,
+        )
         self._drop_links(before.id)
         with self._audit.acting(before.id):
             return self._keep("email.verified", before, after)

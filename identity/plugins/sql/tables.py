@@ -187,6 +187,7 @@ users = _table(
     _sorted("display_key", of=lambda user: name_key(user.display_name)),
     _sorted("email_key", of=lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else ""),
     _sorted("search_text"),
+    Column("verified_email_key", Sorted, info={"of": lambda user: getattr(user, "verified_email_key", None)}),
     # The name comes first: a bare user name is looked for in all organizations.
     UniqueConstraint("name_key", "organization_id", info={"field": "user_name"}),
 )
@@ -206,6 +207,13 @@ for _name, _order in (
 ):
     Index(f"ix_users_{_name}", users.c.organization_id, _order, users.c.id, users.c.kind, users.c.active)
 Index("ix_users_deletion_at", users.c.deletion_at, users.c.id, **_where("deletion_at IS NOT NULL"))
+Index(
+    "ix_users_verified_email_key",
+    users.c.verified_email_key,
+    users.c.created_at,
+    users.c.id,
+    **_where("verified_email_key IS NOT NULL"),
+)
 Index("ix_users_list_of_all", users.c.name_key, users.c.id, users.c.kind, users.c.active)
 
 user_grants = _table(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from identity.domain.errors import Conflict, Denied
 from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.domain.users import HumanUser, Profile, Subject
+from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
 from identity.domain.words import say
 from identity.plugins.upstream.clients import Somebody
 from identity.plugins.upstream.links import Link, Links
@@ -103,10 +103,13 @@ class Accounts:
         found = told(self.provider, somebody.claims)
         trusted = self._trusted_email(somebody, subject.organization)
         command = change({**found, **({"email": trusted} if trusted else {})}, with_email=bool(trusted))
-        if command.apply_to(user.profile) == user.profile:
+        if command.apply_to(user.profile) == user.profile and (user.profile.email_verified or not trusted):
             return subject
         with self.services.audit.acting(user.id), suppress(Conflict):
-            return replace(subject, user=self.services.users.change_profile(user.id, command, verified_email=trusted))
+            user = self.services.users.change_profile(
+                user.id, command, verified_email=trusted, verified_by=EmailVerifier.PROVIDER
+            )
+            return replace(subject, user=user)
         return subject
 
     def _trusted(self, somebody: Somebody) -> Subject | None:
@@ -160,7 +163,9 @@ class Accounts:
         if trusted:
             profile = replace(profile, email=trusted, email_verified=True)
         try:
-            return self.services.registration.admit(organization, _name_of(found, somebody), profile)
+            return self.services.registration.admit(
+                organization, _name_of(found, somebody), profile, verified_by=EmailVerifier.PROVIDER
+            )
         except Denied:
             raise NoAccount(_NOT_HERE, "the organization is deactivated") from None
 

@@ -9,7 +9,7 @@ import pytest
 
 from identity.domain.applications import ApplicationType, ConsentRule
 from identity.domain.upstream_providers import UpstreamAuthentication
-from identity.domain.users import Address, Profile, TokenFormat
+from identity.domain.users import Address, EmailVerifier, Profile, TokenFormat
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     NOW,
@@ -132,7 +132,14 @@ ENTITIES = {
         "users",
         lambda on, **fields: a_human_user(on.organization, **fields),
         (lambda on: a_human_user(),),
-        {"user_name": "Zoë.Müller", "profile": ZOE, "registered": True, "named_at": NOW, "active": False},
+        {
+            "user_name": "Zoë.Müller",
+            "profile": ZOE,
+            "email_verified_by": EmailVerifier.OWN_LINK,
+            "registered": True,
+            "named_at": NOW,
+            "active": False,
+        },
     ),
     "service user": Entity(
         "users",

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from identity.domain.users import Profile, Subject
+from identity.domain.users import PROVEN, EmailVerifier, Profile, Subject
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import NOW, a_human_user, a_service_user, an_id, an_organization
 from identity.storage.errors import Duplicate, Missing
@@ -121,6 +121,44 @@ class UserContract(ContractBase):
         on.save(*reversed(users))
         found = on.read.users.find_by_email(on.organization.id, "ada@acme.example")
         assert [subject.user for subject in found] == users[:MOST_WITH_ONE_EMAIL]
+
+    def test_users_are_found_by_their_verified_address_alone(self, on: On) -> None:
+        verified = Profile(email="Ada@BÜCHER.example", email_verified=True)
+        ada, elsewhere = (a_human_user(one, profile=verified) for one in (on.organization, on.other_organization))
+        on.save(ada, a_human_user(on.organization, profile=Profile(email="ada@bücher.example")))
+        key = "ada@xn--bcher-kva.example"
+        assert on.read.users.find_by_verified_email(key) == (Subject(ada, on.organization),)
+        on.save(elsewhere)
+        found = on.read.users.find_by_verified_email(key, organization_id=on.other_organization.id)
+        assert found == (Subject(elsewhere, on.other_organization),)
+        assert {one.user.id for one in on.read.users.find_by_verified_email(key)} == {ada.id, elsewhere.id}
+        for other in ("Ada@bücher.example", "ada@bücher.example", "ada@acme.example", ""):
+            assert on.read.users.find_by_verified_email(other) == ()
+        on.write.users.update(replace(ada, profile=Profile(email="Ada@BÜCHER.example"), version=2))
+        assert on.read.users.find_by_verified_email(key, organization_id=on.organization.id) == ()
+
+    @pytest.mark.parametrize("by", EmailVerifier)
+    def test_users_who_proved_an_address_can_be_asked_for(self, on: On, by: EmailVerifier) -> None:
+        profile = Profile(email="ada@acme.example", email_verified=True)
+        user = on.saved(a_human_user(on.organization, profile=profile, email_verified_by=by))
+        assert on.read.users.find(user.id) == user
+        found = on.read.users.find_by_verified_email("ada@acme.example", proven=True)
+        assert found == ((Subject(user, on.organization),) if by in PROVEN else ())
+
+    def test_users_with_one_verified_address_can_be_narrowed_to_those_who_can_sign_in(self, on: On) -> None:
+        profile, key = Profile(email="ada@acme.example", email_verified=True), "ada@acme.example"
+        closed = an_organization(active=False)
+        users = [
+            a_human_user(organization, profile=profile, active=active, created_at=NOW + timedelta(seconds=index))
+            for index, (organization, active) in enumerate(
+                [(closed, True), (on.organization, False), (on.other_organization, True), (on.organization, True)]
+            )
+        ]
+        on.save(closed, *reversed(users))
+        assert [one.user for one in on.read.users.find_by_verified_email(key)] == users
+        assert [one.user for one in on.read.users.find_by_verified_email(key, limit=2)] == users[:2]
+        found = on.read.users.find_by_verified_email(key, active=True, limit=2)
+        assert [one.user for one in found] == users[2:], "the others take nobody's place"
 
     def test_users_to_delete_are_those_whose_moment_has_come(self, on: On) -> None:
         second = timedelta(seconds=1)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from identity.domain.names import login_name_key, name_key
 from identity.domain.search import is_found
-from identity.domain.users import HumanUser, PasswordHash, Subject, User
+from identity.domain.users import PROVEN, HumanUser, PasswordHash, Subject, User
 from identity.storage.errors import Duplicate
 from identity.storage.memory.entities import MemoryEntityStore, move_forward
 from identity.storage.memory.tables import Tables
@@ -63,6 +63,26 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         people.sort(key=lambda user: (user.created_at, user.id))
         organization = self._tables.organizations.find(organization_id)
         return tuple(Subject(user, organization) for user in people[:MOST_WITH_ONE_EMAIL] if organization is not None)
+
+    def find_by_verified_email(
+        self,
+        key: str,
+        *,
+        organization_id: str | None = None,
+        proven: bool = False,
+        active: bool = False,
+        limit: int = MOST_WITH_ONE_EMAIL,
+    ) -> tuple[Subject, ...]:
+        people = [
+            self._subject(user)
+            for user in self._tables.users
+            if isinstance(user, HumanUser)
+            and user.verified_email_key == key
+            and organization_id in (None, user.organization_id)
+            and (user.email_verified_by in PROVEN or not proven)
+        ]
+        found = [one for one in people if one.active or not active]
+        return tuple(sorted(found, key=lambda one: (one.user.created_at, one.user.id))[:limit])
 
     def update(self, value: User) -> None:
         stored = self._tables.users.find(value.id)

@@ -73,6 +73,22 @@ class UserStore(EntityStore[User]):
         Nobody has the empty address."""
 
     @abstractmethod
+    def find_by_verified_email(
+        self,
+        key: str,
+        *,
+        organization_id: str | None = None,
+        proven: bool = False,
+        active: bool = False,
+        limit: int = MOST_WITH_ONE_EMAIL,
+    ) -> tuple[Subject, ...]:
+        """The people whose verified address has this ``email_key``, oldest first; of all organizations, or of one.
+
+        ``proven`` asks for those whose address counts everywhere (PROVEN), ``active`` for those who can sign in, as
+        neither they nor their organization is deactivated.
+        """
+
+    @abstractmethod
     def note_sign_in(self, user_id: str, at: datetime) -> None:
         """Move a person's ``last_sign_in_at`` forward, never back; the version stays. An unknown user is ignored."""
 

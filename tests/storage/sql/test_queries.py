@@ -110,6 +110,10 @@ READS: dict[str, Call] = {
     "messages backlog": call("outbox.backlog", "mail", NOW),
     "is_origin": call("applications.is_origin", "https://shop.example"),
     "find_by_email": call("users.find_by_email", ORGANIZATION.id, "ada@acme.example"),
+    "find_by_verified_email": call("users.find_by_verified_email", "ada@acme.example", proven=True, active=True),
+    "find_by_verified_email there": call(
+        "users.find_by_verified_email", "ada@acme.example", organization_id=ORGANIZATION.id
+    ),
     "find_client": call("applications.find_client", APPLICATION.id),
     "find_signer": call("credentials.find_signer", KEY.id, ROBOT.id),
     "find_holder": call("credentials.find_holder", ROBOT.id),

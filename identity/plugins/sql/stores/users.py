@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import and_, bindparam, case, not_, select, update
 
 from identity.domain.names import login_name_key, name_key
-from identity.domain.users import PasswordHash, Subject, User
+from identity.domain.users import PROVEN, HumanUser, PasswordHash, Subject, User
 from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.entities import Entities, SqlEntityStore
 from identity.plugins.sql.mapping import Mapped, Row, slices
@@ -51,6 +51,13 @@ _FIND_BY_EMAIL = (
     _SUBJECT.where(table.c.organization_id == bindparam("organization"), table.c.email_key == bindparam("email"))
     .order_by(table.c.created_at, table.c.id)
     .limit(MOST_WITH_ONE_EMAIL)
+)
+_PROVEN = table.c.email_verified_by.in_(sorted(PROVEN))
+_ACTIVE = and_(table.c.active, organizations_table.c.active)
+_BY_VERIFIED_EMAIL = (
+    _SUBJECT.where(table.c.verified_email_key == bindparam("key"))
+    .order_by(table.c.created_at, table.c.id)
+    .limit(bindparam("limit"))
 )
 # The kind is fixed: a value of the other kind finds no row.
 _UPDATE = ROWS.versioned.where(table.c.kind == bindparam("same_kind"))
@@ -105,6 +112,27 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         # Whoever has no address, service users included, is stored with an empty one.
         rows = self._all(_FIND_BY_EMAIL, {"organization": organization_id, "email": key}) if key else ()
         return tuple(map(subject_of, rows))
+
+    def find_by_verified_email(
+        self,
+        key: str,
+        *,
+        organization_id: str | None = None,
+        proven: bool = False,
+        active: bool = False,
+        limit: int = MOST_WITH_ONE_EMAIL,
+    ) -> tuple[Subject, ...]:
+        query, values = _BY_VERIFIED_EMAIL, {"key": key, "limit": limit}
+        if organization_id is not None:
+            query = query.where(table.c.organization_id == bindparam("organization"))
+            values["organization"] = organization_id
+        if proven:
+            query = query.where(_PROVEN)
+        if active:
+            query = query.where(_ACTIVE)
+        found = map(subject_of, self._all(query, values))
+        # A release before 0011 changes the profile alone.
+        return tuple(one for one in found if isinstance(one.user, HumanUser) and one.user.verified_email_key == key)
 
     def update(self, value: User) -> None:
         values = ROWS.values(value)
