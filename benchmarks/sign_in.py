@@ -31,6 +31,7 @@ def sign_in(stock: Stock) -> None:
         try:
             address, token = _page(browser, address, form)
         except HTTPError as answer:
+            answer.close()
             if field == "password" and f"{REDIRECT_URI}?code=" in answer.headers.get("Location", ""):
                 return
             raise LoadFailed(f"{address} answered {answer.code}") from None

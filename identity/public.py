@@ -9,6 +9,7 @@ from collections.abc import Mapping
 #: Each family with its modules.
 MODULES: Mapping[str, tuple[str, ...]] = {
     "plugins": (
+        "identity.annotations",
         "identity.clock",
         "identity.fibers",
         "identity.hookspecs",

@@ -29,6 +29,7 @@ settings.load_profile("unhurried")
 MISSING = {
     "Chromium is not installed": "the browser tests",
     "a proxy is not installed": "the tests with proxies",
+    "PostgreSQL is not installed": "the tests with PostgreSQL",
     "what judges examples is not installed": "the tests of alerts, dashboard and unit",
 }
 

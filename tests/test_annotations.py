@@ -1,0 +1,40 @@
+"""Which names classes annotate, on every Python."""
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import identity
+from identity.annotations import annotated
+
+if TYPE_CHECKING:
+    from nowhere import Unknown  # type: ignore[import-not-found]
+
+PACKAGE = Path(identity.__file__).parent
+
+
+class Base:
+    below: "int"
+    valued: ClassVar[int] = 1
+    plain = 2
+
+
+class Derived(Base):
+    above: "Unknown"
+
+
+class Silent(Derived):
+    pass
+
+
+def test_those_of_a_class_and_of_what_it_is_derived_from() -> None:
+    assert annotated(Base) == {"below", "valued"}
+    assert annotated(Derived) == annotated(Silent) == {"above", "below", "valued"}
+    assert annotated(object) == set()
+
+
+def test_nothing_else_looks_for_them_where_python_keeps_them() -> None:
+    """From Python 3.14 on they are not there."""
+    for path in PACKAGE.rglob("*.py"):
+        names = {one.value for one in ast.walk(ast.parse(path.read_bytes())) if isinstance(one, ast.Constant)}
+        assert "__annotations__" not in names, path
