@@ -18,10 +18,8 @@ VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
 
 # Commands find the service by what is noted: identity COMMAND -c development.ini
 run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
-	@mkdir -p var
 	@case "$(DATA)" in /*) ;; *) folder="$$PWD/" ;; esac; \
-	printf '%s\n' "http_port=$(PORT)" "data=$${folder}$(DATA)" > var/.last
-	@exec $(BIN)/pserve --quiet development.ini $(VARIABLES)
+	exec $(BIN)/pserve --quiet development.ini "http_port=$(PORT)" "data=$${folder}$(DATA)" "noted=http_port data"
 
 demo: $(VENV)/.runs ## walk from a key file to the management API against the running service
 	@exec $(BIN)/identity demo -c development.ini $(VARIABLES) $(ARGS)
@@ -75,7 +73,7 @@ comma = ,
 define install
 set -e; \
 python='$(PYTHON)'; \
-for one in python3 python3.14 python3.13 python3.12 python3.11; do \
+for one in python3 python3.15 python3.14 python3.13 python3.12 python3.11; do \
     test -z "$$python" || break; \
     if $$one -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
     then python=$$one; fi; \

@@ -22,7 +22,7 @@ from identity.domain.names import name_key
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain_checks import DomainChecks
 from identity.hashing import Hasher
-from identity.ini_file import with_variables
+from identity.ini_file import note_run, with_variables
 from identity.ini_values import BadSetting, Gathered
 from identity.mailer import Mailer
 from identity.plugin_host import PluginHost, PluginProblem
@@ -127,7 +127,9 @@ def main(global_config: Mapping[str, str], **settings: str) -> Router:
             first_start.prepare(identity, announce=True)
         else:
             _require_ready(identity)
-        return configure(identity, settings)
+        router = configure(identity, settings)
+        note_run(global_config)
+        return router
     except (BadSetting, PluginProblem, Invalid, Unavailable) as problem:
         raise SystemExit(f"identity cannot start. {problem}") from None
     except OSError as problem:

@@ -63,6 +63,18 @@ def last_run(path: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
+def note_run(global_config: Mapping[str, str]) -> None:
+    """Note in the file ``last_run`` the variables of [DEFAULT] that ``noted`` names. Raises OSError.
+
+    Only once the service is made: who finds the port taken, or cannot start, leaves alone what was noted of another.
+    """
+    names, path = global_config.get("noted", "").split(), global_config.get("last_run")
+    if names and path:
+        lines = [f"{name}={global_config[name].replace('%', '%%')}\n" for name in names]
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text("".join(lines))
+
+
 def set_up_logging(path: str, variables: Mapping[str, str]) -> None:
     """Log as the ini file says."""
     _loader(path).setup_logging(dict(variables))

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DEVELOPMENT = ROOT / "development.ini"
@@ -39,6 +42,15 @@ class Served:
             content: bytes = response.read()
         return content
 
+    def status(self, path: str, host: str | None = None) -> int:
+        """With which it answers."""
+        try:
+            self.get(path, host)
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code
+        return 200
+
     def wait(self) -> "Served":
         """The same, once it answers or has ended."""
         while self.process.poll() is None:
@@ -58,6 +70,17 @@ class Served:
 
 
 Pserve = Callable[..., Served]
+
+
+def cut_off() -> list[str]:
+    """The words before a command by which it has no network but the machine itself. Skips the test where none do."""
+    words = ["unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    if shutil.which("unshare") is None or subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+        reason = "the network cannot be cut off: that takes unshare and ip (Debian: apt-get install iproute2)."
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return words
 
 
 def free_port() -> int:

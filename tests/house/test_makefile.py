@@ -6,13 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests.house.served import ROOT, Served, free_port
+from tests.house.served import ROOT, Served, cut_off, free_port
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals and file modes")
@@ -41,8 +39,8 @@ class TestMakefile:
         """Starts `make run` and returns once it answers."""
         started: list[Served] = []
 
-        def make_run(**variables: object) -> Served:
-            port, log = free_port(), checkout / f"log-{len(started)}"
+        def make_run(port: int | None = None, **variables: object) -> Served:
+            port, log = port or free_port(), checkout / f"log-{len(started)}"
             words = ["make", "--assume-old=.venv/.runs", "run", f"PORT={port}"]
             words += [f"{name}={value}" for name, value in variables.items()]
             with log.open("w") as output:
@@ -60,10 +58,8 @@ class TestMakefile:
         for beginning in ("first owner", "A first token"):
             served = make_run()
             served.get("/.well-known/openid-configuration?code=secret")
-            with pytest.raises(urllib.error.HTTPError, match="410"):
-                served.get("/password/reset/a-secret-of-a-link")
-            with pytest.raises(urllib.error.HTTPError, match="404"):
-                served.get("/no-such-page/a-secret")
+            assert served.status("/password/reset/a-secret-of-a-link") == 410
+            assert served.status("/no-such-page/a-secret") == 404
             assert served.stop(signal.SIGINT) in (0, 2, -signal.SIGINT)
             banner, separator, rest = served.output.partition("Stop: Ctrl-C\n\n")
             assert separator
@@ -103,6 +99,40 @@ class TestMakefile:
         assert named.returncode == 1
         assert "Is that where the service keeps its data" in named.stderr + named.stdout
         assert not (tmp_path / "nowhere" / "identity.sqlite").exists()
+
+    def test_a_second_run_beside_the_first_changes_nothing(self, make_run, checkout):
+        served = make_run(DATA="first")
+        noted = (checkout / "var" / ".last").read_text()
+        assert noted.splitlines() == [f"http_port={served.port}", f"data={checkout}/first"]
+        second = make_run(port=served.port, DATA="second")
+        assert second.process.wait(60) != 0
+        told = second.output.splitlines()[0]
+        assert f"cannot listen on 127.0.0.1:{served.port}: Address already in use" in told
+        assert "make run: PORT=…" in told
+        assert not (checkout / "second").exists()
+        assert (checkout / "var" / ".last").read_text() == noted
+        assert served.status("/readyz") == 200
+
+    def test_a_run_that_cannot_start_is_not_noted(self, make_run, checkout):
+        (checkout / "file").touch()
+        failed = make_run(DATA="file/data")
+        assert failed.process.wait(60) != 0
+        assert "Not a directory" in failed.output
+        assert not (checkout / "var").exists()
+
+    def test_a_run_needs_no_network(self):
+        """But the one that leads back to the machine."""
+        without_network = cut_off()
+        test = f"{__file__}::TestMakefile::test_a_second_run_beside_the_first_changes_nothing"
+        words = [*without_network, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+        ran = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+    def test_it_looks_for_every_python_that_the_package_names(self):
+        package = re.findall(r"Language :: Python :: (3\.\d+)\n", (ROOT / "setup.cfg").read_text())
+        [looked_for] = re.findall(r"\nfor one in python3 (.*); do", (ROOT / "Makefile").read_text())
+        assert looked_for.split() == [f"python{one}" for one in reversed(package)]
+        assert f"Python {package[0]} or newer ({package[-1]} is the newest" in (ROOT / "README.md").read_text()
 
     def test_help_lists_the_targets(self):
         made = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
