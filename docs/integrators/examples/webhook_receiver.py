@@ -9,11 +9,13 @@ import hmac
 import json
 import sys
 import time
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Lock
 
 TOLERANCE = 5 * 60
 SEEN: set[str] = set()
+LOOKING = Lock()
 
 
 def is_genuine(secret: bytes, headers, body: bytes) -> bool:
@@ -41,9 +43,10 @@ class Receiver(BaseHTTPRequestHandler):
             return
         event = json.loads(body)
         # An event may come twice. Keep what was seen in a database, with the work that it led to.
-        if event["id"] not in SEEN:
-            SEEN.add(event["id"])
-            print(event["at"], event["event"], event["object_id"], flush=True)
+        with LOOKING:
+            if event["id"] not in SEEN:
+                SEEN.add(event["id"])
+                print(event["at"], event["event"], event["object_id"], flush=True)
         self.send_response(204)
         self.end_headers()
 
@@ -54,6 +57,6 @@ class Receiver(BaseHTTPRequestHandler):
 if __name__ == "__main__":
     port, file = sys.argv[1:]
     Receiver.secret = base64.b64decode(Path(file).read_text().strip().removeprefix("whsec_"))
-    server = HTTPServer(("127.0.0.1", int(port)), Receiver)
+    server = ThreadingHTTPServer(("127.0.0.1", int(port)), Receiver)
     print(f"listening on port {server.server_port}", flush=True)
     server.serve_forever()

@@ -8,8 +8,9 @@ import secrets
 import sys
 from html import escape
 from http.cookies import SimpleCookie
+from socketserver import ThreadingMixIn
 from urllib.parse import parse_qs, urlencode
-from wsgiref.simple_server import make_server
+from wsgiref.simple_server import WSGIServer, make_server
 
 import requests
 from authlib.integrations.requests_client import OAuth2Session
@@ -112,6 +113,12 @@ def application(environ, start_response):
     return [body.encode()]
 
 
-with make_server("localhost", int(port), application) as server:
+class Server(ThreadingMixIn, WSGIServer):
+    """Answers several connections at once: browsers open more than they use."""
+
+    daemon_threads = True
+
+
+with make_server("localhost", int(port), application, Server) as server:
     print(f"Open {HOME}", flush=True)
     server.serve_forever()
