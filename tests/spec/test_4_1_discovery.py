@@ -54,6 +54,7 @@ def test_the_document_is_one_of_openid_connect_discovery(world: World) -> None:
     assert {"sub", "name", "preferred_username", "updated_at"} <= set(document["claims_supported"])
 
 
+@pytest.mark.shows("4.2.23")
 def test_nothing_is_promised_that_this_service_would_refuse(world: World) -> None:
     document = world.client.discovery
     # The word implicit stands for response types; no token request can name it.

@@ -42,7 +42,7 @@ def test_grant_type_and_assertion_are_required(world: World, robot: Robot) -> No
             check_refused(answer, "invalid_request", description=f"parameter {name} is missing")
 
 
-@pytest.mark.shows("4.3.14")
+@pytest.mark.shows("4.2.23", "4.3.14")
 def test_other_grant_types_are_not_supported(world: World, robot: Robot) -> None:
     """RFC 6749 §5.2."""
     for grant_type in (

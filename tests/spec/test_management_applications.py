@@ -45,6 +45,7 @@ def test_an_application_from_its_beginning_to_its_end(world: World, api: Api, ap
     assert told >= {f"application.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
+@pytest.mark.shows("4.2.23")
 @pytest.mark.parametrize("said", [None, ["authorization_code"], ["implicit"], ["implicit", "authorization_code"]])
 def test_implicit_stands_among_the_grant_types_of_whoever_gets_tokens_through_the_browser(
     api: Api, applications: str, said: list[str] | None
