@@ -24,6 +24,7 @@ from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
 from identity.plugins.sql.migrations import MIGRATE, fits
+from identity.plugins.sql.migrations.fingerprints import recognize
 from identity.plugins.sql.participant import SqlParticipant
 from identity.plugins.sql.pool import Pool
 from identity.plugins.sql.settings import POSTGRESQL, SQLITE, Settings
@@ -51,7 +52,8 @@ _BEGIN_SNAPSHOT = {
     "mariadb": BEGIN_SNAPSHOT,
 }
 
-_VERSION = text("SELECT version_num, oldest FROM alembic_version")
+#: Whether it has the column ``oldest`` depends on the version.
+_VERSION = text("SELECT * FROM alembic_version")
 
 
 class SqlBackend(Backend):
@@ -72,6 +74,7 @@ class SqlBackend(Backend):
         self._opened: Opened | None = None
         self._inherited: Opened | None = None
         self._opening = threading.Lock()
+        self._recognized: set[str] = set()
 
     @property
     def loads(self) -> Sequence[Load]:
@@ -166,15 +169,21 @@ class SqlBackend(Backend):
             engine.dispose()
 
     def check(self) -> None:
-        """Raise Unavailable unless the database answers and its schema fits."""
+        """Raise Unavailable unless the database answers, and its schema is known and fits."""
         with self.reading() as storage:
+            connection = storage.link.connection  # type: ignore[attr-defined]
             try:
-                version = storage.link.connection.execute(_VERSION).first()  # type: ignore[attr-defined]
+                version = connection.execute(_VERSION).mappings().first() or {}
+                stored = version.get("version_num")
+                # Tables are looked at once: readiness is asked for again and again.
+                if stored is None or stored not in self._recognized:
+                    recognize(connection, stored)
             except SQLAlchemyError as error:
                 raise translated(error) from error
-        if version is None:
+        if stored is None:
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
-        fits(*version)
+        self._recognized.add(stored)
+        fits(stored, version.get("oldest"))
 
     def close(self) -> None:
         """Give back connections; they are opened again when needed."""
