@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from identity.crypto.sealing import Sealer
-from identity.ini_values import missing_paths
+from identity.ini_values import BadSetting, missing_paths
 from identity.operations import Check
 from identity.services.bundle import Services
 from identity.services.policies import lacks_factors
@@ -68,6 +68,8 @@ class Checks:
                 problem = check.run()
             except Unavailable as failure:
                 problem = _NOT_LOOKED if STORAGE in found else str(failure)
+            except BadSetting as failure:
+                problem = str(failure)
             except Exception as failure:
                 log.warning("the check %s failed", check.name, exc_info=failure)
                 problem = f"The check itself failed: {type(failure).__name__}."

@@ -41,7 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Make what is missing, all of it or nothing, and say what there is. A password or file is made once."""
     arguments.usage.check(arguments)
-    with opened(arguments) as identity:
+    with opened(arguments, may_make_key=True) as identity:
         from identity import first_start
 
         if identity.settings.development:

@@ -35,7 +35,7 @@ def _wrong_settings(arguments: Namespace) -> Iterator[str]:
     with problems_told():
         settings, words = settings_of(arguments), server_words(arguments.ini, variables_of(arguments))
         try:
-            identity = assemble(settings)
+            identity = assemble(settings, may_make_key=False)
             identity.close()
             yield from map(str, differing_proxy(words, identity.settings.trusted_proxy))
         except BadSetting as problem:

@@ -23,7 +23,7 @@ from identity.plugins.sql.engines import (
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
-from identity.plugins.sql.migrations import MIGRATE, fits
+from identity.plugins.sql.migrations import MIGRATE, REVISIONS, fits, refuse_newer
 from identity.plugins.sql.migrations.fingerprints import recognize
 from identity.plugins.sql.participant import SqlParticipant
 from identity.plugins.sql.pool import Pool
@@ -160,6 +160,9 @@ class SqlBackend(Backend):
         """Make the schema of the dump, fill it, and migrate it, in one transaction."""
         from identity.plugins.sql.dumping import restore
 
+        # Before a file is made for it.
+        if dump.schema not in REVISIONS:
+            refuse_newer(dump.schema)
         engine = open_migrating_engine(self._settings)
         try:
             restore(engine, dump)
