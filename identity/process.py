@@ -88,6 +88,8 @@ class Identity:
     senders: Mapping[str, Sender] = field(init=False)
     checks: Checks = field(init=False)
     watchers: Sequence[watching.Watcher] = field(init=False)
+    #: How many processes of this service there are on this machine, as far as this one was told.
+    processes: int = 1
     _refusals: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -118,6 +120,7 @@ class Identity:
             ],
             [one.name for one in self.protocol.factors.values() if not one.spare],
             self.host.settings,
+            lambda: self.processes,
         )
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
         #: Pages below ``/login/{request}`` that write when they are shown.
@@ -235,6 +238,7 @@ class Identity:
         _ = self.provider
         self.worker.stop()
         self.worker = self._idle_worker()
+        self.processes = processes
         self.process.hasher.share(processes)
         self.backend.close()
 

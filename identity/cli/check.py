@@ -18,10 +18,19 @@ def run(arguments: Namespace) -> int:
     if wrong:
         return 1
     with opened(arguments) as identity:
+        identity.processes = _processes(arguments)
         failed = identity.checks.failed()
         for check in identity.checks:
             print(f"FAILED  {check.name}: {failed[check.name]}" if check.name in failed else f"ok      {check.name}")
     return 1 if failed else 0
+
+
+def _processes(arguments: Namespace) -> int:
+    """How many [server:main] starts."""
+    from identity.ini_file import server_words
+    from identity.server.listening import WORKERS, read_workers
+
+    return read_workers(server_words(arguments.ini, variables_of(arguments)).get(WORKERS, "")) or 1
 
 
 def _wrong_settings(arguments: Namespace) -> Iterator[str]:

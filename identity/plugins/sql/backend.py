@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from identity.plugins.sql import capacity
 from identity.plugins.sql.engines import (
     Opened,
     is_missing,
@@ -187,6 +188,26 @@ class SqlBackend(Backend):
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
         self._recognized.add(stored)
         fits(stored, version.get("oldest"))
+
+    def connections_problem(self, processes: int) -> str | None:
+        """Whether the server, and the standby's, give as many connections as so many processes may open."""
+        if self._settings.database_url().get_backend_name() == SQLITE:
+            return None
+        opened = self._open()
+        problems = []
+        try:
+            # A pooler has connections of its own to the server.
+            if not self._settings.pooler:
+                with self.reading() as storage:
+                    connection = storage.link.connection  # type: ignore[attr-defined]
+                    problems.append(capacity.problem(connection, self._settings, processes))
+            if opened.standby is not None:
+                with opened.standby.connected() as connection:
+                    told = capacity.problem(connection, self._settings, processes, pools=1)
+                    problems.append(None if told is None else f"At the standby: {told}")
+        except SQLAlchemyError as error:
+            raise translated(error) from error
+        return " ".join(one for one in problems if one) or None
 
     def close(self) -> None:
         """Give back connections; they are opened again when needed."""

@@ -151,7 +151,13 @@ def _pool(
 ) -> Pool:
     opens, most = _links(engine, link, together), settings.pool_size + settings.max_overflow
     wait = settings.pool_timeout.total_seconds()
-    return kind(opens, kept=settings.pool_size, most=most, wait=wait, is_full=is_full)
+    # Nobody waits for a standby that has none left: the primary answers.
+    waits = is_full if link is Link else _never
+    return kind(opens, kept=settings.pool_size, most=most, wait=wait, is_full=waits)
+
+
+def _never(_error: BaseException) -> bool:
+    return False
 
 
 def _links(engine: Engine, kind: type[Link] = Link, together: Together | None = None) -> Callable[[], Link]:

@@ -35,8 +35,8 @@ class _Place(Gate):
 class Pool:
     """At most ``most`` open connections, of which ``kept`` stay open while nobody uses them.
 
-    Where there are so many, or the server has none left (``is_full`` tells by what opening raised), whoever asks waits in
-    line, for ``wait`` seconds at most.
+    Where there are so many, or the server has none left (``is_full`` tells by what opening raised), whoever asks waits
+    in line, for ``wait`` seconds at most.
     """
 
     def __init__(
@@ -115,6 +115,10 @@ class Pool:
                     return None
                 if time.monotonic() >= give_up_at:
                     self._line.remove(place)
+                    if self._open < self._most:
+                        # The last attempt tells why there is none.
+                        self._open += 1
+                        return None
                     raise Unavailable(_BUSY)
         return place.link
 
