@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from transaction import ThreadTransactionManager
 
 from identity import offers, watching
+from identity.backlogs import Backlogs
 from identity.checks import Checks
 from identity.clock import Clock
 from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
@@ -87,6 +88,7 @@ class Identity:
     worker: Worker = field(init=False)
     senders: Mapping[str, Sender] = field(init=False)
     checks: Checks = field(init=False)
+    backlogs: Backlogs = field(init=False)
     watchers: Sequence[watching.Watcher] = field(init=False)
     #: How many processes of this service there are on this machine, as far as this one was told.
     processes: int = 1
@@ -122,6 +124,7 @@ class Identity:
             self.host.settings,
             lambda: self.processes,
         )
+        self.backlogs = Backlogs(self.settings, lambda: self.reading(SYSTEM), lambda: self.worker)
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
         #: Pages below ``/login/{request}`` that write when they are shown.
         self.writing_steps: set[str] = set()

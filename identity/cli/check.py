@@ -17,11 +17,17 @@ def run(arguments: Namespace) -> int:
         print(f"FAILED  {sentence}")
     if wrong:
         return 1
+    from identity.checks import STORAGE
+
     with opened(arguments) as identity:
         identity.processes = _processes(arguments)
         failed = identity.checks.failed()
         for check in identity.checks:
             print(f"FAILED  {check.name}: {failed[check.name]}" if check.name in failed else f"ok      {check.name}")
+        # Whether a process runs that works it off cannot be seen from here: that alone is no failure.
+        late = {} if STORAGE in failed else identity.backlogs.late()
+    for name, age in late.items():
+        print(f"late    {name}: the oldest item has waited for {age}. Does a process serve, and what does its log say?")
     return 1 if failed else 0
 
 

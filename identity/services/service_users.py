@@ -40,6 +40,8 @@ _OPENID = "openid"
 
 #: How many days before its expiration date a key or a personal access token is spoken of.
 EXPIRY_STEPS = (30, 7, 1)
+#: The job that writes these events, and its lease.
+EXPIRING_KEYS = "expiring keys"
 _EXPIRING_AT_ONCE = 1000
 
 #: Compared when there is no such service user, so that an unknown id costs what a wrong secret costs.

@@ -13,8 +13,7 @@ def test_connections_are_counted_for_all_workers(
     run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str | None, counted: int
 ) -> None:
     ini = tmp_path / "service.ini"
-    words = "" if workers is None else f"\nworkers = {workers}"
-    ini.write_text(Path(INI).read_text().replace("[server:main]", f"[server:main]{words}"))
+    ini.write_text(Path(INI).read_text().replace("\nworkers =\n", f"\nworkers = {workers or ''}\n"))
     monkeypatch.setattr(SqlBackend, "connections_problem", lambda _, processes: f"{processes} processes are too many")
     ran = run("check", "-c", ini, f"data={data}")
     assert ran.status == 1
