@@ -106,7 +106,7 @@ def test_an_account_that_nobody_deletes_is_told(world: World) -> None:
     person = world.a_person()
     due = world.clock() + timedelta(days=14)
     with world.transaction() as services:
-        before = services.storage.users.find(person.user.id)
+        before = services.storage.users.find(person.id)
         assert isinstance(before, HumanUser)
         services.storage.users.update(replace(before, deletion_at=due, version=before.version + 1))
     world.clock.advance(days=14, hours=11)
