@@ -1,8 +1,9 @@
 """Directory: who else knows people by login name and password, and may bring those whom the service does not know."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from enum import Enum, auto
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from identity.domain.users import Subject
 from identity.services.bundle import Services
@@ -47,3 +48,8 @@ class Directory(ABC, Generic[Found]):
 
         ``hashed`` is what a new account keeps in place of a password: nobody knows of what.
         """
+
+
+def is_of_directory(directories: Iterable[Directory[Any]], subject: Subject, services: Services) -> bool:
+    """True for people whose password a directory knows, and not the service."""
+    return any(one.concern(subject.login_name, subject, services) is Concern.ALONE for one in directories)

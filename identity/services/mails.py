@@ -39,6 +39,10 @@ class Reason(StrEnum):
 _MORE: Mapping[str, int] = {Reason.CODE: 10}
 
 
+#: The most mails to one mailbox in MAIL_SPAN that tell its accounts.
+_FORGOTTEN, _MOST_FORGOTTEN = "forgotten", 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
     """A text to one address, and the same as HTML. ``sender`` is the name beside the address that it comes from, if not
@@ -77,9 +81,31 @@ class Notice:
         return json.dumps(asdict(self)).encode()
 
 
-def queued(content: bytes) -> Mail | Notice:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """Somebody forgot the password and typed an address: the accounts are looked for when the mail is sent.
+
+    ``key`` is its ``email_key``; empty where nobody is to be looked for. ``organization_id`` is that of the page, or
+    empty. The rest is where the request came from, for the audit trail.
+    """
+
+    key: str
+    organization_id: str
+    language: str
+    client_address: str
+    request_id: str
+
+    @property
+    def content(self) -> bytes:
+        """It as the outbox keeps it."""
+        return json.dumps(asdict(self)).encode()
+
+
+def queued(content: bytes) -> Mail | Notice | Forgotten:
     """What was queued with this content."""
     members = json.loads(content)
+    if "key" in members:
+        return Forgotten(**members)
     if "template" not in members:
         return Mail(**members)
     return Notice(**members | {"languages": tuple(members["languages"])})
@@ -120,6 +146,20 @@ class Mails(UseCases):
         if counted:
             self._outbox.queue(KIND, notice.content, worth=_NOTICE_LASTS)
         return counted
+
+    def queue_forgotten(self, forgotten: Forgotten, typed: str, *, dead: bool) -> None:
+        """Have the accounts of an address looked for once this transaction is committed, a few times an hour.
+
+        What is ``dead``, no address, or over the limit takes the same work, and comes to nothing. Raises ValueError
+        where no mail server is set.
+        """
+        is_address = bool(forgotten.key) and not dead
+        whose, most = (_FORGOTTEN, _MOST_FORGOTTEN) if is_address else ("nowhere", MAILS_TO_ONE)
+        key = f"mails:{whose}:{digest(forgotten.key or name_key(typed)).hex()}"
+        over = self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=most)
+        if not is_address or over is not None:
+            forgotten = replace(forgotten, key="")
+        self._outbox.queue(KIND, forgotten.content)
 
     def _count(self, whose: str, address: str, most: int = MAILS_TO_ONE) -> bool:
         key = f"mails:{whose}:{digest(name_key(address)).hex()}"

@@ -2,22 +2,25 @@
 
 import unicodedata
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_password
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.names import login_name_key, name_key
-from identity.domain.users import HumanUser, PasswordHash, Subject
+from identity.domain.users import PROVEN, EmailVerifier, HumanUser, PasswordHash, Subject
 from identity.domain.words import say
 from identity.hashing import Hasher
 from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
+from identity.services.audit import differences
 from identity.services.changes import Look, TellInstance, UseCases, told
 from identity.services.known_browsers import KnownBrowsers
-from identity.services.links import CodeKind, Links, LinkUsed
+from identity.services.links import CodeKind, Links, LinkUsed, mailed_to
+from identity.services.name_clashes import is_anothers_login_name
 from identity.services.policies import Policies
 from identity.services.sessions import Sessions
 from identity.settings import Settings
+from identity.storage.stores.users import MOST_WITH_ONE_EMAIL
 
 LONGEST_PASSWORD = 256
 
@@ -194,15 +197,17 @@ class Passwords(UseCases):
         if stored is not None:
             self._store(user_id, stored.hash, must_change=True, changed_at=stored.changed_at)
 
-    def issue_link(self, user_id: str) -> str:
+    def issue_link(self, user_id: str, *, mailed: bool = False) -> str:
         """A link, good once, by which the person chooses a new password; earlier ones stop working.
 
-        Nothing else changes until it is used. Raises NotFound.
+        Nothing else changes until it is used. With ``mailed`` it goes to the person's address and is shown to nobody:
+        whoever uses it proves that they read that mailbox. Raises NotFound.
         """
         subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user=subject.user, lifetime=self.link_lifetime(user_id))
+        lifetime = self.link_lifetime(user_id)
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user=subject.user, lifetime=lifetime, mailed=mailed)
         self._audit.record("password.link_issued", kind="user", id=user_id, organization_id=subject.organization.id)
         return link
 
@@ -221,8 +226,35 @@ class Passwords(UseCases):
         self._attempts.count_request()
         subject = self._named(login_name)
         known = None if subject is None else _reader(subject)
+        return (None if known is None else subject), self._link_for(known)
+
+    def is_login_name(self, login_name: str) -> bool:
+        """True if somebody has it, active or not; then it means nobody else, and no email address."""
+        return self._named(login_name) is not None
+
+    def of_address(self, key: str, organization_id: str) -> tuple[Subject, ...]:
+        """Whom the address of this ``email_key`` can let back in: those who proved it themselves, and those of the
+        organization, if one is named, who have it verified. Oldest first, MOST_WITH_ONE_EMAIL at most."""
+        users = self._storage.users
+        found = users.find_by_verified_email(key, proven=True, active=True)
+        if organization_id:
+            there = users.find_by_verified_email(key, organization_id=organization_id, active=True)
+            found = tuple({one.user.id: one for one in (*there, *found)}.values())
+        return found[:MOST_WITH_ONE_EMAIL]
+
+    def may_be_chosen(self, subject: Subject) -> bool:
+        """False for whoever signs in without a password: those who have none, but were here."""
+        user = subject.user
+        has_signed_in = isinstance(user, HumanUser) and user.last_sign_in_at is not None
+        return not has_signed_in or self._storage.users.find_password(user.id) is not None
+
+    def mail_link(self, subject: Subject) -> str:
+        """A link for a mail to somebody who forgot the password and typed their address. Earlier ones stay good."""
+        return self._link_for(_reader(subject))
+
+    def _link_for(self, known: HumanUser | None) -> str:
         known_id = None if known is None else known.id
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user=known, replacing=False)
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user=known, replacing=False, mailed=True)
         # Names that nobody has are one: what a stranger types fills no trail.
         self._audit.record_once(
             f"password.link_asked|{known_id}|{int(self._now.timestamp()) // 60}",
@@ -231,7 +263,7 @@ class Passwords(UseCases):
             id=known_id,
             organization_id=None if known is None else known.organization_id,
         )
-        return (None if known is None else subject), link
+        return link
 
     def find_by_link(self, code: str) -> Subject:
         """Whose new password the link is for; looking uses nothing up. Raises LinkUsed."""
@@ -243,10 +275,40 @@ class Passwords(UseCases):
 
         Somebody else may have known the one before: everything that was opened with it ends, whatever the settings say.
         """
-        owner, _ = self._links.use(CodeKind.PASSWORD_RESET, code)
+        owner, content = self._links.use(CodeKind.PASSWORD_RESET, code)
         subject = self._owner(owner)
         self._change(subject, hashed, keep=None, applications=True)
+        self._prove_address(subject, mailed_to(content))
         return subject
+
+    def _prove_address(self, subject: Subject, address: str) -> None:
+        """What was mailed there and shown to nobody else has been used: the person reads the mailbox.
+
+        Raises Conflict if the account was changed at the same moment.
+        """
+        before = subject.user
+        if not isinstance(before, HumanUser) or not address or address != before.profile.email:
+            return
+        if before.email_verified_by in PROVEN or is_anothers_login_name(self._storage, before, address):
+            return
+        after = replace(
+            before,
+            profile=replace(before.profile, email_verified=True),
+            email_verified_by=EmailVerifier.OWN_LINK,
+            named_at=before.named_at or self._now,
+            changed_at=self._now,
+            version=before.version + 1,
+        )
+        with told("user", before.id):
+            self._storage.users.update(after)
+        with self._audit.acting(before.id):
+            self._audit.record(
+                "email.verified",
+                kind="user",
+                id=before.id,
+                organization_id=before.organization_id,
+                detail=differences(before, after),
+            )
 
     def _change(self, subject: Subject, hashed: str, *, keep: str | None, applications: bool) -> None:
         user_id = subject.user.id

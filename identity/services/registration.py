@@ -14,6 +14,7 @@ from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 from identity.services.links import CodeKind, Links, LinkUsed
 from identity.services.mails import Mails
+from identity.services.name_clashes import is_anothers_address, is_anothers_login_name, refuse_address
 from identity.services.policies import Policies
 
 #: How many people of one name are told apart by numbers, and how long the name is at most.
@@ -149,6 +150,9 @@ class Registration(UseCases):
             created_at=self._now,
             changed_at=self._now,
         )
+        if is_anothers_login_name(self._storage, user, profile.email):
+            # They can sign in all the same, and give another address.
+            user = replace(user, profile=replace(profile, email="", email_verified=False))
         with told("organization", organization.id, _TAKEN):
             self._storage.users.add(user)
         if hashed:
@@ -162,9 +166,14 @@ class Registration(UseCases):
         start = _nameable(wanted)
         for number in range(1, _MOST_ALIKE):
             name = start if number == 1 else f"{start}-{number}"
-            if self._storage.users.find_by_name(organization.id, name) is None:
+            if self._is_free(organization, name):
                 return name
         return f"{start}-{new_id()}"
+
+    def _is_free(self, organization: Organization, user_name: str) -> bool:
+        """True if nobody has the name, nor an address that it would take from them."""
+        taken = self._storage.users.find_by_name(organization.id, user_name) is not None
+        return not taken and not is_anothers_address(self._storage, organization.id, user_name)
 
     def look(self, code: str) -> Announced:
         """What was announced by the link; looking uses nothing up. Raises LinkUsed."""
@@ -173,7 +182,7 @@ class Registration(UseCases):
         if organization is None:
             raise LinkUsed
         command = _announced(content)
-        taken = self._storage.users.find_by_name(organization.id, command.user_name) is not None
+        taken = not self._is_free(organization, command.user_name)
         return Announced(command, organization, taken, content["sign_in"])
 
     def complete(self, code: str, command: RegisterUser, hashed: str | None = None) -> Subject:
@@ -200,7 +209,7 @@ class Registration(UseCases):
         return organization
 
     def _create(self, organization: Organization, command: RegisterUser, hashed: str, *, verified: bool) -> Subject:
-        if self._storage.users.find_by_name(organization.id, command.user_name) is not None:
+        if not self._is_free(organization, command.user_name):
             raise Invalid(_TAKEN)
         user = HumanUser(
             id=new_id(),
@@ -216,6 +225,7 @@ class Registration(UseCases):
             created_at=self._now,
             changed_at=self._now,
         )
+        refuse_address(self._storage, user)
         with told("organization", organization.id, _TAKEN):
             self._storage.users.add(user)
         with told("user", user.id):

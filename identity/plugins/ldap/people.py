@@ -78,7 +78,7 @@ class People(Directory[Entry]):
         command, user = self._told(found), known.user
         if not isinstance(user, HumanUser) or command.apply_to(user.profile) == user.profile:
             return known
-        with services.audit.acting(user.id), suppress(Conflict):
+        with services.audit.acting(user.id), suppress(Conflict, Invalid):
             return Subject(services.users.change_profile(user.id, command), known.organization)
         return known
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from identity.domain.errors import Conflict, Denied
+from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
@@ -105,7 +105,7 @@ class Accounts:
         command = change({**found, **({"email": trusted} if trusted else {})}, with_email=bool(trusted))
         if command.apply_to(user.profile) == user.profile and (user.profile.email_verified or not trusted):
             return subject
-        with self.services.audit.acting(user.id), suppress(Conflict):
+        with self.services.audit.acting(user.id), suppress(Conflict, Invalid):
             user = self.services.users.change_profile(
                 user.id, command, verified_email=trusted, verified_by=EmailVerifier.PROVIDER
             )

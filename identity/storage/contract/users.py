@@ -160,6 +160,25 @@ class UserContract(ContractBase):
         found = on.read.users.find_by_verified_email(key, active=True, limit=2)
         assert [one.user for one in found] == users[2:], "the others take nobody's place"
 
+    def test_users_of_whom_one_verified_what_would_be_the_login_name_of_another(self, on: On) -> None:
+        def person(user_name: str, email: str, **fields: object) -> object:
+            profile = Profile(email=email, email_verified=True)
+            return a_human_user(on.organization, **{"user_name": user_name, "profile": profile, **fields})
+
+        unverified = Profile(email="carl@new.example")
+        on.save(
+            person("ada", "Ada@New.Example"),
+            person("bob", "x@other.example", profile=unverified),
+            a_service_user(on.organization, user_name="carl"),
+            a_human_user(on.other_organization, user_name="dora"),
+            person("elsa", "dora@new.example"),
+        )
+        assert not on.read.users.has_address_as_login_name(on.organization.id, "new.example")
+        on.save(person("frank", "CARL@new.example"))
+        assert on.read.users.has_address_as_login_name(on.organization.id, "new.example")
+        assert not on.read.users.has_address_as_login_name(on.organization.id, "w.example")
+        assert not on.read.users.has_address_as_login_name(on.other_organization.id, "new.example")
+
     def test_users_to_delete_are_those_whose_moment_has_come(self, on: On) -> None:
         second = timedelta(seconds=1)
         late, due, coming, off = (

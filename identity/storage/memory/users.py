@@ -84,6 +84,16 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         found = [one for one in people if one.active or not active]
         return tuple(sorted(found, key=lambda one: (one.user.created_at, one.user.id))[:limit])
 
+    def has_address_as_login_name(self, organization_id: str, domain: str) -> bool:
+        users = [user for user in self._tables.users if user.organization_id == organization_id]
+        names = {f"{name_key(user.user_name)}@{domain}": user.id for user in users}
+        people = [user for user in users if isinstance(user, HumanUser) and user.profile.email_verified]
+        return any(
+            names.get(address, user.id) != user.id
+            for user in people
+            for address in (name_key(user.profile.email), user.verified_email_key or "")
+        )
+
     def update(self, value: User) -> None:
         stored = self._tables.users.find(value.id)
         if isinstance(value, HumanUser) and isinstance(stored, HumanUser):

@@ -89,6 +89,11 @@ class UserStore(EntityStore[User]):
         """
 
     @abstractmethod
+    def has_address_as_login_name(self, organization_id: str, domain: str) -> bool:
+        """True if somebody in the organization verified an address of this domain whose local part is another user's
+        name there; compared by name_key."""
+
+    @abstractmethod
     def note_sign_in(self, user_id: str, at: datetime) -> None:
         """Move a person's ``last_sign_in_at`` forward, never back; the version stays. An unknown user is ignored."""
 

@@ -37,8 +37,10 @@ class Password(SignInPage):
             return self.redirect(self.root)
         asked = self.sign_in.request
         chosen = self.sign_in.chosen
+        organization, _ = self.whose_looks()
         return {
             "login_name": self.login_name,
+            "reset_at": "" if organization is None else organization.primary_domain,
             "again": chosen is not None and not self.sign_in.fresh(chosen),
             "received": self.received,
             "options": self.options,

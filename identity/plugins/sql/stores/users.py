@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import and_, bindparam, case, not_, select, update
+from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, not_, select, update
 
 from identity.domain.names import login_name_key, name_key
 from identity.domain.users import PROVEN, HumanUser, PasswordHash, Subject, User
@@ -59,6 +60,24 @@ _BY_VERIFIED_EMAIL = (
     .order_by(table.c.created_at, table.c.id)
     .limit(bindparam("limit"))
 )
+_NAMED = table.alias()
+
+
+def _clash(address: ColumnElement[Any]) -> Select[Any]:
+    """Somebody whose address is the login name of another, in an organization with this domain."""
+    return (
+        select(table.c.id)
+        .join(_NAMED, and_(_NAMED.c.organization_id == table.c.organization_id, _NAMED.c.id != table.c.id))
+        .where(
+            table.c.organization_id == bindparam("organization"),
+            table.c.email_verified_by.is_not(None),
+            address == _NAMED.c.name_key.concat(bindparam("of_domain", type_=Text())),
+        )
+        .limit(1)
+    )
+
+
+_CLASHES = (_clash(table.c.email_key), _clash(table.c.verified_email_key))
 # The kind is fixed: a value of the other kind finds no row.
 _UPDATE = ROWS.versioned.where(table.c.kind == bindparam("same_kind"))
 _NOTE_SIGN_IN = move_forward(table.c.last_sign_in_at).where(table.c.kind == UserKind.HUMAN.value)
@@ -133,6 +152,10 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         found = map(subject_of, self._all(query, values))
         # A release before 0011 changes the profile alone.
         return tuple(one for one in found if isinstance(one.user, HumanUser) and one.user.verified_email_key == key)
+
+    def has_address_as_login_name(self, organization_id: str, domain: str) -> bool:
+        values = {"organization": organization_id, "of_domain": f"@{domain}"}
+        return any(self._all(query, values) for query in _CLASHES)
 
     def update(self, value: User) -> None:
         values = ROWS.values(value)
