@@ -55,7 +55,6 @@ def mail_reset(request: Request, login_name: str, *, language: str, of_page: Org
     All of it takes the same work. Raises TooManyAttempts.
     """
     subject, link = request.services.passwords.ask_for_link(login_name)
-    _queue_for_address(request, login_name, language=language, organization=of_page)
     values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
     to = "" if subject is None else email_of(subject)
     # Of the organization that the name tells, whether or not anybody has it there.
@@ -70,20 +69,20 @@ def mail_reset(request: Request, login_name: str, *, language: str, of_page: Org
         language=language,
         organization=organization,
         instead_of=login_name,
+        forgotten=_typed_address(request, login_name, language=language, organization=of_page),
     )
 
 
-def _queue_for_address(request: Request, typed: str, *, language: str, organization: Organization | None) -> None:
-    """Have the mail job look for the accounts of an address. A login name that exists wins, active or not."""
-    actor = request.services.audit.actor
-    forgotten = Forgotten(
-        key=email_key(typed) or "",
+def _typed_address(request: Request, typed: str, *, language: str, organization: Organization | None) -> Forgotten:
+    """What the mail job looks for. A login name that exists, of an active account or not, is no address."""
+    actor, is_login_name = request.services.audit.actor, request.services.passwords.is_login_name(typed)
+    return Forgotten(
+        key="" if is_login_name else email_key(typed) or "",
         organization_id="" if organization is None else organization.id,
         language=language,
         client_address=actor.client_address or "",
         request_id=actor.request_id or "",
     )
-    request.services.mails.queue_forgotten(forgotten, typed, dead=request.services.passwords.is_login_name(typed))
 
 
 def _forgotten(identity: "Identity", pages: Pages, forgotten: Forgotten) -> list[Mail]:
@@ -233,6 +232,7 @@ def _queue(
     organization: Organization | None,
     application: Application | None = None,
     instead_of: str = "",
+    forgotten: Forgotten | None = None,
 ) -> bool:
     pages: Pages = request.registry.pages
     words = _words(request, reader, language)
@@ -242,7 +242,9 @@ def _queue(
     mail = _drawn(request.registry.identity, pages, template, to, values, words, looks)
     proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
     proved_by = reader.user.id if reader is not None and proved and to == email_of(reader) else ""
-    queued: bool = request.services.mails.queue(mail, reason, proved_by=proved_by, instead_of=instead_of)
+    queued: bool = request.services.mails.queue(
+        mail, reason, proved_by=proved_by, instead_of=instead_of, forgotten=forgotten
+    )
     return queued
 
 

@@ -122,18 +122,30 @@ class Mails(UseCases):
         """False if no mail server is set: then nothing is to be promised that needs one."""
         return bool(self._settings.smtp.host)
 
-    def queue(self, mail: Mail, reason: Reason, *, proved_by: str = "", instead_of: str = "") -> bool:
+    def queue(
+        self,
+        mail: Mail,
+        reason: Reason,
+        *,
+        proved_by: str = "",
+        instead_of: str = "",
+        forgotten: Forgotten | None = None,
+    ) -> bool:
         """Have it sent once this transaction is committed; False if its address was written to too often.
 
         Whatever makes a mail counts for the address that it goes to, under its reason: what strangers ask for uses up
         nothing that the owner of the address asks for or has to be told. What is for an account that proved the
         address, which ``proved_by`` then names, is counted apart from other accounts. A mail that goes nowhere is
-        counted for ``instead_of``, which takes the same work, and for no address, even if it reads like one. Raises
-        ValueError where no mail server is set.
+        counted for ``instead_of``, which takes the same work, and for no address, even if it reads like one.
+        ``forgotten`` is queued in its place, a few times an hour for one mailbox. Raises ValueError where no mail
+        server is set.
         """
         whose = f"{reason}:{proved_by}" if mail.to else "nowhere"
         counted = self._count(whose, mail.to or instead_of, _MORE.get(reason, MAILS_TO_ONE))
-        self._outbox.queue(KIND, (mail if counted else replace(mail, to="")).content)
+        content = (mail if counted else replace(mail, to="")).content
+        if forgotten is not None and self._may_look(forgotten, instead_of) and not mail.to:
+            content = forgotten.content
+        self._outbox.queue(KIND, content)
         return counted
 
     def queue_notice(self, notice: Notice, *, proved_by: str = "") -> bool:
@@ -147,19 +159,12 @@ class Mails(UseCases):
             self._outbox.queue(KIND, notice.content, worth=_NOTICE_LASTS)
         return counted
 
-    def queue_forgotten(self, forgotten: Forgotten, typed: str, *, dead: bool) -> None:
-        """Have the accounts of an address looked for once this transaction is committed, a few times an hour.
-
-        What is ``dead``, no address, or over the limit takes the same work, and comes to nothing. Raises ValueError
-        where no mail server is set.
-        """
-        is_address = bool(forgotten.key) and not dead
-        whose, most = (_FORGOTTEN, _MOST_FORGOTTEN) if is_address else ("nowhere", MAILS_TO_ONE)
+    def _may_look(self, forgotten: Forgotten, typed: str) -> bool:
+        """True if the accounts of the address are to be looked for; it takes the same work where they are not."""
+        whose, most = (_FORGOTTEN, _MOST_FORGOTTEN) if forgotten.key else ("nowhere", MAILS_TO_ONE)
         key = f"mails:{whose}:{digest(forgotten.key or name_key(typed)).hex()}"
         over = self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=most)
-        if not is_address or over is not None:
-            forgotten = replace(forgotten, key="")
-        self._outbox.queue(KIND, forgotten.content)
+        return bool(forgotten.key) and over is None
 
     def _count(self, whose: str, address: str, most: int = MAILS_TO_ONE) -> bool:
         key = f"mails:{whose}:{digest(name_key(address)).hex()}"
