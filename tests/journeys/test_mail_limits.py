@@ -9,7 +9,7 @@ import pytest
 
 from identity.domain.factors import Enrolment
 from identity.domain.permissions import INSTANCE
-from identity.domain.users import HumanUser, Subject
+from identity.domain.users import HumanUser, Profile, Subject
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.policies import ChangePolicy
@@ -213,6 +213,13 @@ def _remove(scene: Scene) -> None:
         services.users.remove(person.id, by=THE_OPERATOR)
 
 
+def _make_account(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        organization = services.organizations.get(scene.person.organization_id)
+        profile = Profile(given_name="N", family_name="N", email=VICTIM, email_verified=True)
+        services.registration.admit(organization, "new", profile)
+
+
 #: What makes a mail, by its template: what strangers, people or managers can ask for.
 ASKED: dict[str, Callable[[Scene], None]] = {
     "registration": _register,
@@ -231,6 +238,7 @@ NOTICES: dict[str, Callable[[Scene], None]] = {
     "deletion_withdrawn": _stay,
     "removed": _remove,
     "new_browser": _sign_in_elsewhere,
+    "registered": _make_account,
     "factor_added": _add_factor,
     "factor_removed": _about_a_factor(lambda services, subject, one: services.factors.remove(subject, one.id)),
     "factor_reset": _about_a_factor(lambda services, subject, one: services.factors.reset(subject.user.id)),
