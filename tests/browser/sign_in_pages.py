@@ -255,6 +255,7 @@ def register_link(scene: Scene) -> None:
 def registered(scene: Scene) -> None:
     scene.tab.open(_register_by_mail(scene)[1])
     scene.tab.send()
+    scene.site.drop_mail()
 
 
 @page("/register/1", mailing=True)
