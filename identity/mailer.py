@@ -144,9 +144,16 @@ class MailDelivery(Delivery):
 
     def send(self, content: bytes) -> None:
         """Send the mail; one that stands for none goes nowhere."""
+        refused = None
         for mail in self._mails(queued(content)):
-            if mail.to:
-                self._mailer.send(mail)
+            try:
+                if mail.to:
+                    self._mailer.send(mail)
+            except Undeliverable as problem:
+                # The others go out all the same.
+                refused = problem
+        if refused is not None:
+            raise refused
 
     def _mails(self, found: Mail | Notice | Forgotten) -> list[Mail]:
         """Raises NotTaken where nobody words them."""

@@ -54,7 +54,7 @@ class Links(UseCases):
     mailbox that is no longer theirs.
 
     A link proves that its user reads a mailbox only if it was mailed there and shown to nobody else. Whoever issues it
-    with ``mailed`` hands it to a mail to the user's address, and to nothing else.
+    with ``mailed_to`` hands it to a mail to that very address, and to nothing else.
     """
 
     _sealer: Sealer
@@ -68,7 +68,7 @@ class Links(UseCases):
         content: Mapping[str, str] | None = None,
         replacing: bool = True,
         lifetime: timedelta | None = None,
-        mailed: bool = False,
+        mailed_to: str = "",
     ) -> str:
         """The address of a new link; unless not ``replacing``, earlier ones of the kind for the same user stop working.
 
@@ -80,8 +80,8 @@ class Links(UseCases):
         user_id = None if user is None else user.id
         if user is not None:
             carried[_ADDRESS] = user.profile.email
-            if mailed:
-                carried[_MAILED_TO] = user.profile.email
+            if mailed_to:
+                carried[_MAILED_TO] = mailed_to
             if replacing:
                 self.drop(kind, user.id)
         with told("user", user_id or ""):

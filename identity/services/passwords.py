@@ -197,17 +197,17 @@ class Passwords(UseCases):
         if stored is not None:
             self._store(user_id, stored.hash, must_change=True, changed_at=stored.changed_at)
 
-    def issue_link(self, user_id: str, *, mailed: bool = False) -> str:
+    def issue_link(self, user_id: str, *, mailed_to: str = "") -> str:
         """A link, good once, by which the person chooses a new password; earlier ones stop working.
 
-        Nothing else changes until it is used. With ``mailed`` it goes to the person's address and is shown to nobody:
-        whoever uses it proves that they read that mailbox. Raises NotFound.
+        Nothing else changes until it is used. With ``mailed_to`` it goes to that address and is shown to nobody:
+        whoever uses it proves that they read the mailbox. Raises NotFound.
         """
         subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
         lifetime = self.link_lifetime(user_id)
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user=subject.user, lifetime=lifetime, mailed=mailed)
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user=subject.user, lifetime=lifetime, mailed_to=mailed_to)
         self._audit.record("password.link_issued", kind="user", id=user_id, organization_id=subject.organization.id)
         return link
 
@@ -254,7 +254,8 @@ class Passwords(UseCases):
 
     def _link_for(self, known: HumanUser | None) -> str:
         known_id = None if known is None else known.id
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user=known, replacing=False, mailed=True)
+        address = "" if known is None else known.profile.email
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user=known, replacing=False, mailed_to=address)
         # Names that nobody has are one: what a stranger types fills no trail.
         self._audit.record_once(
             f"password.link_asked|{known_id}|{int(self._now.timestamp()) // 60}",

@@ -129,7 +129,8 @@ class Users(Lifecycle[HumanUser]):
         """
         user = self.create(organization_id, command)
         if command.initial == "link":
-            return user, Initial("link", self.new_password_link(user.id, by=by, mailed=mailed))
+            mailed_to = user.profile.email if mailed else ""
+            return user, Initial("link", self.new_password_link(user.id, by=by, mailed_to=mailed_to))
         return user, Initial("one_time_password", self.one_time_password(user.id, by=by))
 
     def change(
@@ -191,14 +192,14 @@ class Users(Lifecycle[HumanUser]):
         most = limits_by(self._policies.of(organization.id)).most
         return frozenset(user_id for user_id, number in failures.items() if number >= most)
 
-    def new_password_link(self, user_id: str, *, by: Principal, mailed: bool = False) -> str:
+    def new_password_link(self, user_id: str, *, by: Principal, mailed_to: str = "") -> str:
         """A link, good once, by which the person chooses a password; the present one stays valid until it is used.
 
-        Earlier links stop working. With ``mailed`` it is for a mail to the person, and nobody else is shown it. Raises
-        NotFound, Denied; Conflict for a deactivated user.
+        Earlier links stop working. With ``mailed_to`` it is for a mail to that address, and nobody else is shown it.
+        Raises NotFound, Denied; Conflict for a deactivated user.
         """
         self._refuse_deactivated(self._governed(user_id, by))
-        return self._passwords.issue_link(user_id, mailed=mailed)
+        return self._passwords.issue_link(user_id, mailed_to=mailed_to)
 
     def one_time_password(self, user_id: str, *, by: Principal) -> str:
         """A new password, to be told once and changed at the first sign-in unless the policy lets it stay; the present

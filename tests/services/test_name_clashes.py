@@ -137,7 +137,7 @@ def test_link_confirms_no_address_that_became_anothers_login_name(scene: Scene) 
     address = f"carl@{scene.organization.primary_domain}"
     with scene.world.transaction() as services:
         services.users.change(scene.reader.id, ChangeHumanUser(email=address), by=THE_OPERATOR)
-        reset = services.passwords.issue_link(scene.reader.id, mailed=True).rpartition("/")[2]
+        reset = services.passwords.issue_link(scene.reader.id, mailed_to=address).rpartition("/")[2]
         confirm = services.users.issue_email_link(scene.reader.id, address).rpartition("/")[2]
     with scene.world.transaction() as services:
         _create(services, scene, "carl")

@@ -46,9 +46,15 @@ class Manager:
         self.resets.append(self.services.users.new_password_link(self.person.id, by=THE_OPERATOR))
 
     def mail_link(self) -> None:
-        link, to = self.services.users.new_password_link(self.person.id, by=THE_OPERATOR, mailed=True), self.email
+        to = self.email
+        link = self.services.users.new_password_link(self.person.id, by=THE_OPERATOR, mailed_to=to)
         if to == OWN:
             self.resets.append(link)
+
+    def mail_link_while_the_address_changes(self) -> None:
+        """What the page read of the person is older than what the link is made of."""
+        link = self.services.users.new_password_link(self.person.id, by=THE_OPERATOR, mailed_to=OWN)
+        self.resets.append(link)
 
     def forgot(self) -> None:
         subject = self.services.storage.users.find_subject(self.person.id)

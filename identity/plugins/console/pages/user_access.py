@@ -146,7 +146,9 @@ class _Link(_NewAccess):
     )
 
     def make(self) -> Initial:
-        link = self.services.users.new_password_link(self.thing.id, by=self.principal, mailed=self.hidden)
+        # The mail goes there, even if the person has another address by now.
+        to = self.thing.profile.email if self.hidden else ""
+        link = self.services.users.new_password_link(self.thing.id, by=self.principal, mailed_to=to)
         return Initial(_LINK, link)
 
 
