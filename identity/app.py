@@ -32,7 +32,7 @@ from identity.services.signing_keys import KeyRing
 from identity.services.unit_of_work import ProcessState
 from identity.settings import PREFIX, Settings, plugin_strings, read_settings
 from identity.storage.backend import Backend
-from identity.storage.errors import Unavailable
+from identity.storage.errors import StorageError, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -181,7 +181,11 @@ def _sealer(settings: Settings) -> Sealer:
     setting, entries = "identity.master_keys", settings.master_keys
     if not entries:
         path = _development_key(settings)
-        if not path.exists():
+        try:
+            is_missing = not path.exists()
+        except OSError as problem:
+            raise BadSetting("identity.data", f"{path} cannot be read: {problem.strerror}") from None
+        if is_missing:
             return NoSealer(lambda: _missing_key(path))
         setting, entries = "identity.data", (f"development:{path}",)
     try:
@@ -221,8 +225,11 @@ def _missing_key(path: Path) -> BadSetting:
 def _is_in_use(backend: Backend) -> bool:
     """True if something lies sealed there, under a key that another one cannot take the place of."""
     try:
-        backend.check()
+        # Whichever schema it has: an older one is about to be migrated.
         with backend.reading() as storage:
             return bool(storage.signing_keys.all())
     except Unavailable:
         return False
+    except StorageError:
+        # There is a key, though it cannot be read.
+        return True

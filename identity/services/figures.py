@@ -16,6 +16,7 @@ from identity.services.purge import overdue, purged_before
 from identity.services.service_users import EXPIRING_KEYS, EXPIRY_STEPS
 from identity.services.signing_keys import KeyRing
 from identity.settings import Settings
+from identity.storage.errors import Unreadable
 from identity.storage.stores.credentials import Expiring
 from identity.storage.stores.purges import Purged
 
@@ -109,7 +110,10 @@ class Measuring(UseCases):
 
     def _undeleted(self) -> timedelta:
         ids = self._storage.users.to_delete(self._now, 1)
-        person = self._storage.users.find(ids[0]) if ids else None
+        try:
+            person = self._storage.users.find(ids[0]) if ids else None
+        except Unreadable:
+            return timedelta()
         return self._age(getattr(person, "deletion_at", None))
 
     def _untold(self) -> timedelta:
@@ -121,7 +125,10 @@ class Measuring(UseCases):
         since = [*(one.created_at for one in keys), *(one.created_at for one in tokens)]
         if not since:
             return timedelta()
-        lease = storage.records.find(CORE, "lease", digest(EXPIRING_KEYS))
+        try:
+            lease = storage.records.find(CORE, "lease", digest(EXPIRING_KEYS))
+        except Unreadable:
+            lease = None
         return self._age(min(since) if lease is None else lease.created_at)
 
     def _age(self, since: datetime | None) -> timedelta:

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,15 @@ def test_a_new_service_gets_a_key(run: Run, tmp_path: Path) -> None:
     assert run("bootstrap", "-c", INI, f"data={new}").status == 0
     assert (new / "master.key").stat().st_mode & 0o777 == 0o600
     assert run("check", "-c", INI, f"data={new}").status == 0
+
+
+def test_a_database_that_is_still_to_be_migrated_gets_no_other_key(run: Run, tmp_path: Path) -> None:
+    """It holds what was sealed, though its schema is not the present one."""
+    old = tmp_path / "old"
+    assert run("bootstrap", "-c", INI, f"data={old}").status == 0
+    with closing(sqlite3.connect(old / "identity.sqlite")) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = '0009'")
+    (old / "master.key").unlink()
+    ran = run("bootstrap", "-c", INI, f"data={old}")
+    assert (ran.status, "master.key does not exist" in ran.err) == (1, True)
+    assert not (old / "master.key").exists()
