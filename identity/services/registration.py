@@ -130,19 +130,20 @@ class Registration(UseCases):
         *,
         verified_by: EmailVerifier | None = None,
         hashed: str = "",
+        exactly: bool = False,
     ) -> Subject:
         """The new account of a person who is known elsewhere, without a password unless its hash is given.
 
         ``verified_by`` is who vouches for the address, if the profile says that it is verified. ``user_name`` is what
-        they are called there: what cannot be a user name is left out of it, and another one of the name gets a number.
-        Raises Denied if the organization is deactivated.
+        they are called there: what cannot be a user name is left out of it, and another one of the name gets a number,
+        unless it is to be ``exactly`` that. Raises Denied if the organization is deactivated.
         """
         if not organization.active:
             raise Denied("The organization is deactivated.")
         user = HumanUser(
             id=new_id(),
             organization_id=organization.id,
-            user_name=self._free_name(organization, user_name),
+            user_name=user_name if exactly else self._free_name(organization, user_name),
             profile=profile,
             email_verified_by=verified_by,
             registered=True,
@@ -166,11 +167,11 @@ class Registration(UseCases):
         start = _nameable(wanted)
         for number in range(1, _MOST_ALIKE):
             name = start if number == 1 else f"{start}-{number}"
-            if self._is_free(organization, name):
+            if self.is_free(organization, name):
                 return name
         return f"{start}-{new_id()}"
 
-    def _is_free(self, organization: Organization, user_name: str) -> bool:
+    def is_free(self, organization: Organization, user_name: str) -> bool:
         """True if nobody has the name, nor an address that it would take from them."""
         taken = self._storage.users.find_by_name(organization.id, user_name) is not None
         return not taken and not is_anothers_address(self._storage, organization.id, user_name)
@@ -182,7 +183,7 @@ class Registration(UseCases):
         if organization is None:
             raise LinkUsed
         command = _announced(content)
-        taken = not self._is_free(organization, command.user_name)
+        taken = not self.is_free(organization, command.user_name)
         return Announced(command, organization, taken, content["sign_in"])
 
     def complete(self, code: str, command: RegisterUser, hashed: str | None = None) -> Subject:
@@ -209,7 +210,7 @@ class Registration(UseCases):
         return organization
 
     def _create(self, organization: Organization, command: RegisterUser, hashed: str, *, verified: bool) -> Subject:
-        if not self._is_free(organization, command.user_name):
+        if not self.is_free(organization, command.user_name):
             raise Invalid(_TAKEN)
         user = HumanUser(
             id=new_id(),

@@ -11,6 +11,7 @@ from time import sleep
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, Resource
 from identity.domain.users import HumanUser
@@ -217,7 +218,7 @@ class Acme:
         while times:
             try:
                 with self.world.transaction() as services:
-                    services.passwords.reserve(person.login_name, {})
+                    services.passwords.reserve(LoginName.of(person.login_name), {})
                 times -= 1
             except TooManyAttempts as held:
                 if held.exhausted:

@@ -15,6 +15,7 @@ import pytest
 
 from identity.domain.applications import ConsentRule
 from identity.domain.errors import Denied, Invalid
+from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.policies import Policy
 from identity.services.attempts import TooManyAttempts
@@ -190,7 +191,7 @@ def without_a_wait(scene: Scene) -> str:
     try:
         while True:
             with scene.world.transaction() as services:
-                services.passwords.reserve(name, {})
+                services.passwords.reserve(LoginName.of(name), {})
             free += 1
     except TooManyAttempts:
         return str(free)
@@ -202,7 +203,7 @@ def in_the_end(scene: Scene) -> str:
     try:
         for _ in range(6):
             with scene.world.transaction() as services:
-                services.passwords.reserve(person.login_name, {})
+                services.passwords.reserve(LoginName.of(person.login_name), {})
             scene.world.clock.advance(minutes=16)
     except TooManyAttempts as refused:
         return "locked" if refused.exhausted else "held back"
