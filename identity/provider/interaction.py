@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from identity.domain.applications import Client
-from identity.domain.email_addresses import email_key
+from identity.domain.email_addresses import is_same_mailbox
 from identity.domain.login_names import LoginName
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
@@ -184,10 +184,10 @@ def is_named(subject: Subject, login_name: str) -> bool:
     an email address of theirs that is verified."""
     if name_key(login_name) in (name_key(subject.login_name), name_key(subject.user.user_name)):
         return True
-    key, user = email_key(login_name), subject.user
-    if key is None or not isinstance(user, HumanUser) or not user.profile.email_verified:
+    user = subject.user
+    if not isinstance(user, HumanUser) or not user.profile.email_verified:
         return False
-    return email_key(user.profile.email) == key
+    return is_same_mailbox(login_name, user.profile.email)
 
 
 class Interaction(ABC):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from identity.domain.email_addresses import email_domain
 from identity.domain.login_names import LoginName
 from identity.domain.permissions import Level
 from identity.domain.users import Subject
@@ -78,7 +79,7 @@ class LoginNames(UseCases):
         ranking = usable(holders)
         if ranking:
             return _only(ranking)
-        domain = organizations.find_domain_holder(key.rpartition("@")[2])
+        domain = organizations.find_domain_holder(email_domain(key))
         if domain is not None and domain.proven:
             home = of(domain.organization_id)
             if len(home) == 1:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from identity.crypto.secrets import digest
 from identity.domain.attempts import MAIL_SPAN, MAILS_TO_ONE
+from identity.domain.email_addresses import email_key
 from identity.domain.names import name_key
 from identity.services.changes import UseCases
 from identity.services.outbox import Outbox
@@ -167,5 +168,6 @@ class Mails(UseCases):
         return bool(forgotten.key) and over is None
 
     def _count(self, whose: str, address: str, most: int = MAILS_TO_ONE) -> bool:
-        key = f"mails:{whose}:{digest(name_key(address)).hex()}"
+        # What is no address was typed in place of one.
+        key = f"mails:{whose}:{digest(email_key(address) or name_key(address)).hex()}"
         return self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=most) is None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from identity.crypto.secrets import new_id
+from identity.domain.email_addresses import email_domain
 from identity.domain.errors import Denied, Invalid
 from identity.domain.names import user_name_problem
 from identity.domain.organizations import Organization
@@ -68,7 +69,7 @@ class Registration(UseCases):
     def welcomes(self, organization: Organization, verified_email: str) -> bool:
         """True if somebody with this address may register, which is empty if none of theirs is verified."""
         domains = self._policies.of(organization.id).registration_domains
-        if domains is not None and verified_email.rpartition("@")[2].lower() not in domains:
+        if domains is not None and email_domain(verified_email) not in domains:
             return False
         return self._lets(organization) and (bool(verified_email) or not self._verifies(organization))
 

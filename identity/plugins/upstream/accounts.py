@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from identity.domain.email_addresses import email_domain
 from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
@@ -139,9 +140,8 @@ class Accounts:
 
     def _of_domain(self, email: str) -> Organization | None:
         """The organization that has proven the address's domain, if the provider speaks for it."""
-        domain = email.rpartition("@")[2].lower()
         organizations = self.services.storage.organizations
-        holder = organizations.find_domain_holder(domain)
+        holder = organizations.find_domain_holder(email_domain(email))
         if holder is None or not (self.provider.everywhere or holder.organization_id == self.provider.organization_id):
             return None
         return organizations.find(holder.organization_id)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from identity.domain.email_addresses import is_same_mailbox
 from identity.domain.names import login_name_key, name_key
 from identity.domain.search import is_found
 from identity.domain.users import PROVEN, HumanUser, PasswordHash, Subject, User
@@ -50,15 +51,12 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         return self._subject(min(ranked)[-1]) if ranked else None
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        key = name_key(email)
-        if not key:
-            return ()
         people = [
             user
             for user in self._tables.users
             if isinstance(user, HumanUser)
             and user.organization_id == organization_id
-            and name_key(user.profile.email) == key
+            and is_same_mailbox(user.profile.email, email)
         ]
         people.sort(key=lambda user: (user.created_at, user.id))
         organization = self._tables.organizations.find(organization_id)

@@ -68,9 +68,9 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        """The organization's people with this email address, compared by name_key; oldest first, 10 at most.
+        """The organization's people with this email address, compared by ``email_key``; oldest first, 10 at most.
 
-        Nobody has the empty address."""
+        What is no address is nobody's."""
 
     @abstractmethod
     def find_by_verified_email(

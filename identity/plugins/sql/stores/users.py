@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, not_, select, update
 
+from identity.domain.email_addresses import domain_spellings, email_key, is_same_mailbox
 from identity.domain.names import login_name_key, name_key
 from identity.domain.users import PROVEN, HumanUser, PasswordHash, Subject, User
 from identity.plugins.sql.codecs import seconds
@@ -48,10 +49,15 @@ _FIND_BY_BARE_NAME = (
     .order_by(case((_MADE_THERE, 0), else_=1), table.c.named_at, table.c.id)
     .limit(1)
 )
+#: How many of the people are looked through whose addresses look alike.
+_MOST_ALIKE = 10 * MOST_WITH_ONE_EMAIL
 _FIND_BY_EMAIL = (
-    _SUBJECT.where(table.c.organization_id == bindparam("organization"), table.c.email_key == bindparam("email"))
+    _SUBJECT.where(
+        table.c.organization_id == bindparam("organization"),
+        table.c.email_key.in_([bindparam("in_dns"), bindparam("as_written")]),
+    )
     .order_by(table.c.created_at, table.c.id)
-    .limit(MOST_WITH_ONE_EMAIL)
+    .limit(_MOST_ALIKE)
 )
 _PROVEN = table.c.email_verified_by.in_(sorted(PROVEN))
 _ACTIVE = and_(table.c.active, organizations_table.c.active)
@@ -127,10 +133,16 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         return self._find(subject_of, _FIND_BY_BARE_NAME, {"name": name_key(user_name), "first_in": first_in})
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        key = name_key(email)
-        # Whoever has no address, service users included, is stored with an empty one.
-        rows = self._all(_FIND_BY_EMAIL, {"organization": organization_id, "email": key}) if key else ()
-        return tuple(map(subject_of, rows))
+        if email_key(email) is None:
+            return ()
+        # The column is coarser than the rule, so that lists can be sorted by it.
+        in_dns, as_written = map(name_key, domain_spellings(email))
+        values = {"organization": organization_id, "in_dns": in_dns, "as_written": as_written}
+        found = map(subject_of, self._all(_FIND_BY_EMAIL, values))
+        same = [
+            one for one in found if isinstance(one.user, HumanUser) and is_same_mailbox(one.user.profile.email, email)
+        ]
+        return tuple(same[:MOST_WITH_ONE_EMAIL])
 
     def find_by_verified_email(
         self,
