@@ -125,6 +125,4 @@ def question_of(
 
 def is_of_directory(directories: Iterable[Directory[Any]], subject: Subject, services: Services) -> bool:
     """True for people whose password a directory knows, and not the service."""
-    return any(
-        one.knows(subject.organization) and one.link_of(subject, services) is not None for one in directories
-    )
+    return any(one.knows(subject.organization) and one.link_of(subject, services) is not None for one in directories)

@@ -12,6 +12,8 @@ from identity.services.policies import Policies
 
 #: How many people with one proven address are looked through for a holder of an instance role.
 _MOST_PROVING = 50
+#: How many addresses of a domain are looked at to tell who loses by it.
+MOST_LOSING = 200
 #: Enough to see that it is not one alone.
 _TWO = 2
 
@@ -58,6 +60,21 @@ class LoginNames(UseCases):
         instance = self._instance()
         own = "" if instance is None else instance.organization_id
         return self._storage.users.find_by_bare_name(login_name.user_key, first_in=own)
+
+    def people_losing(self, organization_id: str, domain: str, *, primary: bool = False) -> int:
+        """How many people elsewhere cannot sign in by their address of the domain, or could not, if the organization
+        has proven it; counted up to MOST_LOSING addresses. With ``primary`` login names end in it, too."""
+        users = self._storage.users
+        lost = 0
+        for key in users.addresses_proven_elsewhere(organization_id, domain, MOST_LOSING):
+            proving = users.find_by_verified_email(key, proven=True, active=True, limit=_MOST_PROVING)
+            elsewhere = [one for one in proving if one.organization.id != organization_id]
+            if len(elsewhere) > 1 or any(map(self._holds_instance_role, proving)):
+                continue
+            there = users.find_by_verified_email(key, organization_id=organization_id, active=True, limit=_TWO)
+            named = primary and users.find_by_name(organization_id, key.rpartition("@")[0]) is not None
+            lost += named or len(there) == 1
+        return lost
 
     def _find_by_address(
         self, login_name: LoginName, key: str, proving: Iterable[Subject], holders: Iterable[Subject]

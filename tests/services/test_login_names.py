@@ -11,6 +11,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
 from identity.domain.users import EmailVerifier, HumanUser
 from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.users import ChangeHumanUser
 from identity.testing.fixtures import MakeWorld
 from identity.testing.world import World
 
@@ -225,3 +226,38 @@ def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: Sce
         own = resolve(LoginName.of(ADDRESS)).subject
     assert own is not None
     assert own.user.id == boss.id
+
+
+@pytest.mark.parametrize(
+    ("prepare", "losing"),
+    [
+        (lambda scene: scene.has(scene.acme, OWN), 0),
+        (lambda scene: (scene.has(scene.acme, OWN), scene.has(scene.post, MANAGER)), 1),
+        (lambda scene: (scene.has(scene.acme, OWN), scene.has(scene.post, OWN)), 1),
+        (lambda scene: (scene.has(scene.acme, MANAGER), scene.has(scene.post, MANAGER)), 0),
+        (lambda scene: (scene.has(scene.acme, OWN, holder=True), scene.has(scene.post, MANAGER)), 0),
+        (lambda scene: (scene.has(scene.acme, OWN), *(scene.has(scene.post, MANAGER) for _ in range(2))), 0),
+        (lambda scene: (*(scene.has(one, OWN) for one in (scene.acme, scene.bolt)), scene.has(scene.post, OWN)), 0),
+    ],
+)
+def test_who_loses_by_a_domain_that_is_proven_is_counted(
+    scene: Scene, prepare: Callable[[Scene], object], losing: int
+) -> None:
+    """Before and after: whom the address meant, and then means no more."""
+    prepare(scene)
+    with scene.world.reading() as services:
+        assert services.login_names.people_losing(scene.post.id, "post.example") == losing
+    before = scene.means()
+    scene.proves(scene.post)
+    assert (scene.means() != before) or not losing
+    with scene.world.reading() as services:
+        assert services.login_names.people_losing(scene.post.id, "post.example") == losing
+
+
+def test_who_loses_by_login_names_of_a_primary_domain_is_counted(scene: Scene) -> None:
+    scene.has(scene.acme, OWN)
+    person = scene.world.a_person(scene.post)
+    scene.world.operator.users.change(person.id, ChangeHumanUser(user_name="ada"))
+    with scene.world.reading() as services:
+        assert services.login_names.people_losing(scene.post.id, "post.example") == 0
+        assert services.login_names.people_losing(scene.post.id, "post.example", primary=True) == 1

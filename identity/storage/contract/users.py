@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from identity.domain.users import PROVEN, EmailVerifier, Profile, Subject
+from identity.domain.organizations import Organization
+from identity.domain.users import PROVEN, EmailVerifier, HumanUser, Profile, Subject
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import NOW, a_human_user, a_service_user, an_id, an_organization
 from identity.storage.errors import Duplicate, Missing
@@ -193,6 +194,29 @@ class UserContract(ContractBase):
         assert on.read.users.has_address_as_login_name(on.organization.id, "new.example")
         assert not on.read.users.has_address_as_login_name(on.organization.id, "w.example")
         assert not on.read.users.has_address_as_login_name(on.other_organization.id, "new.example")
+
+    def test_users_addresses_proven_elsewhere_are_those_of_the_domain(self, on: On) -> None:
+        def with_address(
+            email: str, organization: Organization, by: EmailVerifier, *, active: bool = True
+        ) -> HumanUser:
+            profile = Profile(email=email, email_verified=True)
+            return a_human_user(organization, profile=profile, email_verified_by=by, active=active)
+
+        there, own = on.other_organization, EmailVerifier.OWN_LINK
+        on.save(
+            with_address("bob@bolt.example", there, own),
+            with_address("Ada@BOLT.example", there, own),
+            with_address("ada@bolt.example", there, EmailVerifier.OPERATOR),
+            with_address("eve@bolt.example", there, EmailVerifier.MANAGER),
+            with_address("dan@bolt.example", there, own, active=False),
+            with_address("joe@bolt.example", on.organization, own),
+            with_address("ada@x.bolt.example", there, own),
+            with_address("ada@notbolt.example", there, own),
+        )
+        find = on.read.users.addresses_proven_elsewhere
+        assert find(on.organization.id, "bolt.example", 9) == ("ada@bolt.example", "bob@bolt.example")
+        assert find(on.organization.id, "bolt.example", 1) == ("ada@bolt.example",)
+        assert find(there.id, "bolt.example", 9) == ("joe@bolt.example",)
 
     def test_users_to_delete_are_those_whose_moment_has_come(self, on: On) -> None:
         second = timedelta(seconds=1)

@@ -92,6 +92,17 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
             for address in (name_key(user.profile.email), user.verified_email_key or "")
         )
 
+    def addresses_proven_elsewhere(self, organization_id: str, domain: str, limit: int) -> tuple[str, ...]:
+        keys = {
+            user.verified_email_key or ""
+            for user in self._tables.users
+            if isinstance(user, HumanUser)
+            and user.organization_id != organization_id
+            and user.email_verified_by in PROVEN
+            and self._subject(user).active
+        }
+        return tuple(sorted(key for key in keys if key.endswith(f"@{domain}"))[:limit])
+
     def update(self, value: User) -> None:
         stored = self._tables.users.find(value.id)
         if isinstance(value, HumanUser) and isinstance(stored, HumanUser):

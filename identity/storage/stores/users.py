@@ -94,6 +94,11 @@ class UserStore(EntityStore[User]):
         name there; compared by name_key."""
 
     @abstractmethod
+    def addresses_proven_elsewhere(self, organization_id: str, domain: str, limit: int) -> tuple[str, ...]:
+        """The ``email_key`` of each address of the domain that active people of other organizations have and that
+        counts everywhere (PROVEN), in order, up to so many. Looks through all that are verified."""
+
+    @abstractmethod
     def note_sign_in(self, user_id: str, at: datetime) -> None:
         """Move a person's ``last_sign_in_at`` forward, never back; the version stays. An unknown user is ignored."""
 

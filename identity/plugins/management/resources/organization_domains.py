@@ -1,8 +1,9 @@
 """Domains of an organization: asked for, proven, asserted."""
 
-from identity.domain.domains import Proof
+from identity.domain.domains import OrganizationDomain, Proof
 from identity.http import targets
 from identity.http.domain_checks import check_domain
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Moment, Representation
 from identity.plugins.management.resource import Resource
 from identity.services.commands.organizations import AddDomain
@@ -23,6 +24,21 @@ class Domain(Representation):
     file_url: str
     created_at: Moment
     verified_at: Moment | None
+
+
+class ProvenDomain(Domain):
+    """The domain, and how many people of other organizations cannot sign in by an email address of it any more.
+
+    Counted for up to 200 addresses.
+    """
+
+    people_losing_sign_in: int
+
+
+def _proven(call: Call, domain: OrganizationDomain) -> ProvenDomain:
+    primary = domain.name == call.value.primary_domain
+    lost = call.request.services.login_names.people_losing(call.value.id, domain.name, primary=primary)
+    return ProvenDomain.of(domain, people_losing_sign_in=lost)
 
 
 _DOMAINS = Resource(
@@ -56,14 +72,16 @@ OPERATIONS = (
         "verify",
         "POST",
         "Looks for the proof of a domain now.",
-        lambda call: check_domain(call.request, call.value.id, call.names["domain"]),
+        lambda call: _proven(call, check_domain(call.request, call.value.id, call.names["domain"])),
+        answers=ProvenDomain,
         description="422 if neither record nor file is found. Then the organization can make it the primary domain.",
     ),
     _DOMAINS.does(
         "assert",
         "POST",
         "Says without a proof that a domain is the organization's.",
-        _DOMAINS.of_part("assert_domain"),
+        lambda call: _proven(call, _DOMAINS.of_part("assert_domain")(call)),
+        answers=ProvenDomain,
         permission=ASSERTS,
     ),
     _DOMAINS.removes(

@@ -84,6 +84,15 @@ def _clash(address: ColumnElement[Any]) -> Select[Any]:
 
 
 _CLASHES = (_clash(table.c.email_key), _clash(table.c.verified_email_key))
+
+_PROVEN_ELSEWHERE = (
+    select(table.c.verified_email_key)
+    .distinct()
+    .join(organizations_table, organizations_table.c.id == table.c.organization_id)
+    .where(table.c.organization_id != bindparam("organization"), _PROVEN, _ACTIVE)
+    .order_by(table.c.verified_email_key)
+    .limit(bindparam("limit"))
+)
 # The kind is fixed: a value of the other kind finds no row.
 _UPDATE = ROWS.versioned.where(table.c.kind == bindparam("same_kind"))
 _NOTE_SIGN_IN = move_forward(table.c.last_sign_in_at).where(table.c.kind == UserKind.HUMAN.value)
@@ -168,6 +177,11 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
     def has_address_as_login_name(self, organization_id: str, domain: str) -> bool:
         values = {"organization": organization_id, "of_domain": f"@{domain}"}
         return any(self._all(query, values) for query in _CLASHES)
+
+    def addresses_proven_elsewhere(self, organization_id: str, domain: str, limit: int) -> tuple[str, ...]:
+        values = {"organization": organization_id, "limit": limit}
+        of_domain = table.c.verified_email_key.endswith(f"@{domain}", autoescape=True)
+        return tuple(row[0] for row in self._all(_PROVEN_ELSEWHERE.where(of_domain), values))
 
     def update(self, value: User) -> None:
         values = ROWS.values(value)
