@@ -13,7 +13,9 @@ from identity.services.domains import ASSERTS
 class Domain(Representation):
     """A domain of an organization, which can go by it if it counts.
 
-    It is proven by a TXT record of this name and value, or by a file at this address that has the value as a line.
+    It is proven by a TXT record of this name and value, or by a file at this address that has the value as a line. From
+    then on it says how many people of other organizations cannot sign in by an email address of it, counted for up to
+    200 addresses.
     """
 
     name: str
@@ -24,21 +26,17 @@ class Domain(Representation):
     file_url: str
     created_at: Moment
     verified_at: Moment | None
+    people_losing_sign_in: int | None
 
 
-class ProvenDomain(Domain):
-    """The domain, and how many people of other organizations cannot sign in by an email address of it any more.
-
-    Counted for up to 200 addresses.
-    """
-
-    people_losing_sign_in: int
-
-
-def _proven(call: Call, domain: OrganizationDomain) -> ProvenDomain:
-    primary = domain.name == call.value.primary_domain
-    lost = call.request.services.login_names.people_losing(call.value.id, domain.name, primary=primary)
-    return ProvenDomain.of(domain, people_losing_sign_in=lost)
+def _shown(call: Call, domain: OrganizationDomain) -> Domain:
+    # Of a domain that is not theirs yet, an organization's managers learn of nobody.
+    lost, primary = None, domain.name == call.value.primary_domain
+    if domain.proven:
+        # Of other services than before, if the operation has committed in between.
+        login_names = call.request.services.login_names
+        lost = login_names.people_losing(call.value.id, domain.name, primary=primary)
+    return Domain.of(domain, people_losing_sign_in=lost)
 
 
 _DOMAINS = Resource(
@@ -48,6 +46,7 @@ _DOMAINS = Resource(
     target=targets.organization,
     of="organization",
     delete="write",
+    show=_shown,
 )
 
 OPERATIONS = (
@@ -72,16 +71,14 @@ OPERATIONS = (
         "verify",
         "POST",
         "Looks for the proof of a domain now.",
-        lambda call: _proven(call, check_domain(call.request, call.value.id, call.names["domain"])),
-        answers=ProvenDomain,
+        lambda call: check_domain(call.request, call.value.id, call.names["domain"]),
         description="422 if neither record nor file is found. Then the organization can make it the primary domain.",
     ),
     _DOMAINS.does(
         "assert",
         "POST",
         "Says without a proof that a domain is the organization's.",
-        lambda call: _proven(call, _DOMAINS.of_part("assert_domain")(call)),
-        answers=ProvenDomain,
+        _DOMAINS.of_part("assert_domain"),
         permission=ASSERTS,
     ),
     _DOMAINS.removes(
