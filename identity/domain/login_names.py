@@ -46,7 +46,7 @@ class LoginName:
     @property
     def whole(self) -> str:
         """As it is shown: what was typed, a bare name with the domain where it is looked up."""
-        return self.typed if self.has_own_domain or not self.domain else f"{self.typed}@{self.domain}"
+        return self.typed if self.has_own_domain or not self.domain else f"{self.user_name}@{self.domain}"
 
     @property
     def is_possible(self) -> bool:

@@ -182,7 +182,7 @@ class SignIn:
 def is_named(subject: Subject, login_name: str) -> bool:
     """True if the text names the subject, who is signed in here, however spelt: by login name, by bare user name, or by
     an email address of theirs that is verified."""
-    if name_key(login_name) in (name_key(subject.login_name), name_key(subject.user.user_name)):
+    if LoginName.of(login_name).key in (LoginName.of(subject.login_name).key, name_key(subject.user.user_name)):
         return True
     user = subject.user
     if not isinstance(user, HumanUser) or not user.profile.email_verified:

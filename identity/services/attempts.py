@@ -93,7 +93,7 @@ class Attempts(UseCases):
             name = _name(login_name)
             return Reservation(self._now, address, ((name, self._reserve(name, None, shown)),))
         name = _name(login_name) if by_address else _name_of(subject, login_name)
-        visible = self._reserve(name, None if by_address else subject, shown)
+        visible = self._reserve(name, subject, shown, is_owned=not by_address)
         key = f"user:{subject.user.id}"
         hidden = self._storage.attempts.reserve(
             key, at=self._now, user_id=subject.user.id, limits=self._limits_of(subject)
@@ -194,8 +194,9 @@ class Attempts(UseCases):
         found = self._domains.organization_of(login_name.domain) if login_name.domain else None
         return limits_by(self._policies.of_instance() if found is None else self._policies.of(found.id))
 
-    def _reserve(self, key: str, subject: Subject | None, limits: Limits) -> Attempt:
-        user_id = None if subject is None else subject.user.id
+    def _reserve(self, key: str, subject: Subject | None, limits: Limits, *, is_owned: bool = True) -> Attempt:
+        """The key goes with the account unless it is not ``is_owned``; the audit trail tells of the account anyway."""
+        user_id = subject.user.id if subject is not None and is_owned else None
         attempt = self._storage.attempts.reserve(key, at=self._now, user_id=user_id, limits=limits)
         if not attempt.allowed:
             self.refuse(subject, OF_ACCOUNT)
