@@ -219,4 +219,4 @@ def test_no_revision_makes_an_index_for_which_writers_wait(postgresql: str) -> N
     awaited = re.findall(r"CREATE (?:UNIQUE )?INDEX \w+\s+ON (\w+)", statements)
     assert made & set(awaited)
     assert set(awaited) <= made
-    assert len(re.findall(r"CREATE INDEX CONCURRENTLY", statements)) == 2
+    assert "CREATE INDEX CONCURRENTLY" in statements
