@@ -28,6 +28,7 @@ from identity.mailer import Mailer
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.process import Identity
 from identity.provider.endpoints import metadata
+from identity.services.mails import KIND
 from identity.services.signing_keys import KeyRing
 from identity.services.unit_of_work import ProcessState
 from identity.settings import PREFIX, Settings, plugin_strings, read_settings
@@ -67,6 +68,7 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now, may_
     cost = Cost(memory_kib=core.password_memory, iterations=core.password_iterations)
     hasher = Hasher(cost, workers=core.password_workers)
     mailer = Mailer(core.smtp)
+    deliveries = offers.deliveries(host, core, mailer)
     return Identity(
         settings=core,
         host=host,
@@ -79,8 +81,8 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now, may_
             hasher=hasher,
             roles=offers.manager_roles(host),
             deny=offers.deny(host),
-            choices=offers.choices(host, protocol),
-            deliveries=offers.deliveries(host, core, mailer),
+            choices=offers.choices(host, protocol, mail=KIND in deliveries),
+            deliveries=deliveries,
             known_bad=known_bad,
         ),
         mailer=mailer,

@@ -1,7 +1,7 @@
 """Checks: what an operator has to fix, by the service's own checks and those that plugins offer."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -9,7 +9,7 @@ from identity.crypto.sealing import Sealer
 from identity.ini_values import BadSetting, missing_paths
 from identity.operations import Check
 from identity.services.bundle import Services
-from identity.services.policies import lacks_factors
+from identity.services.policies import INSTANCE
 from identity.services.resealing import UNKNOWN, left
 from identity.services.signing_keys import NoSigningKey
 from identity.settings import PREFIX, Settings
@@ -20,12 +20,14 @@ from identity.storage.paging import every_row
 log = logging.getLogger(__name__)
 
 STORAGE = "storage"
+#: How many people a check names.
+_NAMED = 5
 _NOT_LOOKED = f"Not looked at: mend first what stands at {STORAGE}."
 
 
 class Checks:
-    """All checks, to be run and told: the service's own, and ``further`` ones. ``factors`` are those that there are,
-    ``plugins`` their settings by the prefix of those, ``processes`` how many serve.
+    """All checks, to be run and told: the service's own, and ``further`` ones. ``plugins`` are the settings of
+    plugins, by their prefix, ``processes`` tells how many serve.
     """
 
     def __init__(
@@ -35,7 +37,6 @@ class Checks:
         reading: Callable[[], AbstractContextManager[Services]],
         sealer: Sealer,
         further: Iterable[Check],
-        factors: Collection[str] = (),
         plugins: Mapping[str, Any] | None = None,
         processes: Callable[[], int] = lambda: 1,
     ) -> None:
@@ -43,7 +44,6 @@ class Checks:
         self._backend = backend
         self._reading = reading
         self._sealer = sealer
-        self._factors = frozenset(factors)
         self._plugins = plugins or {}
         self._processes = processes
         self._checks = (
@@ -128,21 +128,30 @@ class Checks:
         return f"Nobody has proven these domains: {names}. Have each proven or asserted in the console, or changed."
 
     def policies(self) -> str | None:
-        """Where people need a second factor and there is none that they could set up."""
+        """Where nobody could meet the rules of signing in: at the instance, or together with an organization's."""
         with self._reading() as services:
             if services.instance() is None:
                 return None
-            if lacks_factors(services.policies.of_instance(), self._factors):
-                names = "the instance"
-            else:
-                organizations = every_row(services.storage.organizations.page)
-                held = ((one.name, services.policies.of(one.id)) for one in organizations)
-                names = ", ".join(name for name, policy in held if lacks_factors(policy, self._factors))
-        if not names:
+            policies = services.policies
+            if not policies.can_be_met(INSTANCE):
+                return (
+                    "Nobody can meet the sign-in policy of the instance: it asks for a way to sign in, or a second"
+                    " factor, that is not there. List a plugin that offers one, such as totp, in identity.plugins, set"
+                    " a mail server if codes are to be mailed, or change the policy: until then people cannot sign in."
+                )
+            shut_out = ", ".join(one.login_name for one in services.managers.shut_out()[:_NAMED])
+            if shut_out:
+                return (
+                    f"These people hold a role at the instance and have no way to sign in that it allows: {shut_out}."
+                    ' Mark the identity provider at which they sign in as "Managed by the instance", or run `identity'
+                    " recover-admin`."
+                )
+            aside = [one.name for one in every_row(services.storage.organizations.page) if policies.set_aside(one.id)]
+        if not aside:
             return None
         return (
-            f"People need a second factor that they cannot set up, by the policy of {names}. List a plugin that offers"
-            " one, such as totp, in identity.plugins, or change the policy: until then they cannot sign in."
+            f"Together with the instance's sign-in policy, that of {', '.join(aside)} leaves no way to sign in, so the"
+            " instance's rule holds there. Change one of the two."
         )
 
     def files(self) -> str | None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from identity.provider.scope import GrantedScopes, Scope
     from identity.provider.sign_out_way import SignOutWay
     from identity.services.access import Principal
+    from identity.services.choices import HasWay
     from identity.services.lookup import Lookup
     from identity.services.outbox import Delivery
     from identity.settings import Settings
@@ -258,11 +259,13 @@ def identity_sign_out_ways() -> Iterable[SignOutWay]:  # type: ignore[empty-body
 
 
 @hookspec
-def identity_ways() -> Iterable[tuple[str, str]]:  # type: ignore[empty-body]
+def identity_ways() -> Iterable[tuple[str, str] | tuple[str, str, HasWay]]:  # type: ignore[empty-body]
     """Offer ways to sign in that stand for the password and are no factor of the plugin's own.
 
     Called once at start. Returns pairs: the factor that their proofs name (``services.sign_ins.prove``), and what
-    people know it as. A policy can then allow or leave out each. An exception stops the start.
+    people know it as. A policy can then allow or leave out each. A third member, if there is one, is called with a
+    subject and the services, and tells whether this person could sign in so with a role at the instance: without any
+    way nobody is given one. An exception stops the start.
 
     Example::
 

@@ -11,6 +11,7 @@ from identity.domain.words import say
 from identity.ini_values import BadSetting
 from identity.mailer import MailDelivery, Mailer
 from identity.plugin_host import PluginHost, PluginProblem
+from identity.provider.directory import Directory
 from identity.provider.endpoints import ENDPOINTS
 from identity.provider.factor import Factor
 from identity.provider.grant import ClientRule
@@ -19,7 +20,7 @@ from identity.provider.protocol import Protocol
 from identity.provider.response_type import ResponseType
 from identity.provider.scope import Scopes
 from identity.services.access import Deny
-from identity.services.choices import Choices
+from identity.services.choices import Choices, HasWay
 from identity.services.lookup import Lookup
 from identity.services.mails import KIND
 from identity.services.outbox import Delivery
@@ -98,8 +99,11 @@ def watchers(host: PluginHost) -> list[Watcher]:
     return [offer.value for offer in host.offers("identity_watchers")]
 
 
-def choices(host: PluginHost, protocol: Protocol) -> Choices:
-    """What applications can be registered for, and how people can sign in."""
+def choices(host: PluginHost, protocol: Protocol, *, mail: bool = True) -> Choices:
+    """What applications can be registered for, and how people can sign in; ``mail`` tells whether mail can be sent."""
+    offered = host.unique("identity_ways", lambda one: str(one[0]), "way to sign in").values()
+    elsewhere = {one[0]: one[1] for one in offered}
+    factors = protocol.factors.items()
     return Choices(
         authentication_methods=tuple(protocol.client_authentications),
         # A grant that knows no client is nothing that an application could be registered for.
@@ -107,10 +111,23 @@ def choices(host: PluginHost, protocol: Protocol) -> Choices:
         response_types=tuple(one.value for one in protocol.response_types.values()),
         ways={
             PASSWORD: say("Password"),
-            **dict(host.unique("identity_ways", lambda one: str(one[0]), "way to sign in").values()),
-            **{name: one.label for name, one in protocol.factors.items()},
+            **elsewhere,
+            **{name: one.label for name, one in factors},
         },
+        alone=frozenset(name for name, one in factors if one.alone),
+        elsewhere=frozenset(elsewhere),
+        second=frozenset(name for name, one in factors if not one.spare and (mail or not one.needs_mail)),
+        by_mail=frozenset(name for name, one in factors if one.needs_mail),
+        has=(
+            *((PASSWORD, _linked_at(one)) for one in protocol.directories.values()),
+            *((one[0], one[2]) for one in offered if len(one) > 2),
+        ),
     )
+
+
+def _linked_at(directory: Directory[Any]) -> HasWay:
+    """Whether a person's password is the directory's. What the ini file names, the instance manages."""
+    return lambda subject, services: directory.link_of(subject, services) is not None
 
 
 def _interactions(host: PluginHost) -> Mapping[str, Interaction]:

@@ -120,7 +120,6 @@ class Identity:
                     for offer in self.host.offers("identity_checks", settings=self.settings, reading=self.reading)
                 ),
             ],
-            [one.name for one in self.protocol.factors.values() if not one.spare],
             self.host.settings,
             lambda: self.processes,
         )

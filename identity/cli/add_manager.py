@@ -55,7 +55,9 @@ def find_user(services: "Services", name: str, organization_id: str | None = Non
     return subject
 
 
-def give_roles(services: "Services", subject: "Subject", resource: "Resource", roles: frozenset[str]) -> "Manager":
+def give_roles(
+    services: "Services", subject: "Subject", resource: "Resource", roles: frozenset[str], *, recovering: bool = False
+) -> "Manager":
     """The user as a manager who holds at least these roles. Raises Failed if one is held elsewhere, Invalid."""
     from identity.services import bootstrap
 
@@ -63,7 +65,7 @@ def give_roles(services: "Services", subject: "Subject", resource: "Resource", r
         level = services.managers.role(role).level
         if level is not resource.key.level:
             raise Failed(f"{role} is held at {_WHERE[level]}.")
-    return bootstrap.ensure_roles(services, subject.user.id, resource, roles)
+    return bootstrap.ensure_roles(services, subject.user.id, resource, roles, recovering=recovering)
 
 
 def _resource(services: "Services", arguments: Namespace) -> "Resource":

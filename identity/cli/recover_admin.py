@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
             password = services.users.recover(subject.user.id, reset_factors=arguments.reset_factors)
             if arguments.email:
                 services.users.set_proven_email(subject.user.id, decode(ChangeProfile, {"email": arguments.email}))
-            give_roles(services, subject, INSTANCE, frozenset({OWNER}))
+            give_roles(services, subject, INSTANCE, frozenset({OWNER}), recovering=True)
 
             def can_prove(held: Policy) -> bool:
                 """True if the person has a second factor that they may use, or can set one up."""
@@ -52,10 +52,10 @@ def run(arguments: Namespace) -> int:
                     if not one.spare and (held.factors is None or one.name in held.factors)
                 )
 
-            to_change = services.passwords.changed_after_reset(subject.organization.id)
+            to_change = services.passwords.changed_after_reset(subject)
             taken_back = services.policies.make_way(subject, can_prove)
             kept_out = services.policies.asks_second_factor(subject) and not can_prove(
-                services.policies.of(subject.organization.id)
+                services.policies.of_subject(subject)
             )
     show("user", f"{subject.login_name}, active, {OWNER}")
     show("password", f"{password}   ({'one-time' if to_change else 'good until it is changed'}; shown only now)")

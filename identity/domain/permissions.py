@@ -76,6 +76,8 @@ PERMISSIONS: frozenset[str] = frozenset(
         "audit_event": ("read",),
         "organization": ("read", "create", "write", "delete"),
         "organization_manager": ("read", "write"),
+        "organization_domain": ("write",),
+        "organization_policy": ("write",),
         "upstream_provider": ("read", "write", "delete"),
         "user": ("read", "write", "delete"),
         "service_user": ("read", "write", "delete"),
@@ -90,6 +92,13 @@ PERMISSIONS: frozenset[str] = frozenset(
     }.items()
     for action in actions
 )
+
+#: What it takes to say whose sign-ins an organization's people have to pass, beside the roles of its people.
+SIGN_IN_PERMISSIONS: frozenset[str] = frozenset(
+    {"organization_domain.write", "organization_policy.write", "upstream_provider.write", "upstream_provider.delete"}
+)
+#: What these take in the instance's own organization, and what decides over the instance.
+OF_INSTANCE = "instance.write"
 
 #: What an organization may do with a project grant that it holds: use it, not widen it.
 HOLDER_PERMISSIONS: frozenset[str] = frozenset(

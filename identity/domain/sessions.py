@@ -60,6 +60,15 @@ class SignedIn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndedSessions:
+    """How many sessions a change would end, whether there may be more, and whether that of who asks is among them."""
+
+    sessions: int = 0
+    more: bool = False
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingAuthorization:
     """An authorization request that waits for its user; bound to one browser by a secret, kept as SHA-256.
 

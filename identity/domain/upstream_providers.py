@@ -228,6 +228,24 @@ class UpstreamProvider:
             False: say("Factors are asked for here."),
         },
     )
+    instance_managed: bool = setting(
+        section=_MORE,
+        default=False,
+        permission="instance.write",
+        label=say("Managed by the instance"),
+        hint=say(
+            "Only instance administrators can change it. People with a role at the instance can sign in only at such"
+            " providers."
+        ),
+        words={
+            True: say(
+                "Only instance administrators can change it. People with a role at the instance can sign in with it."
+            ),
+            False: say(
+                "Managers of the organization can change it. People with a role at the instance cannot sign in with it."
+            ),
+        },
+    )
     sign_out_there: bool = setting(
         section=_MORE,
         default=False,

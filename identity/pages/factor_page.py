@@ -68,7 +68,7 @@ class FactorPage(SignInPage):
     def policy(self) -> Policy:
         """What holds for the person."""
         services: Services = self.request.services
-        return services.policies.of(self.person.organization.id)
+        return services.policies.of_subject(self.person)
 
     def is_due(self) -> bool:
         """True if it is the page's turn."""

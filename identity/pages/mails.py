@@ -172,7 +172,7 @@ def mail_initial(
         "works_once": works_once(lifetime, _words(request, subject, language)),
         "link": initial.secret if initial.kind == "link" else "",
         "password": initial.secret if initial.kind == "one_time_password" else "",
-        "to_change": "yes" if request.services.passwords.changed_after_reset(subject.organization.id) else "",
+        "to_change": "yes" if request.services.passwords.changed_after_reset(subject) else "",
     }
     template = "invited" if new else "new_access"
     organization = subject.organization

@@ -36,7 +36,7 @@ def typed_account(request: Request, organization: Organization, form: Form, emai
     names = (values["user_name"], email)
     try:
         request.services.passwords.check(
-            form.one("password"), form.again("password"), organization_id=organization.id, names=names, field="password"
+            form.one("password"), form.again("password"), whose=organization, names=names, field="password"
         )
     except Invalid as refused:
         problems |= refused.fields

@@ -110,7 +110,7 @@ class SignInPage(FormPage):
     def require_allowed(self, subject: Subject, factor: str, refused: str) -> None:
         """Raise Again, with a sentence about the ``organization``, if its policy does not let people use this factor;
         told only to whoever has proved who they are by it."""
-        if not self.request.services.policies.allow(subject.organization.id, factor):
+        if not self.request.services.policies.allow(subject, factor):
             said = say(refused, organization=self.name_of(subject.organization))
             raise Again(said, link=(self.root, say("Use another way.")), keep_changes=True)
 

@@ -20,7 +20,8 @@ _GRANT = _of("project_grant_manager", "user_grant") | {"project_grant.read"}
 _PROJECT = _of("project_role", "application", "project_grant", "project_manager") | _GRANT
 _PROJECT |= {"project.read", "project.write", "project.delete"}
 _USERS = _of("user", "service_user", "session")
-_ORGANIZATION = _USERS | _of("project", "organization_manager", "upstream_provider") | _PROJECT
+_SIGN_IN = _of("organization_domain", "organization_policy", "upstream_provider")
+_ORGANIZATION = _USERS | _of("project", "organization_manager") | _SIGN_IN | _PROJECT
 _ORGANIZATION |= {"organization.read", "organization.write", "organization.delete", "audit_event.read"}
 _ORGANIZATION_READS = _ORGANIZATION & _READS
 
@@ -67,7 +68,7 @@ ROLES = (
         name="ORG_SETTINGS_MANAGER",
         level=Level.ORGANIZATION,
         permissions=frozenset({"organization.read", "organization.write"}),
-        description=say("Changes the organization's name, domain and settings."),
+        description=say("Changes the organization's name, branding, texts and languages."),
     ),
     Role(
         name="IAM_OWNER",

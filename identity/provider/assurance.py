@@ -52,7 +52,7 @@ def missing(sign_in: SignIn, context: Context) -> Need | None:
     if subject is None or not isinstance(subject.user, HumanUser):
         return None
     policies = context.services.policies
-    policy = policies.of(subject.organization.id)
+    policy = policies.of_subject(subject)
     wanted, asked = wanted_acr(sign_in)
     if not asked and policy.second_factor in ASKED_ONCE and sign_in.proved is None and not sign_in.demands:
         # Who was signed in before they set one up is not asked until they sign in again.
@@ -92,7 +92,7 @@ def could_prove_more(subject: Subject, proved: Collection[str], context: Context
     """True if somebody who proved to be it by these methods has set up a factor by which they would prove more."""
     if reaches(proved, TWO_FACTORS):
         return False
-    had = _enrolled(subject, offered(context, context.services.policies.of(subject.organization.id)), context)
+    had = _enrolled(subject, offered(context, context.services.policies.of_subject(subject)), context)
     return any(reaches((*proved, *one.methods), TWO_FACTORS) for one in had)
 
 
@@ -101,7 +101,7 @@ def starting(sign_in: SignIn, context: Context) -> tuple[Proof, ...]:
     given, subject = proofs_of(sign_in), sign_in.subject
     if subject is None or reaches(methods_of(given), TWO_FACTORS):
         return given
-    kept = remembered(sign_in, context.services.policies.of(subject.organization.id), context)
+    kept = remembered(sign_in, context.services.policies.of_subject(subject), context)
     return given if kept is None else (*given, kept)
 
 
@@ -127,7 +127,7 @@ def _need(
     if subject is None:
         raise ValueError("somebody is there")
     services = context.services
-    usable = offered(context, services.policies.of(subject.organization.id))
+    usable = offered(context, services.policies.of_subject(subject))
     enrolled = _enrolled(subject, usable, context)
     for acr in wanted:
         by = tuple(one.name for one in enrolled if reaches((*proved, *one.methods), acr))

@@ -90,7 +90,7 @@ def _has_to_agree(subject: Subject, client: Client, granted: GrantedScopes, cont
     if any(projects.is_own(one) for one in granted.audience):
         return True
     if rule is ConsentRule.WHEN_FOREIGN:
-        if context.services.policies.of(subject.organization.id).consent is ConsentDefault.ALWAYS:
+        if context.services.policies.of_subject(subject).consent is ConsentDefault.ALWAYS:
             return True
         at_home = subject.organization.id == client.organization.id
         return not at_home and not projects.shared(client.project.id, subject.organization.id)

@@ -30,6 +30,8 @@ class Factor(ABC):
     #: True if it stands in for others and is none by itself: it can be set up once there is another, and having it
     #: alone asks for nothing.
     spare: ClassVar[bool] = False
+    #: True if it takes a mail server, and a person who has proved an address.
+    needs_mail: ClassVar[bool] = False
 
     def possible(self, subject: Subject, services: Services) -> bool:
         """True if the person can set it up as things are; the policy is asked elsewhere."""

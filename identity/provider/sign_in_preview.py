@@ -40,7 +40,7 @@ class Foreseen:
 def foresee(subject: Subject, client: Client | None, context: Context) -> Foreseen:
     """What the person would have to do who now signs in, at an application or at pages of the service."""
     services = context.services
-    policy = services.policies.of(subject.organization.id)
+    policy = services.policies.of_subject(subject)
     proof = Proof(PASSWORD, (BY_PASSWORD,), context.now)
     by_password = bool(services.policies.counting(subject, (proof,)))
     enrolled = {one.factor for one in services.factors.of(subject.user.id)}

@@ -7,13 +7,16 @@ from typing import TypeVar
 
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Denied, NotFound
+from identity.domain.instance import Instance
 from identity.domain.managers import Manager, Role
 from identity.domain.organizations import Organization
 from identity.domain.permissions import (
     HOLDER_PERMISSIONS,
     INSTANCE,
     INSTANCE_KEY,
+    OF_INSTANCE,
     PERMISSIONS,
+    SIGN_IN_PERMISSIONS,
     Level,
     Resource,
     ResourceKey,
@@ -22,7 +25,7 @@ from identity.domain.permissions import (
     project_resource,
 )
 from identity.domain.projects import Project, ProjectGrant, UserGrant
-from identity.domain.users import HumanUser, Subject
+from identity.domain.users import HumanUser, Subject, User
 from identity.domain.words import say
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage
@@ -61,12 +64,18 @@ class Access:
     """Answers for one transaction."""
 
     def __init__(
-        self, storage: Storage, roles: Mapping[str, Role], deny: Deny | None, lookup: Lookup | None = None
+        self,
+        storage: Storage,
+        roles: Mapping[str, Role],
+        deny: Deny | None,
+        lookup: Lookup | None = None,
+        instance: Callable[[], Instance | None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._roles = roles
         self._deny = deny
         self._lookup = lookup or Lookup(lambda: nullcontext(storage))
+        self._instance = instance
 
     def principal(self, subject: Subject) -> Principal:
         """The user as a principal, with the roles held right now."""
@@ -94,6 +103,10 @@ class Access:
         """Why the principal may not, as a sentence; None if it may."""
         if permission not in self.permissions(principal, resource):
             return say("This needs the permission {permission}.", permission=permission)
+        # Whoever manages the instance signs in by what is decided there.
+        own = permission in SIGN_IN_PERMISSIONS and self._is_own(resource)
+        if own and OF_INSTANCE not in self.permissions(principal, INSTANCE):
+            return say("In the instance's own organization this needs {permission}.", permission=OF_INSTANCE)
         if self._deny is None or principal.subject is None:
             return None
         return self._deny(principal, permission, resource, self._lookup)
@@ -215,17 +228,29 @@ class Access:
             raise NotFound("project grant", key.id)
         return project_grant_resource(grant, project)
 
-    def require_not_above(self, principal: Principal, user_id: str) -> None:
-        """Raise Denied if the user holds, anywhere, a permission that the principal lacks there.
+    def require_not_above(self, principal: Principal, user: User) -> None:
+        """Raise Denied if the user holds, at the instance or in the organization that it belongs to, a permission that
+        the principal lacks there.
 
-        Whoever could issue a key for such a user, or change its state, would gain power.
+        Whoever could issue a key for such a user, or change its state, would gain power. A role elsewhere trusts the
+        organization to which the user belongs, and takes nothing from those who manage users there.
         """
+        if self._above(principal, lambda: self._storage.managers.of_user(user.id), home=user.organization_id):
+            raise Denied(say("This user holds manager roles beyond your own."))
+
+    def require_no_role_above(self, principal: Principal, user_id: str) -> None:
+        """The same for roles held anywhere: for whoever decides over the user's roles, and not over the user."""
         if self._above(principal, lambda: self._storage.managers.of_user(user_id)):
             raise Denied(say("This user holds manager roles beyond your own."))
 
-    def require_none_above(self, principal: Principal, organization_id: str) -> None:
-        """The same for every user of the organization: what happens to it happens to all who live there."""
-        if self._above(principal, lambda: self._storage.managers.of_users_of(organization_id)):
+    def require_none_above(self, principal: Principal, organization_id: str, *, but_holders: bool = False) -> None:
+        """The same for every user of the organization: what happens to it happens to all who live there.
+
+        With ``but_holders`` it does not happen to those who have a role at the instance.
+        """
+        found = self._storage.managers.of_users_of(organization_id)
+        spared = {one.user_id for one in found if one.resource == INSTANCE_KEY} if but_holders else frozenset[str]()
+        if self._above(principal, lambda: (one for one in found if one.user_id not in spared), home=organization_id):
             raise Denied(say("A user of this organization holds manager roles beyond your own."))
 
     def require_grantable(self, principal: Principal, role: Role, resource: Resource) -> None:
@@ -241,11 +266,23 @@ class Access:
                 permission=min(missing),
             )
 
-    def _above(self, principal: Principal, find: Callable[[], Iterable[Manager]]) -> bool:
-        return principal.subject is not None and any(
-            not self._of_roles(manager.roles) <= self.permissions(principal, self.resource(manager.resource))
-            for manager in find()
-        )
+    def _above(self, principal: Principal, find: Callable[[], Iterable[Manager]], *, home: str | None = None) -> bool:
+        """True if one of the managers holds more than the principal does there; with a ``home`` those count alone who
+        are managers at the instance, in that organization, or of what was granted to it."""
+        if principal.subject is None:
+            return False
+        for manager in find():
+            resource = self.resource(manager.resource)
+            concerned = (resource.organization_id, None if resource.holder is None else resource.holder.id)
+            elsewhere = home is not None and resource.organization_id is not None and home not in concerned
+            if not elsewhere and not self._of_roles(manager.roles) <= self.permissions(principal, resource):
+                return True
+        return False
+
+    def _is_own(self, resource: Resource) -> bool:
+        """True for the organization that holds the service itself."""
+        instance = self._instance()
+        return instance is not None and instance.organization_id == resource.organization_id
 
     def _reaching(self, principal: Principal) -> tuple[Manager, ...]:
         """Where the principal holds a role that brings anything."""

@@ -28,7 +28,7 @@ REQUESTS = "requests"
 #: How keys of attempts at further factors begin.
 _FACTOR = "factor:"
 #: How keys begin that may belong to nobody, and then do not go with an account.
-_OF_NOBODY = ("entry:", "name:")
+_OF_NOBODY = ("beyond:", "entry:", "name:")
 
 OF_ACCOUNT = "too many attempts at one account"
 OF_ADDRESS = "too many attempts from one address"
@@ -52,13 +52,15 @@ class Reservation:
     """An attempt that stands as a failure, under each of the keys, until it succeeds or is given back.
 
     ``held`` is True where the account has no attempt left that the login name still shows: the password must not be
-    looked at, and the answer is the one to a wrong password.
+    looked at, and the answer is the one to a wrong password. ``refusal`` is the answer to a wrong password where the
+    organization's limit is reached and the instance's is not: a right one counts for whom the latter holds.
     """
 
     at: datetime
     address: str | None
     counted: tuple[tuple[str, Attempt], ...]
     held: bool = False
+    refusal: TooManyAttempts | None = None
 
 
 class Attempts(UseCases):
@@ -88,18 +90,47 @@ class Attempts(UseCases):
             key = f"browser:{browser}"
             return Reservation(self._now, address, ((key, self._reserve(key, subject, self._limits_of(subject))),))
         # By what is typed alone: how soon one has to wait tells nothing of an account.
-        shown = self._limits_shown(login_name)
+        owner = None if by_address else subject
+        name = _name(login_name) if owner is None else _name_of(owner, login_name)
+        counted, refusal = self._reserve_shown(name, subject, self._limits_shown(login_name), is_owned=not by_address)
         if subject is None:
-            name = _name(login_name)
-            return Reservation(self._now, address, ((name, self._reserve(name, None, shown)),))
-        name = _name(login_name) if by_address else _name_of(subject, login_name)
-        visible = self._reserve(name, subject, shown, is_owned=not by_address)
+            return Reservation(self._now, address, counted, held=refusal is not None, refusal=refusal)
+        if refusal is not None and self._limits_of(subject) != self._limits_of_instance:
+            return Reservation(self._now, address, counted, held=True, refusal=refusal)
         key = f"user:{subject.user.id}"
         hidden = self._storage.attempts.reserve(
             key, at=self._now, user_id=subject.user.id, limits=self._limits_of(subject)
         )
-        counted = ((name, visible), (key, hidden)) if hidden.allowed else ((name, visible),)
-        return Reservation(self._now, address, counted, held=not hidden.allowed)
+        counted = (*counted, (key, hidden)) if hidden.allowed else counted
+        return Reservation(self._now, address, counted, held=not hidden.allowed, refusal=refusal)
+
+    def _reserve_shown(
+        self, name: str, subject: Subject | None, shown: Limits, *, is_owned: bool
+    ) -> tuple[tuple[tuple[str, Attempt], ...], TooManyAttempts | None]:
+        """What a stranger sees, by the limits shown.
+
+        What these refuse and the instance's would not is refused after the password was looked at, or as long as that
+        takes: nobody learns for whom the instance's limits hold.
+
+        Raises TooManyAttempts.
+        """
+        beyond = f"beyond:{name}"
+        if shown == self._limits_of_instance:
+            return ((name, self._reserve(name, subject, shown, is_owned=is_owned)),), None
+        user_id = subject.user.id if subject is not None and is_owned else None
+        attempt = self._storage.attempts.reserve(name, at=self._now, user_id=user_id, limits=shown)
+        also = self._storage.attempts.reserve(beyond, at=self._now, user_id=user_id, limits=self._limits_of_instance)
+        counted = ((beyond, also),) if also.allowed else ()
+        if attempt.allowed:
+            return ((name, attempt), *counted), None
+        if not counted:
+            self.refuse(subject, OF_ACCOUNT)
+            raise self._refusal_of(attempt)
+        return counted, self._refusal_of(attempt)
+
+    @property
+    def _limits_of_instance(self) -> Limits:
+        return limits_by(self._policies.of_instance())
 
     def reserve_entry(self, reservation: Reservation, entry: str, organization: Organization) -> Reservation:
         """The attempt, counted beside for an entry of a directory of the organization, whatever name it was found by.
@@ -187,7 +218,7 @@ class Attempts(UseCases):
             self._storage.attempts.uncount(reservation.address, at=reservation.at, span=ADDRESS_SPAN)
 
     def _limits_of(self, subject: Subject) -> Limits:
-        return limits_by(self._policies.of(subject.organization.id))
+        return limits_by(self._policies.of_subject(subject))
 
     def _limits_shown(self, login_name: LoginName) -> Limits:
         """The limits where the name leads, whether or not somebody has it."""
@@ -200,8 +231,11 @@ class Attempts(UseCases):
         attempt = self._storage.attempts.reserve(key, at=self._now, user_id=user_id, limits=limits)
         if not attempt.allowed:
             self.refuse(subject, OF_ACCOUNT)
-            raise TooManyAttempts(self._seconds_until(attempt.next_at), exhausted=attempt.exhausted)
+            raise self._refusal_of(attempt)
         return attempt
+
+    def _refusal_of(self, attempt: Attempt) -> TooManyAttempts:
+        return TooManyAttempts(self._seconds_until(attempt.next_at), exhausted=attempt.exhausted)
 
     def _seconds_until(self, moment: datetime) -> int:
         return max(1, int((moment - self._now).total_seconds()))

@@ -76,7 +76,7 @@ def ensure_instance(services: Services, *, registration: bool, email: str = "") 
     if email:
         owner = services.users.set_proven_email(owner.id, decode(ChangeProfile, {"email": email}))
     password = services.passwords.set_one_time(owner.id)
-    ensure_roles(services, owner.id, INSTANCE, frozenset({OWNER}))
+    ensure_roles(services, owner.id, INSTANCE, frozenset({OWNER}), recovering=True)
     return instance, NewOwner(owner, f"{owner.user_name}@{organization.primary_domain}", password)
 
 
@@ -100,12 +100,15 @@ def ensure_key(services: Services, user: ServiceUser, present: KeyFile | None) -
     return services.service_users.add_key(user.id, AddServiceUserKey(), by=THE_OPERATOR)
 
 
-def ensure_roles(services: Services, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
-    """The user as manager of the resource, holding at least these roles. Raises Invalid for unknown roles."""
+def ensure_roles(
+    services: Services, user_id: str, resource: Resource, roles: frozenset[str], *, recovering: bool = False
+) -> Manager:
+    """The user as manager of the resource, holding at least these roles. Raises Invalid for unknown roles, and for who
+    could not sign in with them unless they are recovered."""
     manager = next((one for one in services.storage.managers.of_user(user_id) if one.resource == resource.key), None)
     if manager is None:
         command = decode(AddManager, {"user_id": user_id, "roles": roles})
-        return services.managers.add(resource, command, by=THE_OPERATOR)
+        return services.managers.add(resource, command, by=THE_OPERATOR, recovering=recovering)
     if roles <= manager.roles:
         return manager
     return services.managers.change(manager.id, ChangeManager(roles=manager.roles | roles), by=THE_OPERATOR)

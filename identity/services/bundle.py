@@ -21,6 +21,7 @@ from identity.services.deletions import Deletions
 from identity.services.domains import Domains
 from identity.services.factors import Factors
 from identity.services.figures import Measuring
+from identity.services.holders import Holders
 from identity.services.idempotency import Idempotency
 from identity.services.known_browsers import KnownBrowsers
 from identity.services.legal_holds import LegalHolds
@@ -126,6 +127,7 @@ class Services(ABC):
     attempts = lazily(Attempts)
     login_names = lazily(LoginNames)
     known_browsers = lazily(KnownBrowsers)
+    holders = lazily(Holders)
     policies = lazily(Policies)
     factors = lazily(Factors)
     remembered_browsers = lazily(RememberedBrowsers)

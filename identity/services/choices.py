@@ -1,7 +1,13 @@
 """Choices: what the loaded plugins offer for applications to be registered with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from identity.domain.users import Subject
+
+#: Whether a person, given with the services, could sign in by a way while holding a role at the instance.
+HasWay = Callable[[Subject, Any], bool]
 
 #: The registered name of what response types with tokens are: no grant of the token endpoint, and no choice of its own.
 IMPLICIT = "implicit"
@@ -14,12 +20,23 @@ def brings_tokens(response_type: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Names, in the order in which plugins offer them; of ``ways`` to sign in also what people know them as."""
+    """Names, in the order in which plugins offer them; of ``ways`` to sign in also what people know them as.
+
+    Of the ways ``alone`` names the factors that take the place of a password, ``elsewhere`` those that lead to somebody
+    else who knows people, ``second`` the factors that count beside a password here, and ``by_mail`` those of them that
+    take a mailbox. ``has`` tells of ways that the core does not know itself, each with its factor, whether a person has
+    it.
+    """
 
     authentication_methods: tuple[str, ...]
     grant_types: tuple[str, ...]
     response_types: tuple[str, ...]
     ways: Mapping[str, str]
+    alone: frozenset[str] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
+    second: frozenset[str] = frozenset()
+    by_mail: frozenset[str] = frozenset()
+    has: tuple[tuple[str, HasWay], ...] = ()
 
     @property
     def of_fields(self) -> Mapping[str, tuple[str, ...]]:

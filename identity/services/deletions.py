@@ -41,7 +41,7 @@ class Deletions(Entities[HumanUser]):
 
     def allowed(self, subject: Subject) -> bool:
         """True if the policy lets people of the organization delete their accounts."""
-        return bool(self._policies.of(subject.organization.id).account_deletion)
+        return bool(self._policies.of_subject(subject).account_deletion)
 
     def ask(self, subject: Subject) -> datetime:
         """When the account goes, from which the person is signed out everywhere; what was opened as them ends.
@@ -67,7 +67,7 @@ class Deletions(Entities[HumanUser]):
     def withdraw_for(self, user_id: str, *, by: Principal) -> HumanUser:
         """The same by whoever manages the person. Raises NotFound, Conflict; Denied if they hold more rights."""
         before = self._users.get(user_id)
-        self._access.require_not_above(by, user_id)
+        self._access.require_not_above(by, before)
         return self._keep("user.deletion_withdrawn", before, self._next(before, deletion_at=None))
 
     def due(self) -> tuple[str, ...]:

@@ -2,28 +2,51 @@
 
 from collections.abc import Callable, Mapping
 
+from identity.domain.authentication import PASSWORD
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager, Role
 from identity.domain.permissions import INSTANCE_KEY, Resource
+from identity.domain.policies import SecondFactor
+from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
+from identity.services.choices import Choices
 from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.factors import Factors
+from identity.services.holders import Holders
 from identity.services.lifecycle import Entities
+from identity.services.policies import Policies
+from identity.services.sessions import Sessions
 from identity.storage.backend import Storage
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 OWNER = "IAM_OWNER"
 PROJECT_OWNER = "PROJECT_OWNER"
 
+_NO_WAY = say(
+    "This person has no way to sign in that the instance allows. They set one up first: a password of their own, a"
+    " passkey, or an account at a provider that the instance manages."
+)
+_KNOWN = say("Somebody else knows the password of this person. They sign in and choose their own first.")
+
 
 class Managers(Entities[Manager]):
-    """Nobody grants more than they hold, and the last IAM_OWNER stays."""
+    """Nobody grants more than they hold, and the last IAM_OWNER stays.
+
+    Whoever gets their first role at the instance has to be able to sign in by its rules. What was opened as them by
+    others' rules ends.
+    """
 
     kind = "manager"
     store = "managers"
     taken = {"user_id": say("This user is a manager here already. Change its roles.")}  # noqa: RUF012
 
     _access: Access
+    _choices: Choices
+    _factors: Factors
+    _holders: Holders
+    _policies: Policies
+    _sessions: Sessions
     _roles: Mapping[str, Role]
 
     def page(self, resource: Resource, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
@@ -38,8 +61,8 @@ class Managers(Entities[Manager]):
             raise Invalid({"role": say("There is no role {name}. Choose from {names}.", name=name, names=fitting)})
         return role
 
-    def add(self, resource: Resource, command: AddManager, *, by: Principal) -> Manager:
-        """A user's roles at the resource.
+    def add(self, resource: Resource, command: AddManager, *, by: Principal, recovering: bool = False) -> Manager:
+        """A user's roles at the resource; with ``recovering`` on the machine whoever could not sign in gets them too.
 
         Raises Invalid for an unknown user or role, a role of another level, or a user who is a manager there already;
         Denied for a role beyond the caller's own. A user whom the caller may not see is unknown.
@@ -48,7 +71,53 @@ class Managers(Entities[Manager]):
         if user is None or not self._access.sees(by, user.organization_id):
             raise Invalid({"user_id": say("There is no such user.")})
         self.check(resource, command.roles, by)
-        return self._given(command.user_id, resource, command.roles)
+        raised = self._raised(user.id, resource)
+        if raised is not None and not recovering:
+            self._refuse_shut_out(raised)
+        manager = self._given(command.user_id, resource, command.roles)
+        if raised is not None:
+            self._holders.forget(user.id)
+            self._sessions.end_access(raised)
+        return manager
+
+    def ends(self, user_id: str, resource: Resource) -> int:
+        """How many sessions of a user end who gets a role at the resource."""
+        return 0 if self._raised(user_id, resource) is None else len(self._sessions.of_user(user_id))
+
+    def can_sign_in(self, subject: Subject) -> bool:
+        """True if the person has a way to sign in by the instance's rules, as who holds a role there needs one."""
+        policy, user_id = self._policies.of_instance(), subject.user.id
+        own = self._storage.users.find_password(user_id) is not None
+        if own and self._policies.allow_at_instance(PASSWORD):
+            return True
+        alone = self._choices.alone if policy.second_factor is not SecondFactor.OFF else frozenset[str]()
+        had = {one.factor for one in self._factors.of(user_id)}
+        if any(self._policies.allow_at_instance(one) for one in alone & had):
+            return True
+        return any(
+            self._policies.allow_at_instance(name) and has(subject, self._services) for name, has in self._choices.has
+        )
+
+    def shut_out(self) -> tuple[Subject, ...]:
+        """The active people with a role at the instance who have no way to sign in by its rules."""
+        found = self._storage.users.find_subjects(self._holders.all()).values()
+        people = (one for one in found if one.active and isinstance(one.user, HumanUser))
+        return tuple(one for one in people if not self.can_sign_in(one))
+
+    def _raised(self, user_id: str, resource: Resource) -> Subject | None:
+        """The user, if the resource is the instance and they hold no role there yet."""
+        if resource.key != INSTANCE_KEY or self._holders.is_one(user_id):
+            return None
+        return self._storage.users.find_subject(user_id)
+
+    def _refuse_shut_out(self, subject: Subject) -> None:
+        if not isinstance(subject.user, HumanUser):
+            return
+        stored = self._storage.users.find_password(subject.user.id)
+        if stored is not None and stored.must_change:
+            raise Invalid({"roles": _KNOWN})
+        if not self.can_sign_in(subject):
+            raise Invalid({"roles": _NO_WAY})
 
     def add_creator(self, user_id: str, resource: Resource) -> Manager | None:
         """Whoever created a project as its PROJECT_OWNER; None if no plugin offers the role."""
@@ -67,11 +136,14 @@ class Managers(Entities[Manager]):
         return self._keep("manager.changed", before, after)
 
     def _check(self, thing: Manager, by: Principal) -> None:
-        self._access.require_not_above(by, thing.user_id)
+        self._access.require_no_role_above(by, thing.user_id)
 
     def _refuse_end(self, thing: Manager) -> None:
         if OWNER in thing.roles:
             refuse_last_owner(self._storage, lambda owner: owner.id == thing.id)
+
+    def _after_removal(self, thing: Manager) -> None:
+        self._holders.forget(thing.user_id)
 
     def _given(self, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
         organization_id = resource.organization_id

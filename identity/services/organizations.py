@@ -4,6 +4,7 @@ from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.branding import forget
@@ -65,14 +66,20 @@ class Organizations(Lifecycle[Organization]):
         by: Principal | None = None,
         expected_version: int | None = None,
     ) -> Organization:
-        """The changed organization. Raises NotFound, Conflict, Invalid.
+        """The changed organization. Raises NotFound, Conflict, Invalid; Denied for what takes more than the name does.
 
         A primary domain that has to be proven waits, unless the caller may assert it; the former one goes on counting.
         """
         before = self.get(organization_id)
         given = {}
         wanted = command.primary_domain
+        if by is not None and getattr(command, "registration", None) not in (None, before.registration):
+            self._access.require(by, "organization_policy.write", organization_resource(organization_id))
         if wanted is not None and wanted != before.primary_domain:
+            if by is not None:
+                self._access.require(by, "organization_domain.write", organization_resource(organization_id))
+                # It renames all of its people.
+                self._access.require_none_above(by, organization_id)
             self._domains.keep(before)
             if not self._settle(organization_id, wanted, by):
                 given["primary_domain"] = before.primary_domain

@@ -9,12 +9,14 @@ from identity.crypto.secrets import new_password
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.login_names import LoginName
 from identity.domain.names import name_key
+from identity.domain.organizations import Organization
 from identity.domain.users import PROVEN, EmailVerifier, HumanUser, PasswordHash, Subject
 from identity.domain.words import say
 from identity.hashing import Hasher
 from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
 from identity.services.audit import differences
 from identity.services.changes import Look, UseCases, told
+from identity.services.holders import Holders
 from identity.services.known_browsers import KnownBrowsers
 from identity.services.links import CodeKind, Links, LinkUsed, mailed_to
 from identity.services.login_names import LoginNames, Named
@@ -51,6 +53,7 @@ class Passwords(UseCases):
 
     _look: Look
     _attempts: Attempts
+    _holders: Holders
     _login_names: LoginNames
     _known_browsers: KnownBrowsers
     _sessions: Sessions
@@ -60,9 +63,9 @@ class Passwords(UseCases):
     _known_bad: Container[str]
     _settings: Settings
 
-    def min_length(self, organization_id: str) -> int:
-        """The fewest characters of a password of the organization's people."""
-        return self._policies.of(organization_id).password_min_length or self._settings.password_min_length
+    def min_length(self, whose: Subject | Organization) -> int:
+        """The fewest characters of a password of the person, or of people who are new in the organization."""
+        return self._policies.about(whose).password_min_length or self._settings.password_min_length
 
     def reserve(self, login_name: LoginName, known: Mapping[str, str]) -> Trial:
         """Ask for one attempt at a browser that shows these texts of KnownBrowsers, counted over all processes.
@@ -101,8 +104,14 @@ class Passwords(UseCases):
         return subject
 
     def failed(self, trial: Trial, *, away: bool = False) -> None:
-        """Note that the password was wrong, or that the directory that knows it is ``away``."""
-        self._attempts.refuse(trial.about, _AWAY if away else trial.reason)
+        """Note that the password was wrong, or that the directory that knows it is ``away``.
+
+        Raises TooManyAttempts where a right one alone would have counted.
+        """
+        refusal = trial.reservation.refusal
+        self._attempts.refuse(trial.about, OF_ACCOUNT if refusal is not None else _AWAY if away else trial.reason)
+        if refusal is not None:
+            raise refusal
 
     def given_back(self, trial: Trial) -> None:
         """Note that nobody looked at the password: nothing counts."""
@@ -119,17 +128,17 @@ class Passwords(UseCases):
         password: str,
         again: str | None,
         *,
-        organization_id: str,
+        whose: Subject | Organization,
         names: tuple[str, ...],
         field: str = "new_password",
     ) -> None:
-        """Raise Invalid, for ``field``, unless the password is good enough for people of the organization (NIST SP
-        800-63B §3.1.1.2, and its policy).
+        """Raise Invalid, for ``field``, unless the password is good enough for the person, or for people who are new
+        in the organization (NIST SP 800-63B §3.1.1.2, and what holds for them).
 
         ``names`` are those of the user, which are no passwords; ``again`` the second typing, None if there is none.
         """
-        password_key, least = name_key(password), self.min_length(organization_id)
-        wanted = self._policies.of(organization_id).password_strength
+        password_key, least = name_key(password), self.min_length(whose)
+        wanted = self._policies.about(whose).password_strength
         problem = None
         if not password:
             problem = say("Enter a password.")
@@ -175,9 +184,9 @@ class Passwords(UseCases):
         if kept is not None and kept.ended_at is not None:
             raise NotFound("session", kept.id)
 
-    def changed_after_reset(self, organization_id: str) -> bool:
-        """True if a password that somebody else sets for people of the organization has to be changed by them."""
-        return self._policies.of(organization_id).password_change_after_reset is not False
+    def changed_after_reset(self, whose: Subject | Organization) -> bool:
+        """True if a password that somebody else sets for them has to be changed by them."""
+        return self._policies.about(whose).password_change_after_reset is not False
 
     def set_one_time(self, user_id: str) -> str:
         """A new password, to be told once and changed at the first sign-in, unless the policy lets it stay.
@@ -187,7 +196,7 @@ class Passwords(UseCases):
         """
         subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
         password = new_password()
-        must_change = self.changed_after_reset(subject.organization.id)
+        must_change = self.changed_after_reset(subject)
         self._store(user_id, self._hasher.hash(password), must_change=must_change, changed_at=self._now)
         self._attempts.forget(subject)
         self._sessions.end_access(subject)
@@ -234,6 +243,8 @@ class Passwords(UseCases):
         self._attempts.count_request()
         subject = self._login_names.find(LoginName.of(login_name))
         known = None if subject is None else _reader(subject)
+        if known is not None and not self._holders.may_be_mailed(known):
+            known = None
         return (None if known is None else subject), self._link_for(known)
 
     def is_login_name(self, login_name: str) -> bool:
@@ -248,7 +259,8 @@ class Passwords(UseCases):
         if organization_id:
             there = users.find_by_verified_email(key, organization_id=organization_id, active=True)
             found = tuple({one.user.id: one for one in (*there, *found)}.values())
-        return found[:MOST_WITH_ONE_EMAIL]
+        may_be = (one for one in found if isinstance(one.user, HumanUser) and self._holders.may_be_mailed(one.user))
+        return tuple(may_be)[:MOST_WITH_ONE_EMAIL]
 
     def may_be_chosen(self, subject: Subject) -> bool:
         """False for whoever signs in without a password: those who have none, but were here."""

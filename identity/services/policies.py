@@ -1,12 +1,14 @@
 """Policies: the rules of signing in that hold for somebody, and who set them."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
 from identity.domain.attempts import FREE_ATTEMPTS, MOST_ATTEMPTS
 from identity.domain.authentication import PASSWORD, REMEMBERED, TWO_FACTORS, Proof, reaches
 from identity.domain.errors import Conflict, Invalid
+from identity.domain.organizations import Organization
 from identity.domain.permissions import Level
 from identity.domain.policies import (
     ASKED_ONCE,
@@ -30,6 +32,7 @@ from identity.services.audit import differences
 from identity.services.changes import Look, Parts, UseCases
 from identity.services.choices import Choices
 from identity.services.commands.policies import ChangePolicy
+from identity.services.holders import Holders
 from identity.services.records import Records
 from identity.settings import Settings
 
@@ -37,6 +40,9 @@ from identity.settings import Settings
 INSTANCE = "instance"
 
 _KIND = "policy"
+_NOBODY = say(
+    "Nobody could sign in by these rules. Leave a way that this service offers, and a second factor if one is needed."
+)
 _CHANGED = say("This was changed by somebody else meanwhile. Read it again, then repeat.")
 #: How long a process goes by what it has read; what it changes itself holds at once.
 _FRESH = timedelta(seconds=5)
@@ -81,16 +87,22 @@ class SetPolicy:
 
 
 class Policies(UseCases):
-    """The instance's rules take the place of what the ini file says. An organization's can only be tighter."""
+    """The instance's rules take the place of what the ini file says. An organization's can only be tighter.
+
+    Of an organization's rules those who hold a role at the instance get ``second_factor`` and ``consent``; the rest is
+    the instance's for them, so that no manager of their organization shuts them out.
+    """
 
     _settings: Settings
     _choices: Choices
+    _holders: Holders
     _policy_cache: PolicyCache
     _look: Look
 
     def __init__(self, services: Parts) -> None:
         super().__init__(services)
         self._changed = False
+        self._is_supposed = False
         # Asked several times by one request.
         self._held: dict[str, Policy] = {}
 
@@ -117,33 +129,79 @@ class Policies(UseCases):
         )
 
     def of(self, organization_id: str) -> Policy:
-        """What holds for people of the organization."""
+        """What holds for people of the organization who hold no role at the instance; ``of_subject`` knows the rest."""
         known = self._held.get(organization_id)
         if known is not None:
             return known
-        known = None if self._changed else self._policy_cache.find(organization_id, self._now)
+        known = None if self._changed or self._is_supposed else self._policy_cache.find(organization_id, self._now)
         if known is None:
             # What was found of the instance some seconds ago would be kept twice as long.
-            known = tightest(self._read_instance(), self.set_at(organization_id).policy)
+            above = self._held[INSTANCE] if self._is_supposed else self._read_instance()
+            known = self._together(above, self.set_at(organization_id).policy)
             self._keep(organization_id, known)
         self._held[organization_id] = known
         return known
 
     def of_instance(self) -> Policy:
         """What holds where no organization says more."""
+        if self._is_supposed:
+            return self._held[INSTANCE]
         known = None if self._changed else self._policy_cache.find(INSTANCE, self._now)
         if known is None:
             known = self._read_instance()
             self._keep(INSTANCE, known)
         return known
 
+    def of_subject(self, subject: Subject) -> Policy:
+        """What holds for this person. Nothing is asked where the organization says nothing of its own."""
+        usual, above = self.of(subject.organization.id), self.of_instance()
+        if usual == above or not self._holders.is_one(subject.user.id):
+            return usual
+        held = replace(above, second_factor=usual.second_factor, consent=usual.consent)
+        return held if self._can_be_met_by(subject, held) else replace(above, consent=usual.consent)
+
+    def second_factor_can_be_met(self, subject: Subject) -> bool:
+        """True if the person has, or could set up, what their rules ask for."""
+        return self._can_be_met_by(subject, self.of_subject(subject))
+
+    def _can_be_met_by(self, subject: Subject, policy: Policy) -> bool:
+        user = subject.user
+        reads_mail = isinstance(user, HumanUser) and self._holders.may_be_mailed(user) and user.profile.email_verified
+        return self._can_be_met(policy, mail=reads_mail)
+
+    def about(self, whose: Subject | Organization) -> Policy:
+        """What holds for this person, or for somebody who is new in the organization."""
+        return self.of_subject(whose) if isinstance(whose, Subject) else self.of(whose.id)
+
+    def set_aside(self, organization_id: str) -> tuple[str, ...]:
+        """The rules of an organization, by name, that do not hold because together with the instance's nobody could
+        sign in: there the instance's holds."""
+        own = self.set_at(organization_id).policy
+        above = self.of_instance()
+        wanted, held = tightest(above, own), self._together(above, own)
+        return tuple(one.name for one in fields(Policy) if getattr(wanted, one.name) != getattr(held, one.name))
+
+    def can_be_met(self, owner: str) -> bool:
+        """True if the rules that hold at the instance or an organization leave a way to sign in."""
+        return self._can_be_met(self.of_instance() if owner == INSTANCE else self.of(owner))
+
     def suppose(self, organization_id: str, policy: Policy) -> None:
         """Go on as if the organization had set these rules, for these services alone; nothing is stored."""
         self._held[organization_id] = self.held_with(organization_id, policy)
 
+    @contextmanager
+    def supposing(self, owner: str, policy: Policy) -> Iterator[None]:
+        """Go on as if the instance or an organization had set these rules, until the block ends."""
+        held, self._held = self._held, {owner: self.held_with(owner, policy)}
+        self._is_supposed = owner == INSTANCE
+        try:
+            yield
+        finally:
+            self._held, self._is_supposed = held, False
+
     def held_with(self, owner: str, policy: Policy) -> Policy:
         """What would hold at the instance or an organization if it set these rules."""
-        return overridden(self.default, policy) if owner == INSTANCE else tightest(self.of_instance(), policy)
+        return overridden(self.default, policy) if owner == INSTANCE else self._together(self.of_instance(), policy)
 
     def set_at(self, owner: str) -> SetPolicy:
         """What the instance or an organization sets itself, as stored right now."""
@@ -220,7 +278,7 @@ class Policies(UseCases):
 
     def asks_second_factor(self, subject: Subject) -> bool:
         """True if the person has to prove who they are by a second factor."""
-        rule = self.of(subject.organization.id).second_factor
+        rule = self.of_subject(subject).second_factor
         if rule in (SecondFactor.REQUIRED_FOR_IAM, SecondFactor.REQUIRED_FOR_MANAGERS):
             with self._look() as storage:
                 held = storage.managers.of_user(subject.user.id)
@@ -239,7 +297,7 @@ class Policies(UseCases):
 
         def take_back(name: str, stands: Callable[[Policy], bool]) -> None:
             for owner in (INSTANCE, subject.organization.id):
-                if stands(self.of(subject.organization.id)) and name in own_rules(self.set_at(owner).policy):
+                if stands(self.of_subject(subject)) and name in own_rules(self.set_at(owner).policy):
                     self.change(owner, ChangePolicy.of(**{name: None}))
                     gone.append(name)
 
@@ -249,7 +307,7 @@ class Policies(UseCases):
 
     def lacks_factor(self, subject: Subject, methods: Iterable[str]) -> bool:
         """True if the methods by which a person proved to be it are not enough, by what holds for them now."""
-        policy = self.of(subject.organization.id)
+        policy = self.of_subject(subject)
         if policy.second_factor in ASKED_ONCE or not isinstance(subject.user, HumanUser):
             return False
         known = frozenset(methods)
@@ -257,14 +315,17 @@ class Policies(UseCases):
             return False
         return self.asks_second_factor(subject)
 
-    def allow(self, organization_id: str, factor: str) -> bool:
-        """True if people of the organization may use this factor, such as a password."""
-        allowed = self.of(organization_id).factors
-        return allowed is None or factor in allowed
+    def allow(self, whose: Subject | Organization, factor: str) -> bool:
+        """True if the person, or people of the organization, may use this factor, such as a password."""
+        return _allows(self.about(whose), factor)
+
+    def allow_at_instance(self, factor: str) -> bool:
+        """True if the instance lets people use this factor."""
+        return _allows(self.of_instance(), factor)
 
     def counting(self, subject: Subject, proofs: Iterable[Proof]) -> tuple[Proof, ...]:
         """Those of the proofs whose factor may be used; of none, if that by which it began may not be."""
-        allowed = self.of(subject.organization.id).factors
+        allowed = self.of_subject(subject).factors
         if allowed is None:
             return tuple(proofs)
         kept = tuple(one for one in proofs if one.factor in (*allowed, REMEMBERED))
@@ -285,8 +346,42 @@ class Policies(UseCases):
         unknown = [one for one in factors if one not in self._choices.ways]
         if "factors" in changed and unknown:
             said["factors"] = say("Choose from {names}.", names=", ".join(self._choices.ways))
+        asked = [name for name in ("factors", "second_factor") if name in changed]
+        if asked and not said:
+            held = overridden(self.default, policy) if owner == INSTANCE else tightest(self.of_instance(), policy)
+            if not self._can_be_met(held, elsewhere=self._trusts_elsewhere(owner)):
+                said[asked[0]] = _NOBODY
         if said:
             raise Invalid(said)
+
+    def _together(self, above: Policy, own: Policy) -> Policy:
+        """What holds where both do. What nobody could meet is left to the instance: its ways first, then its second
+        factor."""
+        held = tightest(above, own)
+        for one in (held, replace(held, factors=above.factors), replace(held, second_factor=above.second_factor)):
+            if self._can_be_met(one):
+                return one
+        return replace(held, factors=above.factors, second_factor=above.second_factor)
+
+    def _can_be_met(self, policy: Policy, *, elsewhere: bool = True, mail: bool = True) -> bool:
+        """True if somebody could sign in by these rules, with what plugins offer here.
+
+        ``elsewhere`` tells whether what others say of second factors counts, ``mail`` whether codes can be mailed.
+        """
+        choices = self._choices
+        second = choices.second if mail else choices.second - choices.by_mail
+        alone = choices.alone & second if policy.second_factor is not SecondFactor.OFF else frozenset()
+        if not any(_allows(policy, one) for one in (PASSWORD, *choices.elsewhere, *alone)):
+            return False
+        if policy.second_factor in ASKED_ONCE:
+            return True
+        return any(_allows(policy, one) for one in (*second, *(choices.elsewhere if elsewhere else ())))
+
+    def _trusts_elsewhere(self, owner: str) -> bool:
+        """True if what a provider says of second factors is believed of people of the organization, or of all."""
+        with self._look() as storage:
+            offered = storage.upstream_providers.offered(None if owner == INSTANCE else owner)
+        return any(one.usable and one.trust_methods for one in offered)
 
     def _store(self, owner: str, found: Record | None, value: Mapping[str, object]) -> None:
         self._changed = True
@@ -298,15 +393,12 @@ class Policies(UseCases):
 
     def _keep(self, owner: str, holding: Policy) -> None:
         # What this transaction changed is not committed yet, and may never be.
-        if not self._changed:
+        if not self._changed and not self._is_supposed:
             self._policy_cache.keep(owner, holding, self._now)
 
     def _read_instance(self) -> Policy:
         return overridden(self.default, self.set_at(INSTANCE).policy)
 
 
-def lacks_factors(policy: Policy, factors: Collection[str]) -> bool:
-    """True if the policy asks for a second factor where none of these may be used."""
-    if policy.second_factor in ASKED_ONCE:
-        return False
-    return not any(policy.factors is None or one in policy.factors for one in factors)
+def _allows(policy: Policy, factor: str) -> bool:
+    return policy.factors is None or factor in policy.factors

@@ -112,7 +112,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         return self._keep("service_user.changed", before, after)
 
     def _check(self, thing: ServiceUser, by: Principal) -> None:
-        self._access.require_not_above(by, thing.id)
+        self._access.require_not_above(by, thing)
 
     def _refuse_end(self, thing: ServiceUser) -> None:
         refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)

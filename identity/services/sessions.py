@@ -7,18 +7,21 @@ from datetime import datetime, timedelta
 from identity.crypto.secrets import digest, new_id, new_token
 from identity.domain.authentication import Proof, methods_of
 from identity.domain.errors import NotFound
+from identity.domain.policies import Policy
 from identity.domain.records import CORE
-from identity.domain.sessions import Session, SignedIn
+from identity.domain.sessions import EndedSessions, Session, SignedIn
 from identity.domain.users import HumanUser, Subject
 from identity.services.changes import Look, UseCases, told
 from identity.services.links import CodeKind
-from identity.services.policies import Policies
+from identity.services.policies import INSTANCE, Policies
 from identity.services.remembered_browsers import KIND as REMEMBERED_BROWSER
 from identity.settings import Settings
 from identity.storage.errors import Missing
 
 _LAST_SEEN_STEP = timedelta(minutes=1)
 _LONGEST_USER_AGENT = 500
+#: How many sessions are looked at to tell how many a change would end.
+_MOST_LOOKED_AT = 5000
 
 
 class Sessions(UseCases):
@@ -37,7 +40,7 @@ class Sessions(UseCases):
 
     def live(self, account: SignedIn) -> bool:
         """True if the account is signed in right now."""
-        return account.live(self._now, *self._ages(account.subject.organization.id))
+        return account.live(self._now, *self._ages(account.subject))
 
     def current(self, secrets: Collection[str]) -> SignedIn | None:
         """The session that the service's own pages work with: the live one that was selected last."""
@@ -47,6 +50,20 @@ class Sessions(UseCases):
         """True if what the person proved is what the policy asks of them now."""
         counting = self._policies.counting(account.subject, account.session.proofs)
         return bool(counting) and not self._policies.lacks_factor(account.subject, methods_of(counting))
+
+    def ended_by(self, owner: str, policy: Policy) -> EndedSessions:
+        """What would end if the instance or an organization set these rules; looked at up to a bound."""
+        with self._look() as storage:
+            found = storage.sessions.open(None if owner == INSTANCE else owner, self._now, _MOST_LOOKED_AT)
+        going_on = [one for one in found if self.live(one) and self.enough(one)]
+        with self._policies.supposing(owner, policy):
+            ended = [one for one in going_on if not (self.live(one) and self.enough(one))]
+        own = self._audit.actor.session_id
+        return EndedSessions(
+            sessions=len(ended),
+            more=len(found) == _MOST_LOOKED_AT,
+            own=own is not None and any(one.session.id == own for one in ended),
+        )
 
     def sign_in(
         self,
@@ -102,7 +119,7 @@ class Sessions(UseCases):
 
     def end_of(self, subject: Subject) -> datetime:
         """The end that no activity moves, of a session of the person that begins now."""
-        return self._now + self._ages(subject.organization.id)[1]
+        return self._now + self._ages(subject)[1]
 
     def strengthen(
         self, account: SignedIn, proofs: tuple[Proof, ...], *, client_id: str | None = None
@@ -146,7 +163,7 @@ class Sessions(UseCases):
         subject = self._storage.users.find_subject(user_id) if found else None
         if subject is None:
             return ()
-        ages = self._ages(subject.organization.id)
+        ages = self._ages(subject)
         return tuple(session for session in found if session.live(self._now, *ages))
 
     def end_one_of(self, subject: Subject, session_id: str) -> None:
@@ -184,14 +201,14 @@ class Sessions(UseCases):
             self._storage.tokens.revoke_of_user(subject.user.id, self._now)
         self.end_all_of(subject, but=but)
 
-    def _ages(self, organization_id: str) -> tuple[timedelta, timedelta]:
-        """How long a session of the organization's people lasts unused, and at most."""
-        policy, settings = self._policies.of(organization_id), self._settings
+    def _ages(self, subject: Subject) -> tuple[timedelta, timedelta]:
+        """How long a session of the person lasts unused, and at most."""
+        policy, settings = self._policies.of_subject(subject), self._settings
         return policy.session_idle_age or settings.session_idle_age, policy.session_max_age or settings.session_max_age
 
     def _leave_others(self, subject: Subject, session: Session) -> None:
         """Where a person can be signed in at one browser alone, have them be so here."""
-        if self._policies.of(subject.organization.id).single_session:
+        if self._policies.of_subject(subject).single_session:
             self.end_all_of(subject, but=session.id)
 
     def _again(

@@ -18,8 +18,11 @@ _TRIES = 3
 #: What is noted as done where who they are is to be proved as well as they can, and the demand of our own pages for it.
 STRONGEST = "strongest"
 
+#: What is noted as done once they want none of the ways to which they are sent: the instance's are shown.
+ANOTHER_WAY = "another_way"
+
 #: What is not about who somebody is: choosing somebody else does not undo it.
-_BEFORE_LOGIN = frozenset({"create", "select_account", STRONGEST})
+_BEFORE_LOGIN = frozenset({"create", "select_account", STRONGEST, ANOTHER_WAY})
 
 _ELSEWHERE = "This sign-in goes on in another window."
 
@@ -119,6 +122,10 @@ class SignIns(UseCases):
     def remember_login_name(self, pending: PendingAuthorization, login_name: str) -> PendingAuthorization:
         """Keep what was typed as login name."""
         return self._update(pending, lambda one: replace(one, login_name=login_name))
+
+    def want_another_way(self, pending: PendingAuthorization) -> PendingAuthorization:
+        """Send them nowhere from now on, and let them choose among the ways of the instance."""
+        return self._update(pending, lambda one: replace(one, done=one.done | {ANOTHER_WAY}))
 
     def speak(self, pending: PendingAuthorization, ui_locales: str) -> PendingAuthorization:
         """Keep the language that was chosen."""

@@ -103,7 +103,7 @@ class UnitOfWork(Services):
 
     @lazily
     def access(self) -> Access:
-        return Access(self.storage, self._process.roles, self._process.deny, self.lookup)
+        return Access(self.storage, self._process.roles, self._process.deny, self.lookup, self.instance)
 
     def records(self, name_space: NameSpace) -> Records:
         return Records(self, name_space)

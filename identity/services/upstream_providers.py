@@ -9,10 +9,12 @@ from identity.crypto.secrets import same
 from identity.domain.errors import Denied, Invalid
 from identity.domain.permissions import INSTANCE
 from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider, issuer_of_kind_problem
+from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.changes import Look
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
+from identity.services.holders import Holders
 from identity.services.lifecycle import Lifecycle
 from identity.storage.errors import Unreadable
 
@@ -23,9 +25,11 @@ OF_INSTANCE = "instance.write"
 class UpstreamProviders(Lifecycle[UpstreamProvider]):
     """Identity providers of organizations. Nobody signs in at one that is deactivated.
 
-    Those for all organizations are the instance's, and those that are believed about factors, of which no organization
-    asks for fewer than the instance: whatever makes, changes or removes one raises Denied unless ``by`` holds
-    instance.write.
+    Those for all organizations are the instance's, those that are believed about factors, of which no organization
+    asks for fewer than the instance, and those at which holders of its roles sign in: whatever makes, changes or
+    removes one raises Denied unless ``by`` holds instance.write.
+
+    A provider is a credential of the accounts that are linked there: whoever decides over it can sign in as them.
     """
 
     kind = "upstream_provider"
@@ -34,6 +38,14 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
     _look: Look
     _sealer: Sealer
     _access: Access
+    _holders: Holders
+
+    def serves(self, provider: UpstreamProvider, subject: Subject) -> bool:
+        """True if the person may link an account there and sign in by it: of its organization or of any; with a role at
+        the instance only where the instance manages it."""
+        if not provider.everywhere and subject.organization.id != provider.organization_id:
+            return False
+        return provider.instance_managed or not self._holders.is_one(subject.user.id)
 
     def create(
         self,
@@ -103,9 +115,16 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
         return replace(provider, secret=sealed, secret_changed_at=self._now)
 
     def _check(self, thing: UpstreamProvider, by: Principal) -> None:
-        if (thing.everywhere or thing.trust_methods) and not self._access.may(by, OF_INSTANCE, INSTANCE):
+        if not thing.instance_managed:
+            # Who decides over it can sign in as whoever is linked there.
+            self._access.require_none_above(by, thing.organization_id, but_holders=True)
+        of_instance = thing.everywhere or thing.trust_methods or thing.instance_managed
+        if of_instance and not self._access.may(by, OF_INSTANCE, INSTANCE):
             raise Denied(
-                say("Only who manages the instance can let others decide for all organizations, or about factors."),
+                say(
+                    "Only instance administrators can decide over a provider that the instance manages, that is for all"
+                    " organizations, or whose authentication methods are trusted."
+                ),
                 permission=OF_INSTANCE,
             )
 

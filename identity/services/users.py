@@ -190,7 +190,10 @@ class Users(Lifecycle[HumanUser]):
         """The ids of those of an organization whose passwords count only in browsers that they signed in at before."""
         failures = self._attempts.failures(Subject(user, organization) for user in users)
         most = limits_by(self._policies.of(organization.id)).most
-        return frozenset(user_id for user_id, number in failures.items() if number >= most)
+        found = [one for one in users if failures[one.id] >= most]
+        people = (Subject(one, organization) for one in found)
+        limits = {one.user.id: limits_by(self._policies.of_subject(one)) for one in people}
+        return frozenset(user_id for user_id, one in limits.items() if failures[user_id] >= one.most)
 
     def new_password_link(self, user_id: str, *, by: Principal, mailed_to: str = "") -> str:
         """A link, good once, by which the person chooses a password; the present one stays valid until it is used.
@@ -365,7 +368,7 @@ class Users(Lifecycle[HumanUser]):
         return user
 
     def _check(self, thing: HumanUser, by: Principal) -> None:
-        self._access.require_not_above(by, thing.id)
+        self._access.require_not_above(by, thing)
 
     def _refuse_end(self, thing: HumanUser) -> None:
         refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)

@@ -213,7 +213,7 @@ class World(AssembledService):
         resource = resource or organization_resource(home)
         with self.transaction() as services:
             command = AddManager(user_id=user.id, roles=frozenset({role}))
-            return services.managers.add(resource, command, by=THE_OPERATOR)
+            return services.managers.add(resource, command, by=THE_OPERATOR, recovering=True)
 
     def a_person(self, organization: Organization | None = None) -> HumanUser:
         """A new human user."""

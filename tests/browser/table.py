@@ -35,7 +35,6 @@ UNOPENED = {
     "account": "only redirects",
     "console": "only redirects",
     "account.switch": "only takes a POST, from the account menu",
-    "login.upstream": "only redirects",
     "upstream.sign_out": "only redirects, to an identity provider",
     "upstream.signed_out": "only redirects",
     "upstream.go": "only redirects, to an identity provider",

@@ -29,6 +29,16 @@ def _came_from_elsewhere(scene: Scene) -> Organization:
     return organization
 
 
+@page("/login/1/upstream", main=True, names=True)
+def sent_elsewhere(scene: Scene) -> None:
+    world = scene.site.world
+    organization = world.an_organization()
+    name = LONG_WORD if scene.long else "GitHub"
+    world.an_upstream_provider(organization, name=name, kind=UpstreamKind.GITHUB, issuer="", by_domain=True)
+    scene.site.ask(scene.tab, scene.site.an_application("Invoices", organization))
+    scene.tab.send(login_name=f"anna@{organization.primary_domain}")
+
+
 @page("/login/1/upstream/unlinked", main=True, names=True)
 def unlinked_identity(scene: Scene) -> None:
     _came_from_elsewhere(scene)

@@ -71,11 +71,13 @@ PAGES = {
     "organization.create": below("/organizations", "import new"),
     "organization.delete": below(ORGANIZATION, "deactivate delete reactivate"),
     "organization.read": below(ORGANIZATION, "- domains/{domain} overview policy"),
-    "organization.write": (
-        *below(ORGANIZATION, "branding branding/logo edit domains/new policy/edit"),
+    "organization.write": below(ORGANIZATION, "branding branding/logo edit"),
+    "organization_domain.write": (
+        *below(ORGANIZATION, "domains/new"),
         *below(f"{ORGANIZATION}/domains/{{domain}}", "delete primary verify"),
     ),
     "organization_manager.read": below(ORGANIZATION, "export"),
+    "organization_policy.write": below(ORGANIZATION, "policy/edit"),
     "project.create": below(ORGANIZATION, "projects/new"),
     "project.delete": below(PROJECT, "delete"),
     "project.read": (*below(ORGANIZATION, "projects"), PROJECT),

@@ -37,5 +37,6 @@ def subject_of(services: Services, user: User) -> Subject:
 def holding(services: Services, user: User, role: str) -> Principal:
     """The user, with this role at their organization or at the instance."""
     resource = INSTANCE if role.startswith("IAM") else organization_resource(user.organization_id)
-    services.managers.add(resource, AddManager(user_id=user.id, roles=frozenset({role})), by=THE_OPERATOR)
+    command = AddManager(user_id=user.id, roles=frozenset({role}))
+    services.managers.add(resource, command, by=THE_OPERATOR, recovering=True)
     return services.access.principal(subject_of(services, user))

@@ -62,6 +62,12 @@ _ROLE = {role.name: role for role in (*ROLES, *_CLERKS)}
 _NAMES = {level: [role.name for role in _ROLE.values() if role.level is level] for level in Level}
 
 
+def _concerns(resource: Resource, user: User) -> bool:
+    """True for the instance, and what belongs or was granted to the user's organization."""
+    holder = None if resource.holder is None else resource.holder.id
+    return resource.organization_id is None or user.organization_id in (resource.organization_id, holder)
+
+
 class Graph:
     """Two organizations with people and programs, a project each, one of them granted, and random manager roles.
 
@@ -87,9 +93,11 @@ class Graph:
         ]
         self.users: list[User] = [self._user(number, acme if number < 4 else other) for number in range(6)]
         for user in self.users:
-            for resource in random.sample(self.resources, 2 if user is self.users[0] else random.randint(0, 2)):
+            # What somebody holds elsewhere is their own organization's to decide over.
+            home = [one for one in self.resources if _concerns(one, user)]
+            for resource in random.sample(home, 2 if user is self.users[0] else random.randint(0, 2)):
                 command = AddManager(user_id=user.id, roles=self._roles(resource))
-                services.managers.add(resource, command, by=THE_OPERATOR)
+                services.managers.add(resource, command, by=THE_OPERATOR, recovering=True)
         self.controlled = {self.users[0].id}
         self.at_first = {resource: self.power(resource) for resource in self.resources}
 

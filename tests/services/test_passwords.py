@@ -1,6 +1,7 @@
 """Passwords: attempts are counted before they are judged, and a password has to be good enough."""
 
 import unicodedata
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from identity.app import _known_bad
 from identity.domain.audit import AuditFilter
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.login_names import LoginName
+from identity.domain.organizations import Organization
 from identity.domain.users import Subject
 from identity.ini_values import BadSetting
 from identity.process import Identity
@@ -22,6 +24,10 @@ from identity.storage.paging import FIRST_PAGE
 from identity.testing.clock import MovableClock
 from tests.services.people import a_person, an_organization, subject_of
 
+_SINCE = datetime(2030, 1, 1, tzinfo=UTC)
+ELSEWHERE = Organization(
+    id="elsewhere", name="Elsewhere", primary_domain="elsewhere.example", created_at=_SINCE, changed_at=_SINCE
+)
 GOOD = "correct horse battery staple"
 
 
@@ -114,13 +120,13 @@ def test_what_is_wrong_with_a_password(services: Services) -> None:
         *((one, known) for one in ("1qaz2wsx3edc4rfv", "1QAZ2WSX3EDC4RFV")),
     ):
         with pytest.raises(Invalid) as refusal:
-            services.passwords.check(password, None, organization_id="", names=("anna", "anna@acme.example"))
+            services.passwords.check(password, None, whose=ELSEWHERE, names=("anna", "anna@acme.example"))
         assert refusal.value.fields == {"new_password": sentence}
     with pytest.raises(Invalid) as refusal:
-        services.passwords.check(GOOD, GOOD[:-1], organization_id="", names=())
+        services.passwords.check(GOOD, GOOD[:-1], whose=ELSEWHERE, names=())
     assert refusal.value.fields == {"new_password_again": "Type the same password twice."}
     for good in (GOOD, "ü" * 15, "密码密码密码密码密码密码密码密", "               x", "x" * 256):
-        services.passwords.check(good, good, organization_id="", names=("anna",))
+        services.passwords.check(good, good, whose=ELSEWHERE, names=("anna",))
 
 
 @pytest.mark.parametrize(
@@ -135,17 +141,17 @@ def test_what_is_wrong_with_a_password(services: Services) -> None:
 def test_the_policy_of_an_organization_asks_more_of_passwords(
     identity: Identity, anna: Subject, rules: dict[str, int], refused: str, taken: str
 ) -> None:
-    def checked(password: str, organization_id: str) -> None:
+    def checked(password: str, whose: Subject | Organization) -> None:
         with identity.reading() as services:
-            services.passwords.check(password, password, organization_id=organization_id, names=("anna",))
+            services.passwords.check(password, password, whose=whose, names=("anna",))
 
-    checked(refused, anna.organization.id)
+    checked(refused, anna)
     with identity.transaction() as services:
         services.policies.change(anna.organization.id, ChangePolicy.of(**rules))
     with pytest.raises(Invalid):
-        checked(refused, anna.organization.id)
-    checked(taken, anna.organization.id)
-    checked(refused, "another organization")
+        checked(refused, anna)
+    checked(taken, anna.organization)
+    checked(refused, ELSEWHERE)
 
 
 class TestAFileOfTheOperator:
@@ -157,9 +163,9 @@ class TestAFileOfTheOperator:
 
     def test_names_passwords_that_are_refused(self, services: Services) -> None:
         with pytest.raises(Invalid) as refusal:
-            services.passwords.check("acme acme ACME acme", None, organization_id="", names=())
+            services.passwords.check("acme acme ACME acme", None, whose=ELSEWHERE, names=())
         assert refusal.value.fields == {"new_password": "This password is too well known. Choose another."}
-        services.passwords.check("acme acme acme acme acme", None, organization_id="", names=())
+        services.passwords.check("acme acme acme acme acme", None, whose=ELSEWHERE, names=())
 
     def test_that_is_not_there_stops_the_start(self, tmp_path: Path) -> None:
         with pytest.raises(BadSetting, match="password_known_bad"):

@@ -48,7 +48,7 @@ class Shop:
     def manager(self, role: str, at: Resource, organization: Organization | None = None) -> Principal:
         user = self.person(organization or self.third, f"{role}-{at.key.id}".lower())
         command = AddManager(user_id=user.id, roles=frozenset({role}))
-        self.services.managers.add(at, command, by=THE_OPERATOR)
+        self.services.managers.add(at, command, by=THE_OPERATOR, recovering=True)
         return self.services.access.principal(subject_of(self.services, user))
 
     def give(self, user: HumanUser, *roles: str, by: Principal = THE_OPERATOR) -> UserGrant:

@@ -73,7 +73,7 @@ def test_nobody_learns_who_has_an_account(world: World, monkeypatch: pytest.Monk
     """By the answer, or by what it costs: one hash of a password stands for a hundred statements."""
     scene, problems = Scene.of(world, straight=straight), []
     people = list(scene.people())
-    assert (str(named(scene, people[0])[0].left_for).startswith(scene.provider.issuer)) is straight
+    assert (named(scene, people[0])[0].path.endswith("/upstream")) is straight
 
     def tell(ask: Ask, who: Who) -> tuple[list[Seen], Work]:
         # What is noted once a minute is noted for each.

@@ -40,11 +40,14 @@ ROUTES = {
     "organization.read": "GET /organizations/{organization}; GET /organizations/{organization}/domains;"
     " GET /organizations/{organization}/domains/{domain}; GET /organizations/{organization}/policy;"
     " GET /organizations/{organization}/branding",
-    "organization.write": "PATCH /organizations/{organization}; POST /organizations/{organization}/domains;"
+    "organization.write": "PATCH /organizations/{organization}; PATCH /organizations/{organization}/branding",
+    "organization_domain.write": "POST /organizations/{organization}/domains;"
     " POST /organizations/{organization}/domains/{domain}/verify;"
-    " DELETE /organizations/{organization}/domains/{domain}; PATCH /organizations/{organization}/policy;"
-    " PATCH /organizations/{organization}/branding",
-    "instance.write": "POST /organizations/{organization}/domains/{domain}/assert; PATCH /instance/policy",
+    " DELETE /organizations/{organization}/domains/{domain}",
+    "organization_policy.write": "PATCH /organizations/{organization}/policy;"
+    " POST /organizations/{organization}/policy/effect",
+    "instance.write": "POST /organizations/{organization}/domains/{domain}/assert; PATCH /instance/policy;"
+    " POST /instance/policy/effect",
     "organization.delete": "DELETE /organizations/{organization}; POST /organizations/{organization}/deactivate;"
     " POST /organizations/{organization}/reactivate",
     "organization_manager.read": "GET /organizations/{organization}/managers;"
@@ -119,6 +122,7 @@ _PROJECTS += " project.read project.write project.delete"
 _PEOPLE = "user.* service_user.* session.*"
 _OWN = f"{_PEOPLE} project.* organization_manager.* upstream_provider.* {_PROJECTS}"
 _OWN += " organization.read organization.write organization.delete audit_event.read"
+_OWN += " organization_domain.* organization_policy.*"
 _FEW = "organization.read project.read project_role.read"
 
 #: Role → permissions.

@@ -81,7 +81,7 @@ def test_what_no_rule_can_be_is_refused_at_its_name(world: World, api: Api, memb
 
 def test_who_manages_an_organization_reads_no_policy_of_the_instance(world: World) -> None:
     organization = world.an_organization()
-    api = Api.of(world.a_manager("ORG_SETTINGS_MANAGER", resource=organization_resource(organization.id)))
+    api = Api.of(world.a_manager("ORG_OWNER", resource=organization_resource(organization.id)))
     assert api.patch(f"/organizations/{organization.id}/policy", {"second_factor": "required_for_iam"})["version"] == 1
     assert api.ask("GET", "/instance/policy").status_int == 403
     assert api.ask("PATCH", f"/organizations/{world.an_organization().id}/policy", {}).status_int == 404

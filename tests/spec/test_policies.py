@@ -112,9 +112,13 @@ def test_an_organization_allows_no_more_than_the_instance(world: World, ada: Per
             services.policies.change(here, ChangePolicy.of(**rules))
         assert refusal.value.fields.keys() == rules.keys()
     policy(world, here, second_factor=SecondFactor.REQUIRED, factors=("totp", "password"))
-    policy(world, INSTANCE, second_factor=SecondFactor.OFFERED, factors=("password",))
+    policy(world, INSTANCE, second_factor=SecondFactor.OFFERED, factors=("password", "totp"))
     held = world.operator.policies.of(here)
-    assert (held.second_factor, held.factors) == (SecondFactor.REQUIRED, ("password",)), "the tighter of both"
+    assert (held.second_factor, held.factors) == (SecondFactor.REQUIRED, ("totp", "password")), "the tighter of both"
+    policy(world, INSTANCE, factors=("password",))
+    held = world.operator.policies.of(here)
+    left = (SecondFactor.OFFERED, ("password",))
+    assert (held.second_factor, held.factors) == left, "what nobody could meet is left to the instance"
 
 
 def test_a_way_that_may_not_be_used_opens_nothing(

@@ -1,6 +1,7 @@
 """Security 19.9: what each rule of a policy does, at the next request that needs it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -227,12 +228,16 @@ def test_who_registers_has_an_address_of_the_domains_of_the_policy(
     assert made.user.profile.email.lower() == "ada@acme.example"
 
 
-def test_the_check_tells_where_people_need_a_factor_that_nobody_offers(
-    world: World, rules: Rules, organization: Organization
+def test_check_names_rules_that_leave_no_way_to_sign_in(
+    world: World, rules: Rules, organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def said(*factors: str) -> str:
-        identity = world.identity
-        checks = Checks(identity.settings, identity.backend, identity.reading, identity.process.sealer, (), factors)
+    identity = world.identity
+    offered = identity.process.choices
+
+    def said(*second: str) -> str:
+        monkeypatch.setattr(identity.process, "choices", replace(offered, second=frozenset(second)))
+        identity.process.policy_cache.read.clear()
+        checks = Checks(identity.settings, identity.backend, identity.reading, identity.process.sealer, ())
         return checks.policies() or ""
 
     rules(second_factor="required_for_managers", factors=("password", "totp"))

@@ -160,7 +160,7 @@ def as_password(text: str) -> Callable[[Scene], str]:
     def choose(scene: Scene) -> str:
         try:
             with scene.world.reading() as services:
-                services.passwords.check(text, None, organization_id=scene.organization.id, names=())
+                services.passwords.check(text, None, whose=scene.organization, names=())
         except Invalid:
             return "refused"
         return "taken"

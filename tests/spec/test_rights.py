@@ -38,7 +38,7 @@ TO_USER = ("of the user", "of the instance")
 ASKED = ("", "shared", "own", "alias", "shared own")
 
 
-def expected(house: House, right: Right, asked: str, *, of_person: bool, roles: frozenset[str]) -> Opened | None:
+def expected(house: House, right: Right, asked: str, *, of_subject: bool, roles: frozenset[str]) -> Opened | None:
     """What it should open by the model; None if the request is refused."""
     shared, own = "shared" in asked, "own" in asked or "alias" in asked
     if (shared and right.roles is None) or (own and not right.own):
@@ -47,7 +47,7 @@ def expected(house: House, right: Right, asked: str, *, of_person: bool, roles: 
     return Opened(
         shared=shared,
         own=own,
-        manages=own and of_person,
+        manages=own and of_subject,
         roles=roles & (right.roles or frozenset()) if shared else frozenset(),
         projects=frozenset(projects | ({house.world.instance.project_id} if own else set())),
     )
@@ -123,7 +123,7 @@ def test_a_person_s_token_opens_what_person_and_application_may(house: House, ki
             of_client = replace(of_client, roles=GRANTED["user"])
         for asked, way in product(ASKED, (by_code, by_front)):
             found = way(world, session, client, house.scope(asked))
-            want = expected(house, of_user & of_client, asked, of_person=True, roles=OF_USER)
+            want = expected(house, of_user & of_client, asked, of_subject=True, roles=OF_USER)
             asking = client if isinstance(client, Credentials) else None
             got = (
                 [None if found == "invalid_scope" else found]
@@ -149,7 +149,7 @@ def test_an_application_s_own_token_opens_what_it_may(house: House) -> None:
         for asked in ASKED:
             form = {"grant_type": "client_credentials", "scope": house.scope(asked)}
             answer = world.as_client(client, form).json
-            want = expected(house, of_client, asked, of_person=False, roles=frozenset())
+            want = expected(house, of_client, asked, of_subject=False, roles=frozenset())
             got = None if answer.get("error") == "invalid_scope" else house.opened(answer["access_token"], client)
             if got != want:
                 wrong.append((relation, may_manage, asked, got, want))
@@ -179,7 +179,7 @@ def test_a_service_user_s_token_opens_what_it_may(
         house.give_roles(robot.user, to_project)
         answer = way(house.world, robot, house.scope(asked))
         right = house.right("user", to_project, own=True)
-        want = expected(house, right, asked, of_person=True, roles=OF_USER)
+        want = expected(house, right, asked, of_subject=True, roles=OF_USER)
         got = None if answer.get("error") == "invalid_scope" else house.opened(answer["access_token"], None)
         assert got == want, asked
 
@@ -191,7 +191,7 @@ def test_a_personal_access_token_opens_what_its_service_user_may(house: House) -
     house.give_roles(robot.user, "holder")
     token = world.a_personal_access_token(robot, project_ids=(house.shared.id,), scope=f"openid {ROLES}")
     right = house.right("user", "holder", own=True)
-    want = expected(house, right, "shared own", of_person=True, roles=OF_USER)
+    want = expected(house, right, "shared own", of_subject=True, roles=OF_USER)
     assert want is not None
     assert house.opened(token, None) == want
     world.operator.project_grants.remove(house.grants["user"].id)

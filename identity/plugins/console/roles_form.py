@@ -48,6 +48,11 @@ class RolesForm(ConsoleForm):
         """Who or what gets them: words and value of each fact."""
         return ()
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What has to be known before they are given, as sentences."""
+        return ()
+
     def options(self) -> Choices:
         """The roles that may be chosen: value, label and a sentence."""
         raise NotImplementedError
@@ -71,6 +76,7 @@ class RolesForm(ConsoleForm):
             "about": self.said(self.about),
             "step": 0,
             "facts": [(self.said(words), value) for words, value in self.facts],
+            "notes": [self.said(one) for one in self.notes],
             "options": options,
             "hint": self.said(self.hint),
             "nothing_to_choose": self.said(self.nothing_to_choose),

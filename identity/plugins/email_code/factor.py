@@ -17,16 +17,19 @@ class EmailCode(Factor):
     methods: ClassVar[tuple[str, ...]] = ("otp",)
     icon: ClassVar[str] = "mail"
     several: ClassVar[bool] = False
+    needs_mail: ClassVar[bool] = True
 
     def possible(self, subject: Subject, services: Services) -> bool:
         """True if mail can be sent, and the person has proved that an address is theirs."""
-        return services.mails.enabled and bool(proved_address(subject))
+        return services.mails.enabled and bool(proved_address(subject, services))
 
 
-def proved_address(subject: Subject) -> str:
+def proved_address(subject: Subject, services: Services) -> str:
     """The person's address, if they have proved that it is theirs; else empty."""
     user = subject.user
-    return user.profile.email if isinstance(user, HumanUser) and user.profile.email_verified else ""
+    if not isinstance(user, HumanUser) or not user.profile.email_verified:
+        return ""
+    return user.profile.email if services.holders.may_be_mailed(user) else ""
 
 
 def masked(address: str) -> str:

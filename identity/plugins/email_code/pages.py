@@ -54,7 +54,7 @@ class Mailed(FactorPage):
         """Where the code went."""
         found = self._codes.find(_CODE, self._key)
         return {
-            "address": masked(proved_address(self.person)),
+            "address": masked(self._mailbox),
             "sent": found is not None,
             "sent_again": _SENT in self.request.GET and found is not None,
             "minutes": LIFETIME // timedelta(minutes=1),
@@ -79,9 +79,14 @@ class Mailed(FactorPage):
         if found is None or not same(found.value["code"].encode(), code.encode("utf-8", "surrogatepass")):
             return None
         user = self.request.services.storage.users.find_subject(self.person.user.id)
-        if user is None or proved_address(user) != found.value["to"]:
+        address = "" if user is None else proved_address(user, self.request.services)
+        if not address or address != found.value["to"]:
             return None
         return EmailCode.methods if self._codes.take(_CODE, self._key) is not None else None
+
+    @property
+    def _mailbox(self) -> str:
+        return proved_address(self.person, self.request.services)
 
     @property
     def _codes(self) -> Records:
@@ -109,14 +114,14 @@ class Mailed(FactorPage):
     def _keep(self) -> str | None:
         """A new code; None if there is one."""
         code = f"{randbelow(10**_DIGITS):0{_DIGITS}}"
-        value = {"code": code, "to": proved_address(self.person)}
+        value = {"code": code, "to": self._mailbox}
         ends_at = self.request.services.now + LIFETIME
         user_id = self.person.user.id
         held = self._codes.add(_CODE, self._key, value, user_id=user_id, expires_at=ends_at, seal=True)
         return code if held is None else None
 
     def _mail(self, code: str) -> bool:
-        return mail_code(self.request, self.person, code, LIFETIME, language=self.language)
+        return bool(self._mailbox) and mail_code(self.request, self.person, code, LIFETIME, language=self.language)
 
 
 class ProveEmailCode(Mailed, ProvePage):

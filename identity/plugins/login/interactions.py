@@ -115,7 +115,7 @@ class EnrolFactor(Interaction):
         wanted, subject = sign_in.demands.get(ENROL), sign_in.subject
         if not wanted or subject is None or sign_in.done(self.name):
             return False
-        usable = offered(context, context.services.policies.of(subject.organization.id))
+        usable = offered(context, context.services.policies.of_subject(subject))
         return any(one.name == wanted and one.possible(subject, context.services) for one in usable)
 
     def path(self, sign_in: SignIn) -> str:

@@ -1,6 +1,6 @@
 """Signing in elsewhere: at OpenID providers and at GitHub."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from pyramid.config import Configurator
 
     from identity.domain.records import NameSpace
+    from identity.domain.users import Subject
     from identity.provider.interaction import Interaction
     from identity.provider.sign_out_way import SignOutWay
+    from identity.services.bundle import Services
 
 
 class Plugin:
@@ -61,12 +63,12 @@ class Plugin:
         return [(say("Test"), f"/console/upstream-providers/{thing.id}/test")]
 
     @hookimpl
-    def identity_ways(self) -> "Iterable[tuple[str, str]]":
+    def identity_ways(self) -> "Iterable[tuple[str, str, Callable[[Subject, Services], bool]]]":
         """Accounts elsewhere, as one way that a policy allows or does not."""
         from identity.domain.words import say
         from identity.plugins.upstream.ways import FACTOR
 
-        return [(FACTOR, say("Identity providers"))]
+        return [(FACTOR, say("Identity providers"), self._has_link)]
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
@@ -76,6 +78,11 @@ class Plugin:
 
         config.registry.upstream = Desk(config.registry.identity.settings, self._kept)
         routes.configure(config)
+
+    def _has_link(self, subject: "Subject", services: "Services") -> bool:
+        from identity.plugins.upstream.accounts import linked_by_instance
+
+        return linked_by_instance(subject, services, self._kept)
 
     @property
     def _kept(self) -> "NameSpace":

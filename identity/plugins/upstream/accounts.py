@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from identity.domain.email_addresses import email_domain
 from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.organizations import Organization
+from identity.domain.records import NameSpace
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
 from identity.domain.words import say
@@ -30,6 +31,8 @@ class NotLinked(Exception):
     """Nobody here is it yet, and it gets no account of its own; says why, for the audit trail."""
 
 
+#: Why a link rests.
+OF_HOLDER = say("You hold a role at the instance, so you can only sign in at providers that the instance manages.")
 _NOT_HERE = say("The account here to which it belongs cannot be used.")
 
 
@@ -63,10 +66,10 @@ class Accounts:
             self._tell("linked_identity.added", subject, link)
 
     def may_be(self, subject: Subject) -> bool:
-        """True for people who can sign in there: of its organization or of any, where the policy lets them."""
-        if not self.provider.everywhere and subject.organization.id != self.provider.organization_id:
+        """True for people who can sign in there, where the policy lets them."""
+        if not self.services.upstream_providers.serves(self.provider, subject):
             return False
-        return self.services.policies.allow(subject.organization.id, FACTOR)
+        return self.services.policies.allow(subject, FACTOR)
 
     def unlink(self, link: Link, subject: Subject) -> None:
         """It is their account no longer."""
@@ -94,6 +97,8 @@ class Accounts:
             raise NoAccount(_NOT_HERE, "deactivated")
         if not self.provider.everywhere and subject.organization.id != self.provider.organization_id:
             raise NoAccount(_NOT_HERE, "the identity provider is another organization's")
+        if not self.services.upstream_providers.serves(self.provider, subject):
+            raise NoAccount(OF_HOLDER, "the instance does not manage the identity provider")
         # Two that sign in at the same moment say the same.
         with suppress(Conflict):
             self.links.used(self.provider, somebody)
@@ -168,6 +173,17 @@ class Accounts:
             )
         except Denied:
             raise NoAccount(_NOT_HERE, "the organization is deactivated") from None
+
+
+def linked_by_instance(subject: Subject, services: Services, name_space: NameSpace) -> bool:
+    """True if the person has linked an account at a provider that the instance manages."""
+    links = Links(services.records(name_space), services.now).of(subject.user.id)
+    providers = (services.upstream_providers.find(one.provider_id) for one in links)
+    return any(
+        one.usable and one.instance_managed and services.upstream_providers.serves(one, subject)
+        for one in providers
+        if one is not None
+    )
 
 
 def _is_vouched_for(subject: Subject) -> bool:

@@ -19,7 +19,7 @@ from identity.plugins.upstream.pages.going import WAY, Straight, go, way_to
 from identity.plugins.upstream.pages.linking import Link, Unknown
 from identity.plugins.upstream.pages.trying import PATH, PERMISSION, TARGET, Try
 from identity.plugins.upstream.sign_out import BACK, WAY_OUT, back, leave
-from identity.services.sign_ins import STRONGEST
+from identity.services.sign_ins import ANOTHER_WAY, STRONGEST
 
 
 def configure(config: Configurator) -> None:
@@ -68,10 +68,10 @@ def configure(config: Configurator) -> None:
 
 def way_by_name(page: SignInPage, login_name: LoginName) -> str | None:
     """Where people are sent whose login name is of a domain for which a provider stands."""
-    if page.sign_in.done(STRONGEST):
+    if page.sign_in.done(STRONGEST) or page.sign_in.done(ANOTHER_WAY):
         return None
     provider = ways.by_name(login_name, context_of(page.request))
-    return None if provider is None else way_to(provider, page.pending.id)
+    return None if provider is None else f"{page.root}/{ways.PAGE}"
 
 
 def buttons(page: SignInPage) -> Iterable[Markup]:

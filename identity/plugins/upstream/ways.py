@@ -11,10 +11,12 @@ from identity.provider.context import Context
 from identity.provider.errors import LoginRequired, OAuthError
 from identity.provider.interaction import Interaction, SignIn
 from identity.services.bundle import Services
-from identity.services.sign_ins import STRONGEST
+from identity.services.sign_ins import ANOTHER_WAY, STRONGEST
 
 #: The parameter with which an application names a provider, by id or name.
 HINT = "idp"
+#: The page between a sign-in and the provider to which it leads, below ``/login/{request}``.
+PAGE = "upstream"
 #: The factor of whoever signed in elsewhere.
 FACTOR = "upstream"
 
@@ -35,7 +37,20 @@ def offered(sign_in: SignIn, services: Services) -> tuple[UpstreamProvider, ...]
     organization = organization_of(sign_in, services)
     if organization is None:
         return services.upstream_providers.offered(None)
-    return _allowed(organization, services)
+    found = _allowed(organization, services)
+    if not sign_in.done(ANOTHER_WAY) or not services.policies.allow_at_instance(FACTOR):
+        return found
+    # Whether the person may, is told to whoever has proved to be it.
+    of_instance = (one for one in services.upstream_providers.offered(organization.id) if one.instance_managed)
+    return tuple(dict.fromkeys((*found, *of_instance)))
+
+
+def next_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
+    """Where they are sent now: without being asked, or because of the login name that they have entered."""
+    if sign_in.done(ANOTHER_WAY) or sign_in.done(STRONGEST):
+        return None
+    named = "" if sign_in.pending is None else sign_in.pending.login_name
+    return straight(sign_in, context) or by_name(LoginName.of(named, sign_in.organization_in_question), context)
 
 
 def by_name(login_name: LoginName, context: Context) -> UpstreamProvider | None:
@@ -51,7 +66,7 @@ def straight(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
     """Where they are sent without being asked: to the one that the application names, or where people of the
     organization go that it asks for, or whose domain stands in the login name that it gives."""
     asked = sign_in.request
-    if asked is None:
+    if asked is None or sign_in.done(ANOTHER_WAY):
         return None
     services = context.services
     hint = asked.parameters.get(HINT, "")
@@ -74,7 +89,7 @@ def _at_once(organization: Organization, context: Context) -> UpstreamProvider |
 
 
 def _allowed(organization: Organization, services: Services) -> tuple[UpstreamProvider, ...]:
-    if not services.policies.allow(organization.id, FACTOR):
+    if not services.policies.allow(organization, FACTOR):
         return ()
     return services.upstream_providers.offered(organization.id)
 
@@ -120,4 +135,4 @@ class SignInElsewhere(Interaction):
 
     def path(self, sign_in: SignIn) -> str:
         """The page that leads there."""
-        return "upstream"
+        return PAGE

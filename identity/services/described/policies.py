@@ -16,7 +16,7 @@ def ensure_policy(build: Build, path: str, described: ChangePolicy | None, owner
         return
     at_instance = owner == INSTANCE
     permission, resource = (
-        ("instance.write", OF_INSTANCE) if at_instance else ("organization.write", organization_resource(owner))
+        ("instance.write", OF_INSTANCE) if at_instance else ("organization_policy.write", organization_resource(owner))
     )
     build.services.access.require(build.by, permission, resource)
     policies = build.services.policies

@@ -62,6 +62,17 @@ class SessionContract(ContractBase):
         assert not found.subject.active
         assert not found.live(NOW, DAY, DAY)
 
+    def test_open_sessions_are_those_of_an_organization_or_of_all(self, on: On) -> None:
+        ended, over = a_session(on.human_user, ended_at=NOW), a_session(on.human_user, ends_at=NOW)
+        kept = sorted((a_session(on.human_user) for _ in range(3)), key=lambda one: one.id)
+        on.save(ended, over, *kept)
+        subject = Subject(on.human_user, on.organization)
+        expected = tuple(SignedIn(one, subject) for one in kept)
+        assert on.read.sessions.open(on.organization.id, NOW, 10) == expected
+        assert on.read.sessions.open(on.organization.id, NOW, 2) == expected[:2]
+        assert on.read.sessions.open(an_id(), NOW, 10) == ()
+        assert set(expected) <= set(on.read.sessions.open(None, NOW, 10_000))
+
     def test_sessions_of_user_are_last_seen_first(self, on: On) -> None:
         other = a_human_user(on.organization)
         seen = [

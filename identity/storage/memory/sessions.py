@@ -36,6 +36,19 @@ class MemorySessionStore(MemoryStore, SessionStore):
         sessions.sort(key=lambda each: each.last_seen_at, reverse=True)
         return tuple(sessions[:MOST_OF_USER])
 
+    def open(self, organization_id: str | None, at: datetime, most: int) -> tuple[SignedIn, ...]:
+        users = MemoryUserStore(self._tables)
+        sessions = sorted(
+            (one for one in self._tables.sessions if one.ended_at is None and at < one.ends_at), key=lambda one: one.id
+        )
+        found = ((one, users.find_subject(one.user_id)) for one in sessions)
+        kept = [
+            SignedIn(one, subject)
+            for one, subject in found
+            if subject is not None and organization_id in (None, subject.organization.id)
+        ]
+        return tuple(kept[:most])
+
     def reauthenticate(
         self,
         session_id: str,

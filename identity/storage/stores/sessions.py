@@ -33,6 +33,11 @@ class SessionStore(ABC):
         most."""
 
     @abstractmethod
+    def open(self, organization_id: str | None, at: datetime, most: int) -> tuple[SignedIn, ...]:
+        """Sessions of the organization's people, or of all, that are not ended and whose absolute end lies after
+        ``at``, with user and organization, by id; ``most`` at most."""
+
+    @abstractmethod
     def reauthenticate(
         self,
         session_id: str,

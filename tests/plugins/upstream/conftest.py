@@ -42,6 +42,11 @@ class Scene:
         assert browser.left_for is not None, browser.page
         return browser.left_for
 
+    def go_straight(self) -> None:
+        """They are sent there, and go on."""
+        assert self.browser.step == "upstream", self.browser.page
+        self.browser.submit(press=("decision", "continue"))
+
     def back(self, url: str, browser: Browser | None = None) -> Any:
         """They come back from there."""
         return (browser or self.browser).open(url, by=self.elsewhere.issuer)

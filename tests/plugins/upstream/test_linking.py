@@ -152,6 +152,7 @@ def test_what_went_to_somebody_else_meanwhile_is_refused_in_words(scene: Scene, 
 
 def test_an_application_that_names_the_provider_does_not_send_them_there_again(scene: Scene, kim: Person) -> None:
     asked = scene.ask(idp=scene.provider.id)
+    scene.go_straight()
     scene.back(scene.elsewhere.approve(str(scene.browser.left_for)))
     scene.browser.submit(form="page-form")
     scene.browser.sign_in(kim.login_name)

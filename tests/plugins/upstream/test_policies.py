@@ -56,7 +56,6 @@ def test_people_who_have_no_other_way_in_are_sent_there_at_once(scene: Scene) ->
         (("upstream", "totp"), True),
         (("upstream", "password"), False),
         (("upstream", "passkeys"), False),
-        (("totp",), False),
     ):
         policy(scene, factors=factors)
         scene.party.opened(scene.browser, scope=scope)

@@ -167,6 +167,7 @@ def test_claims_come_by_the_providers_own_table(scene: Scene) -> None:
 
 def test_an_application_names_the_provider_and_nobody_is_asked(scene: Scene) -> None:
     scene.ask(idp=scene.provider.id)
+    scene.go_straight()
     assert str(scene.browser.left_for).startswith(f"{scene.elsewhere.issuer}/authorize?")
 
 
@@ -178,6 +179,7 @@ def test_a_login_name_of_a_proven_domain_leads_there_also_if_nobody_has_it(scene
     scene.change(by_domain=True)
     scene.ask()
     scene.browser.submit({"login_name": f"nobody@{domain_of(scene)}"})
+    scene.go_straight()
     sent = dict(parse_qsl(urlsplit(str(scene.browser.left_for)).query))
     assert sent["login_hint"] == f"nobody@{domain_of(scene)}"
 
@@ -229,6 +231,7 @@ def test_who_comes_from_there_is_asked_for_the_factor_that_the_application_wants
 def test_an_application_that_asks_for_people_of_the_organization_has_them_sent_there(scene: Scene) -> None:
     scene.change(by_domain=True)
     scene.party.opened(scene.browser, scope=f"openid urn:service:iam:org:id:{scene.organization.id}")
+    scene.go_straight()
     assert str(scene.browser.left_for).startswith(f"{scene.elsewhere.issuer}/authorize?")
 
 

@@ -100,6 +100,8 @@ READS: dict[str, Call] = {
     "find session": call("sessions.find", SESSION.id),
     "sessions of_browser": call("sessions.of_browser", DIGESTS[:1]),
     "sessions of_browser, many": call("sessions.of_browser", DIGESTS),
+    "sessions open": call("sessions.open", ORGANIZATION.id, NOW, 10),
+    "sessions open, all": call("sessions.open", None, NOW, 10),
     "sessions of_user": call("sessions.of_user", PERSON.id, NOW),
     "find pending": call("authorization_requests.find", PENDING.id),
     "find record": call("records.find", *THIS_RECORD),

@@ -65,7 +65,7 @@ class Registration(LinkPage, FormPage):
             "organization": self.announced.organization,
             "registered": None if self.pending is None else self.announced.command,
             "taken": self.announced.taken,
-            "min_length": self.request.services.passwords.min_length(self.announced.organization.id),
+            "min_length": self.request.services.passwords.min_length(self.announced.organization),
         }
 
     def values(self) -> Mapping[str, str]:

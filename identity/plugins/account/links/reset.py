@@ -94,7 +94,7 @@ class Reset(LinkPage, FormPage):
     def show(self) -> Mapping[str, object]:
         return {
             "login_name": self.owner().login_name,
-            "min_length": self.request.services.passwords.min_length(self.owner().organization.id),
+            "min_length": self.request.services.passwords.min_length(self.owner()),
         }
 
     def submit(self, form: Form) -> Response:
@@ -103,7 +103,7 @@ class Reset(LinkPage, FormPage):
         self.request.services.passwords.check(
             password,
             form.again("new_password"),
-            organization_id=self.owner().organization.id,
+            whose=self.owner(),
             names=names_of(self.owner()),
         )
         # Nobody waits for a lock while it is hashed.

@@ -72,7 +72,7 @@ class Factors:
     def __init__(self, page: SignedInPage) -> None:
         self._page, self._services = page, page.request.services
         self._user_id = page.subject.user.id
-        self._policy = self._services.policies.of(page.subject.organization.id)
+        self._policy = self._services.policies.of_subject(page.subject)
         self._enrolled = self._services.factors.of(self._user_id)
 
     def rows(self) -> Iterator[SecurityRow]:

@@ -27,7 +27,7 @@ class Password(AccountPage, FormPage):
     def show(self) -> Mapping[str, object]:
         return {
             "login_name": self.subject.login_name,
-            "min_length": self.request.services.passwords.min_length(self.subject.organization.id),
+            "min_length": self.request.services.passwords.min_length(self.subject),
             "ends_access": self.request.registry.identity.settings.password_change_ends_access,
         }
 
@@ -56,7 +56,7 @@ class Password(AccountPage, FormPage):
             self.request.services.passwords.check(
                 new,
                 form.again("new_password"),
-                organization_id=self.subject.organization.id,
+                whose=self.subject,
                 names=names_of(self.subject),
             )
         except Invalid as refused:

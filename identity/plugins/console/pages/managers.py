@@ -7,7 +7,7 @@ from pyramid.response import Response
 from identity.domain.managers import Manager, Role
 from identity.domain.permissions import Level
 from identity.domain.users import Subject
-from identity.domain.words import say
+from identity.domain.words import say, say_many
 from identity.http import targets
 from identity.lazily import lazily
 from identity.pages.forms import Form
@@ -143,6 +143,26 @@ class AddManagerPage(ManagerRoles, SelectUser):
             return None
         holder = self.resource.holder
         return self.resource.organization_id if holder is None or not reads_users(self, holder.id) else holder.id
+
+    @property
+    def notes(self) -> Sequence[str]:
+        subject, found = self.chosen, []
+        if self.resource.organization_id not in (None, subject.organization.id):
+            words = say(
+                "{name} belongs to {organization}, whose managers can rename, reset or deactivate this account. A role"
+                " here trusts them.",
+                name=subject.user.display_name,
+                organization=subject.organization.name,
+            )
+            found.append(words)
+        if self.level is Level.INSTANCE:
+            found.append(say("People with a role at the instance sign in only in ways that the instance allows."))
+        ended = self.services.managers.ends(subject.user.id, self.resource)
+        if ended:
+            found.append(say_many("{n} session of this user ends.", "{n} sessions of this user end.", ended))
+        if ended and subject.user.id == self.subject.user.id:
+            found.append(say("Your own session is among them."))
+        return found
 
     def submit(self, form: Form) -> Response:
         command = self.decoded(AddManager, {"user_id": self.chosen.user.id, **self.typed(form)})

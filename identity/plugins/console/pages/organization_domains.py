@@ -28,6 +28,9 @@ from identity.plugins.console.things import BELOW_ORGANIZATIONS, OfOrganization
 from identity.services.commands.organizations import AddDomain, ChangeOrganization
 from identity.services.domains import ASSERTS
 
+#: The permission to add, prove, remove and make primary.
+WRITES = "organization_domain.write"
+
 _PROOFS = {
     Proof.NAME_SPACE: say("Part of this service"),
     Proof.DNS: say("DNS record"),
@@ -52,7 +55,7 @@ def domains_section(page: OfOrganization) -> Table:
         )
         for one in page.services.domains.of_organization(page.thing.id)
     ]
-    may_write, href = page.may("organization.write"), f"{page.href}/domains/new"
+    may_write, href = page.may(WRITES), f"{page.href}/domains/new"
     return Table(
         "domains",
         say("Domains"),
@@ -103,6 +106,11 @@ class OfDomain(OfOrganization):
 
     path: ClassVar[str] = f"{OfOrganization.path}/domains/{{domain}}"
     action = "write"
+
+    @classmethod
+    def permission(cls) -> str:
+        """To change a domain takes more than to change the organization."""
+        return WRITES if cls.action == "write" else super().permission()
 
     @lazily
     def domain(self) -> OrganizationDomain:
@@ -318,6 +326,6 @@ _LIST = "/organizations/{organization}/domains"
 
 PLACES = (
     # Before names of domains, which have a dot.
-    Place(f"{_LIST}/new", NewDomain, "organization.write", targets.organization),
+    Place(f"{_LIST}/new", NewDomain, WRITES, targets.organization),
     *of_things(DomainPage, Verify, Assert, MakePrimary, Remove),
 )

@@ -115,6 +115,11 @@ class ChangeOrganizationPage(OfOrganization, OrganizationForm, ChangePage):
 
     command = ChangeOrganization
 
+    def drawn(self) -> Sequence[Field]:
+        """What takes more than the name is left out for whoever may not change it."""
+        needed = {"primary_domain": "organization_domain.write", "registration": "organization_policy.write"}
+        return [one for one in super().drawn() if one.name not in needed or self.may(needed[one.name])]
+
     def about_domain(self) -> Message:
         return say("Part of every login name: with another domain all of them change.")
 

@@ -11,17 +11,19 @@ from pyramid.response import Response
 from identity.domain.entity import members
 from identity.domain.policies import HeldRule, Policy, Source, looser
 from identity.domain.policy_effects import effect_of
-from identity.domain.words import say
+from identity.domain.sessions import EndedSessions
+from identity.domain.words import say, say_many
 from identity.http import targets
 from identity.lazily import lazily
 from identity.pages.forms import VERSION, Form, Value
+from identity.pages.page import Again
 from identity.pages.signed_in_page import version_of
 from identity.plugins.console.console_form import ConsoleForm
 from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.fields import Field
 from identity.plugins.console.places import Place
 from identity.plugins.console.rule_fields import rule_fields, values_of
-from identity.plugins.console.sections import Panel, Section, Table
+from identity.plugins.console.sections import Note, Panel, Section, Table
 from identity.services.commands import decode
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE, SetPolicy
@@ -30,6 +32,8 @@ _DECLARED = members(Policy)
 TITLE = say("Sign-in policy")
 #: The button that asks what the rules would mean.
 PREVIEW = "preview"
+#: What was said of the sessions that end.
+CONFIRMED = "confirmed"
 _SOURCES = {
     Source.SETTINGS: say("The settings of the service"),
     Source.INSTANCE: say("The instance"),
@@ -78,7 +82,7 @@ class PolicyPage(_PolicyPage):
     @property
     def writes(self) -> str:
         """The permission to change it."""
-        return "instance.write" if self.owner == INSTANCE else "organization.write"
+        return "instance.write" if self.owner == INSTANCE else "organization_policy.write"
 
     def show(self) -> Mapping[str, object]:
         rules = self.services.policies.rules(self.owner)
@@ -88,9 +92,16 @@ class PolicyPage(_PolicyPage):
             "badges": (),
             "actions": [change] if self.may(self.writes) else [],
             "facts": (),
-            "sections_of": [*self._sections(rules), self._preview()],
+            "sections_of": [*self._sections(rules), self._set_aside(), self._preview()],
             "said": self.said,
         }
+
+    def _set_aside(self) -> Section | Note | None:
+        if self.owner == INSTANCE or not self.services.policies.set_aside(self.owner):
+            return None
+        return Note(
+            say("With the instance's rules, those of this organization leave no way to sign in. The instance's hold.")
+        )
 
     def _preview(self) -> Section | None:
         if self.owner == INSTANCE or not self.may("user.read"):
@@ -153,6 +164,9 @@ class ChangePolicyPage(_PolicyPage, ConsoleForm):
     def about(self) -> str:
         return say("What is set here holds from the next sign-in or request on, also for whoever is signed in.")
 
+    #: What is confirmed by saving again; empty where nothing is to be.
+    confirms = ""
+
     @lazily
     def present(self) -> SetPolicy:
         """What is stored."""
@@ -187,7 +201,19 @@ class ChangePolicyPage(_PolicyPage, ConsoleForm):
         return [(one.name, value) for one in self.inputs for value in form.several(one.name) if value]
 
     def show(self) -> Mapping[str, object]:
-        return {**super().show(), "previews": self.owner != INSTANCE}
+        return {**super().show(), "previews": self.owner != INSTANCE, "confirms": self.confirms}
+
+    def _refuse_unconfirmed(self, policy: Policy, form: Form) -> None:
+        """Raise Again if the rules end sessions, until whoever saves them has seen how many."""
+        ended = self.services.sessions.ended_by(self.owner, policy)
+        self.confirms = _said_of(ended)
+        if self.confirms and form.one(CONFIRMED) != self.confirms:
+            number = say_many("These rules end {n} session.", "These rules end {n} sessions.", ended.sessions)
+            if ended.more:
+                number = say("These rules end {n} sessions or more.", n=ended.sessions)
+            own = [say("Your own session is among them.")] if ended.own else []
+            sentences = (number, *own, say("Save again to confirm."))
+            raise Again(" ".join(str(self.words.t(one)) for one in sentences), kind="warning")
 
     def values(self) -> Mapping[str, Value]:
         held = {one.name: one.shown(getattr(self.present.policy, one.member)) for one in self.inputs}
@@ -198,13 +224,21 @@ class ChangePolicyPage(_PolicyPage, ConsoleForm):
         if form.one(PREVIEW):
             self.services.policies.amended(self.owner, command)
             return self.redirect(f"{self.home_of_policy}/preview?{urlencode(self._typed_rules(form))}")
-        self.services.policies.change(self.owner, command, version=version_of(form.one(VERSION)))
+        version = version_of(form.one(VERSION))
+        if version in (None, self.present.version):
+            self._refuse_unconfirmed(self.services.policies.amended(self.owner, command), form)
+        self.services.policies.change(self.owner, command, version=version)
         return self.redirect(self.done(self.home_of_policy))
 
 
 def change_of(form: Form) -> ChangePolicy:
     """The change that was typed. Raises Invalid."""
     return decode(ChangePolicy, {one.member: one.typed(form) for one in ChangePolicyPage.inputs})
+
+
+def _said_of(ended: EndedSessions) -> str:
+    """What a confirmation is about: other numbers need another one."""
+    return f"{ended.sessions}{'+' if ended.more else ''}{' own' if ended.own else ''}" if ended.sessions else ""
 
 
 class InstancePolicy(PolicyPage):
@@ -227,5 +261,5 @@ PLACES = (
     Place("/instance/policy", InstancePolicy, "instance.read", targets.instance),
     Place("/instance/policy/edit", ChangeInstancePolicy, "instance.write", targets.instance),
     Place(_OF_ORGANIZATION, PolicyPage, "organization.read", targets.organization),
-    Place(f"{_OF_ORGANIZATION}/edit", ChangePolicyPage, "organization.write", targets.organization),
+    Place(f"{_OF_ORGANIZATION}/edit", ChangePolicyPage, "organization_policy.write", targets.organization),
 )

@@ -54,7 +54,7 @@ class PolicyPreviewPage(TokenPreviewPage):
         return [(name, value) for name, value in self.request.GET.items() if name in _RULES and value]
 
     def _suppose(self, unsaved: Sequence[tuple[str, str]]) -> None:
-        if not unsaved or not self.may("organization.write"):
+        if not unsaved or not self.may("organization_policy.write"):
             return
         several = frozenset(one.name for one in rule_fields() if one.several)
         typed: dict[str, str | tuple[str, ...]] = {}

@@ -58,7 +58,7 @@ def _shown_once(
         "works_once": works_once(lifetime, page.words),
         "email": user.profile.email,
         "mailed": mailed,
-        "to_change": page.services.passwords.changed_after_reset(user.organization_id),
+        "to_change": page.services.passwords.changed_after_reset(subject),
         "back": back,
         "hand_over": f"{back}{HandOverLink.at}",
     }
@@ -67,7 +67,7 @@ def _shown_once(
 
 def _ways(page: ConsolePage) -> Sequence[Sequence[object]]:
     t = page.words.t
-    to_change = page.services.passwords.changed_after_reset(page.context.value.id)
+    to_change = page.services.passwords.changed_after_reset(page.context.value)
     after = t("It has to be changed at the first sign-in.") if to_change else t(_STAYS)
     return [
         (_LINK, t("A link"), t("The person chooses a password that nobody else knows.")),
@@ -200,7 +200,7 @@ class OneTimePassword(_NewAccess):
 
     @property
     def effects(self) -> Sequence[str]:
-        to_change = self.services.passwords.changed_after_reset(self.thing.organization_id)
+        to_change = self.services.passwords.changed_after_reset(self.person)
         return (
             say("The present password stops working at once. All sessions, links and tokens of the person end."),
             say("The new one has to be changed at the next sign-in.") if to_change else _STAYS,

@@ -26,7 +26,7 @@ class NewPassword(SignInPage):
             return self.go_on()
         return {
             "login_name": proved.login_name,
-            "min_length": self.request.services.passwords.min_length(proved.organization.id),
+            "min_length": self.request.services.passwords.min_length(proved),
         }
 
     def submit(self, form: Form) -> Response:
@@ -37,9 +37,7 @@ class NewPassword(SignInPage):
         services = self.request.services
         email = proved.user.profile.email if isinstance(proved.user, HumanUser) else ""
         names = (proved.user.user_name, proved.login_name, email)
-        services.passwords.check(
-            form.one("new_password"), form.again("new_password"), organization_id=proved.organization.id, names=names
-        )
+        services.passwords.check(form.one("new_password"), form.again("new_password"), whose=proved, names=names)
         try:
             services.passwords.refuse_present(proved.user.id, form.one("new_password"))
             hashed = services.passwords.hash(form.one("new_password"))

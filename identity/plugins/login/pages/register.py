@@ -36,7 +36,7 @@ class Register(SignInPage):
     def show(self) -> Mapping[str, object]:
         return {
             "organization": self.organization,
-            "min_length": self.request.services.passwords.min_length(self.organization.id),
+            "min_length": self.request.services.passwords.min_length(self.organization),
         }
 
     def submit(self, form: Form) -> Response:

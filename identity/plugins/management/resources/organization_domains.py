@@ -39,6 +39,8 @@ def _shown(call: Call, domain: OrganizationDomain) -> Domain:
     return Domain.of(domain, people_losing_sign_in=lost)
 
 
+WRITES = "organization_domain.write"
+
 _DOMAINS = Resource(
     kind="domain",
     answers=Domain,
@@ -60,6 +62,7 @@ OPERATIONS = (
         "Asks for a domain.",
         AddDomain,
         lambda call: call.services.domains.ask(call.value.id, call.command),
+        permission=WRITES,
         description="It waits until it is proven or asserted; one in the service's own name space counts at once.",
         location="/organizations/{organization}/domains/{name}",
     ),
@@ -72,6 +75,7 @@ OPERATIONS = (
         "POST",
         "Looks for the proof of a domain now.",
         lambda call: check_domain(call.request, call.value.id, call.names["domain"]),
+        permission=WRITES,
         description="422 if neither record nor file is found. Then the organization can make it the primary domain.",
     ),
     _DOMAINS.does(
@@ -85,6 +89,7 @@ OPERATIONS = (
         "Takes a domain from an organization.",
         _DOMAINS.of_part("remove"),
         verb="remove",
+        permission=WRITES,
         description="One that counts only whoever manages the instance can take; then it is free for others.",
     ),
 )

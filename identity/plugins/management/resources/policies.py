@@ -1,6 +1,7 @@
 """Policies: the rules of signing in that the instance and organizations set."""
 
 from functools import partial
+from typing import Any
 
 from identity.domain import policies
 from identity.domain.permissions import INSTANCE as OF_INSTANCE
@@ -63,6 +64,29 @@ def _change(call: Call) -> Policy:
     return _show(call)
 
 
+class PolicyEffect(Representation):
+    """How many sessions a change would end, whether there may be more than were looked at, and whether the caller's own
+    is among them."""
+
+    sessions: int
+    more: bool
+    own: bool
+
+
+def _effect(call: Call) -> PolicyEffect:
+    owner = _owner(call)
+    ended = call.services.sessions.ended_by(owner, call.services.policies.amended(owner, call.command))
+    return PolicyEffect(sessions=ended.sessions, more=ended.more, own=ended.own)
+
+
+_EFFECT: dict[str, Any] = {
+    "method": "POST",
+    "command": ChangePolicy,
+    "handle": _effect,
+    "answers": PolicyEffect,
+    "description": "Changes nothing. Refused as the change itself would be.",
+}
+
 _OF_INSTANCE = partial(Operation, path="/instance/policy", target=targets.instance, answers=Policy)
 _OF_ORGANIZATION = partial(
     Operation, path="/organizations/{organization}/policy", target=targets.organization, answers=Policy
@@ -85,6 +109,20 @@ OPERATIONS = (
         command=ChangePolicy,
         handle=_change,
     ),
+    _OF_INSTANCE(
+        name="preview_instance_policy",
+        path="/instance/policy/effect",
+        summary="Tells how many sessions a change of the instance's rules would end.",
+        permission="instance.write",
+        **_EFFECT,
+    ),
+    _OF_ORGANIZATION(
+        name="preview_organization_policy",
+        path="/organizations/{organization}/policy/effect",
+        summary="Tells how many sessions a change of an organization's rules would end.",
+        permission="organization_policy.write",
+        **_EFFECT,
+    ),
     _OF_ORGANIZATION(
         name="show_organization_policy",
         method="GET",
@@ -97,7 +135,7 @@ OPERATIONS = (
         method="PATCH",
         summary="Changes the rules of signing in of an organization.",
         description="Null leaves a rule to the instance. A rule that allows more than the instance does is refused.",
-        permission="organization.write",
+        permission="organization_policy.write",
         command=ChangePolicy,
         handle=_change,
     ),

@@ -15,6 +15,7 @@ from identity.plugins.passkeys.pages.add import AddPasskey
 from identity.plugins.passkeys.pages.alone import SignInAlone, asked_alone
 from identity.plugins.passkeys.pages.prove import ProvePasskey
 from identity.provider.assurance import offered
+from identity.services.sign_ins import ANOTHER_WAY
 
 _STATIC = Path(__file__).parent.parent / "static"
 
@@ -22,7 +23,10 @@ _STATIC = Path(__file__).parent.parent / "static"
 def offer(page: SignInPage) -> Iterator[Markup]:
     """The button "Sign in with a passkey", with what browsers need to offer passkeys in the field of the login name."""
     policies, organization = page.request.services.policies, page.sign_in.organization
-    policy = policies.of_instance() if organization is None else policies.of(organization.id)
+    if organization is None or page.sign_in.done(ANOTHER_WAY):
+        policy = policies.of_instance()
+    else:
+        policy = policies.of(organization.id)
     if not any(one.name == Passkeys.name for one in offered(context_of(page.request), policy)):
         return
     variables = {"asked": asked_alone(page), "action": f"{page.root}/{Passkeys.name}/alone"}

@@ -63,7 +63,7 @@ class SignInAlone(SignInPage):
 
     def _require_policy(self, person: Subject) -> None:
         """Raise Again if the person may not sign in so; told only to whoever has proved to be it."""
-        policy = self.request.services.policies.of(person.organization.id)
+        policy = self.request.services.policies.of_subject(person)
         if any(one.name == Passkeys.name for one in offered(context_of(self.request), policy)):
             return
         message = say(

@@ -38,6 +38,10 @@ _SIGNED_IN = (
 _FEW = ("first", "second", "third")
 _OF_FEW = Prepared(_SIGNED_IN.where(table.c.digest.in_([bindparam(name) for name in _FEW])))
 _OF_MANY = _SIGNED_IN.where(table.c.digest.in_(bindparam("digests", expanding=True)))
+_GOING_ON = (
+    _SIGNED_IN.where(table.c.ends_at > bindparam("at")).order_by(None).order_by(table.c.id).limit(bindparam("most"))
+)
+_GOING_ON_OF = _GOING_ON.where(users_table.c.organization_id == bindparam("organization"))
 _LIST = (
     _ROWS.select.where(*_OF_USER, table.c.ends_at > bindparam("at"))
     .order_by(table.c.last_seen_at.desc(), table.c.id)
@@ -76,6 +80,12 @@ class SqlSessionStore(SqlStore, SessionStore):
 
     def of_user(self, user_id: str, at: datetime) -> tuple[Session, ...]:
         return self._list(_ROWS.of, _LIST, {"user": user_id, "at": seconds(at)})
+
+    def open(self, organization_id: str | None, at: datetime, most: int) -> tuple[SignedIn, ...]:
+        given = {"at": seconds(at), "most": most}
+        if organization_id is None:
+            return self._list(_signed_in_of, _GOING_ON, given)
+        return self._list(_signed_in_of, _GOING_ON_OF, {**given, "organization": organization_id})
 
     def reauthenticate(
         self,

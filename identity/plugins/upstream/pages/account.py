@@ -15,10 +15,11 @@ from identity.pages.forms import Form
 from identity.pages.frame import Group, Item
 from identity.pages.page import FormPage
 from identity.pages.signed_in_page import SignedInPage
-from identity.plugins.upstream.accounts import Accounts
+from identity.plugins.upstream.accounts import OF_HOLDER, Accounts
 from identity.plugins.upstream.desk import desk_of
 from identity.plugins.upstream.links import Link, Links
 from identity.plugins.upstream.pages.going import send
+from identity.plugins.upstream.pages.runners import run_by
 from identity.plugins.upstream.states import Purpose
 
 SECURITY = f"{HOME}/security"
@@ -34,13 +35,15 @@ def sections(page: SignedInPage) -> Iterable[SecuritySection]:
     """The accounts elsewhere that are linked, and those that could be."""
     t, services, when = page.words.t, page.request.services, page.ui.when
     linked = links_of(page.request).of(page.subject.user.id)
-    offered = services.upstream_providers.offered(page.subject.organization.id)
+    providers = services.upstream_providers
+    offered = [one for one in providers.offered(page.subject.organization.id) if providers.serves(one, page.subject)]
     rows = []
     for one in linked:
-        provider = services.upstream_providers.find(one.provider_id)
+        provider = providers.find(one.provider_id)
         if provider is None:
             continue
-        notes = (one.name, t("Linked on {date}", date=when(one.linked_at)))
+        rests = () if providers.serves(provider, page.subject) else (t(OF_HOLDER),)
+        notes = (one.name, t("Linked on {date}", date=when(one.linked_at)), *rests)
         remove = Item(label=t("Unlink …"), href=f"{IDENTITIES}/{one.id}/remove")
         rows.append(SecurityRow(name=provider.name, notes=notes, actions=(remove,)))
     for provider in offered:
@@ -88,17 +91,16 @@ class Add(IdentityPage):
     def provider(self) -> UpstreamProvider:
         """Which one. Raises NotFound for one that is not for this person."""
         wanted: str = self.request.matchdict["provider"]
-        offered: tuple[UpstreamProvider, ...] = self.request.services.upstream_providers.offered(
-            self.subject.organization.id
-        )
+        providers = self.request.services.upstream_providers
+        offered: tuple[UpstreamProvider, ...] = providers.offered(self.subject.organization.id)
         for one in offered:
-            if one.id == wanted:
+            if one.id == wanted and providers.serves(one, self.subject):
                 return one
         raise NotFound("identity provider", wanted)
 
     def show(self) -> Mapping[str, object]:
-        """What it is called."""
-        return {"provider": self.provider.name}
+        """What it is called, and who runs it."""
+        return {"provider": self.provider.name, "run_by": run_by(self.provider, self.request.services)}
 
     def submit(self, form: Form) -> Response:
         """To the provider; whoever comes back from there is linked."""

@@ -156,7 +156,7 @@ def _sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, som
         if required is not None and subject.organization.id != required.id:
             why = say("You need an account of {organization}.", organization=services.branding.name_of(required))
             raise NoAccount(why, "another organization is required")
-        if not services.policies.allow(subject.organization.id, ways.FACTOR):
+        if not services.policies.allow(subject, ways.FACTOR):
             name = services.branding.name_of(subject.organization)
             why = say("{organization} does not let people sign in in this way.", organization=name)
             raise NoAccount(why, "the policy of the organization")
@@ -204,7 +204,7 @@ def link(request: Request, provider: UpstreamProvider, waiting: Waiting, somebod
     account = request.account
     if account is None or account.session.id != waiting.of:
         return _unknown(request)
-    if not provider.everywhere and account.subject.organization.id != provider.organization_id:
+    if not services.upstream_providers.serves(provider, account.subject):
         raise NotFound("identity provider", provider.id)
     if services.now - account.session.authenticated_at >= FRESH_FOR:
         # It took too long there: who they are is proved again first.

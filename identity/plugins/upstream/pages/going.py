@@ -1,5 +1,7 @@
 """The way out: somebody is sent to a provider, and what they are to bring back is remembered."""
 
+from collections.abc import Mapping
+
 from pyramid.request import Request
 from pyramid.response import Response
 
@@ -8,14 +10,18 @@ from identity.domain.upstream_providers import RETURN_PATH, UpstreamProvider
 from identity.domain.words import say
 from identity.http.endpoints import context_of
 from identity.http.sign_ins import WaitingSignIn
+from identity.lazily import lazily
 from identity.pages.drawing import redirect
 from identity.pages.errors import error_page
+from identity.pages.forms import Form
 from identity.pages.sign_in_page import SignInPage
 from identity.plugins.upstream import states, ways
 from identity.plugins.upstream.asking import Refusal, Unreachable
 from identity.plugins.upstream.desk import desk_of
+from identity.plugins.upstream.pages.runners import run_by
 from identity.plugins.upstream.states import Purpose
 
+_DECISION = "decision"
 #: Where somebody who signs in is sent to a provider: below the providers' paths, where GET may write.
 WAY = f"{RETURN_PATH}/{{provider}}/for/{{request}}"
 
@@ -26,16 +32,31 @@ def way_to(provider: UpstreamProvider, request_id: str) -> str:
 
 
 class Straight(SignInPage):
-    """/login/{request}/upstream: there is one way, and nothing to choose."""
+    """/login/{request}/upstream: where they are to sign in, and another way.
 
-    def get(self) -> Response:
-        """303 to it."""
-        provider = ways.straight(self.sign_in, context_of(self.request)) if self.is_next("upstream") else None
-        return self.go_on() if provider is None else self.redirect(way_to(provider, self.pending.id))
+    Whose name was entered makes no difference: what a provider is worth to a person is told once they have proved it.
+    """
 
-    def post(self) -> Response:
-        """The same: the page has no form."""
-        return self.get()
+    template = "upstream/straight.html"
+    fields = (_DECISION,)
+
+    @lazily
+    def provider(self) -> UpstreamProvider | None:
+        """Where; None where they are sent nowhere."""
+        return ways.next_provider(self.sign_in, context_of(self.request))
+
+    def show(self) -> Mapping[str, object] | Response:
+        """What it is called, and who runs it."""
+        if self.provider is None:
+            return self.go_on()
+        return {"provider": self.provider.name, "run_by": run_by(self.provider, self.request.services)}
+
+    def submit(self, form: Form) -> Response:
+        """303 there, or back to the first page."""
+        if form.one(_DECISION) == "another":
+            self.request.services.sign_ins.want_another_way(self.pending)
+            return self.redirect(self.root)
+        return self.go_on() if self.provider is None else self.redirect(way_to(self.provider, self.pending.id))
 
 
 def go(context: WaitingSignIn, request: Request) -> Response:

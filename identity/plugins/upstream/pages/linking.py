@@ -18,6 +18,7 @@ from identity.plugins.upstream import unlinked
 from identity.plugins.upstream.accounts import Accounts
 from identity.plugins.upstream.desk import desk_of
 from identity.plugins.upstream.links import Links, reference
+from identity.plugins.upstream.pages.runners import run_by
 from identity.plugins.upstream.unlinked import LinkIdentity, Unlinked
 from identity.services.records import Records
 
@@ -48,7 +49,12 @@ class Unknown(_Page):
         """What it is called there."""
         if self.found is None:
             return self.go_on()
-        return {"provider": self.found.provider.name, "called": self.found.name}
+        provider = self.found.provider
+        return {
+            "provider": provider.name,
+            "called": self.found.name,
+            "run_by": run_by(provider, self.request.services),
+        }
 
     def submit(self, form: Form) -> Response:
         """They prove who they are, whoever is signed in at this browser."""
@@ -76,6 +82,7 @@ class Link(_Page):
         return {
             "provider": found.provider.name,
             "called": found.name,
+            "run_by": run_by(found.provider, self.request.services),
             "login_name": self.subject.login_name,
             "organization": self.subject.organization.name,
             "fits": self._accounts(found.provider).may_be(self.subject),

@@ -1,0 +1,47 @@
+"""Holders: people and programs with a manager role at the instance, over whom no organization decides."""
+
+from identity.domain.permissions import INSTANCE_KEY
+from identity.domain.users import EmailVerifier, HumanUser
+from identity.services.changes import Look, Parts, UseCases
+from identity.storage.paging import every_row
+
+
+class Holders(UseCases):
+    """Whoever has a role at the instance, whatever it is worth.
+
+    Ask only where the answer matters: ``Policies.of_subject`` does so if the organization's rules differ from the
+    instance's. An answer is kept for the transaction.
+    """
+
+    _look: Look
+
+    def __init__(self, services: Parts) -> None:
+        super().__init__(services)
+        self._known: dict[str, bool] = {}
+
+    def is_one(self, user_id: str) -> bool:
+        """True if the user has a role at the instance."""
+        if user_id not in self._known:
+            with self._look() as storage:
+                held = storage.managers.of_user(user_id)
+            self._known[user_id] = any(one.resource == INSTANCE_KEY for one in held)
+        return self._known[user_id]
+
+    def all(self) -> frozenset[str]:
+        """The ids of all of them."""
+        with self._look() as storage:
+            return frozenset(
+                one.user_id for one in every_row(lambda request: storage.managers.page(INSTANCE_KEY, request))
+            )
+
+    def may_be_mailed(self, user: HumanUser) -> bool:
+        """True unless the user has a role at the instance and managers of their organization could have brought about
+        the address: what opens an account is mailed to whoever proved the mailbox, or had it verified before that was
+        stored."""
+        by = user.email_verified_by
+        proven = by is not None and (by.counts_everywhere or by is EmailVerifier.EARLIER)
+        return proven or not self.is_one(user.id)
+
+    def forget(self, user_id: str) -> None:
+        """Look again: the user's roles have changed."""
+        self._known.pop(user_id, None)
