@@ -11,8 +11,10 @@ from identity import hashing, watching
 from identity.crypto.secrets import new_token
 from identity.domain.authentication import PASSWORD
 from identity.domain.errors import Conflict
+from identity.domain.names import login_name_key
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
+from identity.fair_shares import on_behalf_of
 from identity.hashing import Busy
 from identity.http.cookies import headers_for
 from identity.http.endpoints import context_of
@@ -81,10 +83,27 @@ def _told(way: str, attempt: Callable[[], Verdict | None]) -> Verdict | None:
 
 
 def _try_password(request: Request, login_name: str, password: str) -> Subject | None:
-    identity = request.registry.identity
     trial = request.services.passwords.reserve(login_name, request.browser.known)
     directory, concern = _directory_of(request, login_name, trial)
+    # By what is typed alone: whether places are left tells nothing of an account.
+    domain = login_name_key(login_name)[1]
+    with request.services.look() as storage:
+        named = storage.organizations.find_by_domain(domain) if domain else None
     request.commit()
+    with on_behalf_of("" if named is None else named.id, known_browser=trial.reservation.known_browser):
+        return _judged(request, login_name, password, trial, directory, concern)
+
+
+def _judged(
+    request: Request,
+    login_name: str,
+    password: str,
+    trial: Trial,
+    directory: Directory[Any] | None,
+    concern: Concern,
+) -> Subject | None:
+    """Whose password it is by the directory that is concerned, by a plugin, or by its hash."""
+    identity = request.registry.identity
     verdict, absent, stored = None, False, trial.stored
     if directory is not None:
         try:
@@ -162,7 +181,8 @@ def _try_factor(request: Request, subject: Subject | None, verify: Callable[[], 
     reservation = services.attempts.reserve_factor(subject, browser)
     request.commit()
     try:
-        verdict = None if subject is None else verify()
+        with on_behalf_of("" if subject is None else subject.organization.id, known_browser=browser is not None):
+            verdict = None if subject is None else verify()
     except Busy:
         request.services.attempts.give_back(reservation)
         raise

@@ -37,6 +37,8 @@ class Reason(StrEnum):
 #: The most mails to one address in MAIL_SPAN of those reasons that need more than others: only who knows the password
 #: has codes sent.
 _MORE: Mapping[str, int] = {Reason.CODE: 10}
+#: What managers can cause by the thousand; whoever asked for one of the others sits and waits for it.
+_BULK = frozenset({Reason.ACCESS, Reason.NOTICE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,15 @@ class Mails(UseCases):
         """False if no mail server is set: then nothing is to be promised that needs one."""
         return bool(self._settings.smtp.host)
 
-    def queue(self, mail: Mail, reason: Reason, *, proved_by: str = "", instead_of: str = "") -> bool:
+    def queue(
+        self,
+        mail: Mail,
+        reason: Reason,
+        *,
+        proved_by: str = "",
+        instead_of: str = "",
+        organization_id: str | None = None,
+    ) -> bool:
         """Have it sent once this transaction is committed; False if its address was written to too often.
 
         Whatever makes a mail counts for the address that it goes to, under its reason: what strangers ask for uses up
@@ -107,7 +117,8 @@ class Mails(UseCases):
         """
         whose = f"{reason}:{proved_by}" if mail.to else "nowhere"
         counted = self._count(whose, mail.to or instead_of, _MORE.get(reason, MAILS_TO_ONE))
-        self._outbox.queue(KIND, (mail if counted else replace(mail, to="")).content)
+        content = (mail if counted else replace(mail, to="")).content
+        self._outbox.queue(KIND, content, organization_id=organization_id, bulk=reason in _BULK)
         return counted
 
     def queue_notice(self, notice: Notice, *, proved_by: str = "") -> bool:
@@ -118,7 +129,9 @@ class Mails(UseCases):
         whose = f"{Reason.NOTICE}:{notice.template}:{proved_by}" if proved_by else f"{Reason.NOTICE}:"
         counted = self._count(whose, notice.to)
         if counted:
-            self._outbox.queue(KIND, notice.content, worth=_NOTICE_LASTS)
+            self._outbox.queue(
+                KIND, notice.content, worth=_NOTICE_LASTS, organization_id=notice.organization_id, bulk=True
+            )
         return counted
 
     def _count(self, whose: str, address: str, most: int = MAILS_TO_ONE) -> bool:

@@ -10,6 +10,7 @@ from identity.domain.errors import Invalid, NotFound
 from identity.domain.names import login_name_key, name_key
 from identity.domain.users import HumanUser, PasswordHash, Subject
 from identity.domain.words import say
+from identity.fair_shares import belongs_to
 from identity.hashing import Hasher
 from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
 from identity.services.changes import Look, TellInstance, UseCases, told
@@ -117,6 +118,8 @@ class Passwords(UseCases):
 
         ``names`` are those of the user, which are no passwords; ``again`` the second typing, None if there is none.
         """
+        # What it takes to hash it is the organization's business.
+        belongs_to(organization_id)
         password_key, least = name_key(password), self.min_length(organization_id)
         wanted = self._policies.of(organization_id).password_strength
         problem = None

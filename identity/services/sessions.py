@@ -37,7 +37,7 @@ class Sessions(UseCases):
 
     def live(self, account: SignedIn) -> bool:
         """True if the account is signed in right now."""
-        return account.live(self._now, *self._ages(account.subject.organization.id))
+        return account.live(self._now, *self._ages(account.subject))
 
     def current(self, secrets: Collection[str]) -> SignedIn | None:
         """The session that the service's own pages work with: the live one that was selected last."""
@@ -184,9 +184,9 @@ class Sessions(UseCases):
             self._storage.tokens.revoke_of_user(subject.user.id, self._now)
         self.end_all_of(subject, but=but)
 
-    def _ages(self, organization_id: str) -> tuple[timedelta, timedelta]:
-        """How long a session of the organization's people lasts unused, and at most."""
-        policy, settings = self._policies.of(organization_id), self._settings
+    def _ages(self, subject: Subject) -> tuple[timedelta, timedelta]:
+        """How long a session of the person lasts unused, and at most."""
+        policy, settings = self._policies.of_subject(subject), self._settings
         return policy.session_idle_age or settings.session_idle_age, policy.session_max_age or settings.session_max_age
 
     def _leave_others(self, subject: Subject, session: Session) -> None:

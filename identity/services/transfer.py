@@ -120,7 +120,7 @@ class Incoming(AbstractContextManager["Incoming"]):
         return decode_document(OrganizationDocument, values, problems, lists)
 
     def __enter__(self) -> Self:
-        self._open.enter_context(hashing.stepping_aside())
+        self._open.enter_context(hashing.at_document())
         for spooled in self._lists.values():
             self._open.callback(spooled.close)
         return self

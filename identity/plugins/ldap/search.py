@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from threading import BoundedSemaphore
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from identity.fair_shares import FairShares, Full
 from identity.ini_values import BadSetting
 from identity.plugins.ldap.settings import LOGIN, Settings
 from identity.provider.directory import Absent
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long a server may take for each answer, and how many ask at the same time: others have theirs to do.
+#: How long a server may take for each answer, and how many ask at the same time, of one network a quarter of them.
 SECONDS = 5
-_AT_ONCE = 4
+_AT_ONCE = 16
 _LONGEST = 500
 _PORTS = {"ldap": 389, "ldaps": 636}
 
@@ -41,7 +41,8 @@ class Search:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._places = BoundedSemaphore(_AT_ONCE)
+        # All of them serve one organization.
+        self._places = FairShares(_AT_ONCE, by_organization=False)
 
     def find(self, login: str, password: str) -> Entry | None:
         """Who has this name and this password. Raises Absent if no server answers, or too many ask.
@@ -50,12 +51,14 @@ class Search:
         """
         if not login or not password or "\0" in password or max(len(login), len(password)) > _LONGEST:
             return None
-        if not self._places.acquire(blocking=False):
-            raise Absent("too many ask the directory")
+        try:
+            leave = self._places.take()
+        except Full:
+            raise Absent("too many ask the directory") from None
         try:
             return self._asked(login, password)
         finally:
-            self._places.release()
+            leave()
 
     def _asked(self, login: str, password: str) -> Entry | None:
         from ldap3.core.exceptions import LDAPException

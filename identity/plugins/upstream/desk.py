@@ -27,7 +27,7 @@ class Desk:
     @contextmanager
     def client(self, provider: UpstreamProvider) -> Iterator[Client]:
         """The provider's client, for what one sign-in asks of it. Raises Unreachable."""
-        with self._asked.at(provider.id) as asking:
+        with self._asked.at(provider) as asking:
             yield client_of(provider, self.known, asking)
 
 

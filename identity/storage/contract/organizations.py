@@ -24,6 +24,17 @@ class OrganizationContract(ContractBase):
         assert on.read.organizations.find_by_domain("moved.example") == moved
         assert on.read.organizations.find_by_domain(organization.primary_domain) is None
 
+    def test_organizations_rules_version_moves_and_comes_with_each_subject(self, on: On) -> None:
+        before = on.read.organizations.rules_version()
+        on.write.organizations.move_rules_version()
+        after = on.read.organizations.rules_version()
+        subject = on.read.users.find_subject(on.human_user.id)
+        assert subject is not None
+        assert subject.rules_version in (None, after)
+        assert (before is None) == (after is None)
+        if on.read.organizations.find_instance() is not None:
+            assert before is None or before != after
+
     def test_organizations_update_to_a_taken_domain_is_refused(self, on: On) -> None:
         with pytest.raises(Duplicate) as refusal:
             on.write.organizations.update(

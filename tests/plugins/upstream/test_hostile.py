@@ -1,6 +1,7 @@
 """Providers that lie, and strangers who bring answers that are not theirs (security 19.6, 19.7)."""
 
 import json
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from identity.crypto import base64url
 from identity.outgoing import Answer
 from identity.testing.browser import Browser
 from tests.plugins.upstream.conftest import Scene
-from tests.plugins.upstream.elsewhere import CLIENT_ID, ISSUER, Elsewhere, never
+from tests.plugins.upstream.elsewhere import CLIENT_ID, ISSUER, SECRET, Elsewhere, never
 
 
 def refused(scene: Scene, answer: Any, status: int = 400) -> str:
@@ -301,10 +302,13 @@ def test_who_does_not_answer_is_left_alone_for_a_while(scene: Scene, monkeypatch
 
 def test_so_many_wait_for_one_provider_and_no_more(scene: Scene) -> None:
     desk = scene.world.app.registry.upstream
-    with desk._asked.at(scene.provider.id), desk._asked.at(scene.provider.id):
+    another = scene.world.an_upstream_provider(scene.organization, issuer="https://other.example", client_secret=SECRET)
+    with ExitStack() as waiting:
+        for _ in range(4):
+            waiting.enter_context(desk._asked.at(scene.provider))
         scene.ask()
         assert scene.browser.click(scene.button).status_int == 503
-        with desk._asked.at("another"):
+        with desk._asked.at(another):
             pass
     scene.ask()
     assert scene.go()

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 from itertools import count
+from typing import Any
 
-from sqlalchemy import bindparam, case, delete, func, or_, select, update
+from sqlalchemy import Select, bindparam, case, delete, func, or_, select, update
 
 from identity.domain.outbox import Backlog, OutgoingMessage
 from identity.plugins.sql.codecs import moment, seconds
@@ -17,6 +18,25 @@ _OF_KIND = table.c.kind == bindparam("kind")
 _WAITING = (
     _ROWS.select.where(_OF_KIND, table.c.expires_at > bindparam("at"))
     .order_by(table.c.next_at, table.c.id)
+    .limit(bindparam("limit"))
+    .offset(bindparam("passed"))
+)
+_TURN = (
+    func.row_number()
+    .over(
+        partition_by=(table.c.bulk, func.coalesce(table.c.organization_id, "")), order_by=(table.c.next_at, table.c.id)
+    )
+    .label("turn")
+)
+_TURNS = (
+    select(table.c.id, _TURN)
+    .where(_OF_KIND, table.c.expires_at > bindparam("at"), table.c.next_at <= bindparam("at"))
+    .subquery()
+)
+_DUE = (
+    select(*_ROWS.columns)
+    .join(_TURNS, _TURNS.c.id == table.c.id)
+    .order_by(table.c.bulk, _TURNS.c.turn, table.c.next_at, table.c.id)
     .limit(bindparam("limit"))
     .offset(bindparam("passed"))
 )
@@ -41,9 +61,15 @@ class SqlOutboxStore(SqlStore, OutboxStore):
         self._try(_ROWS.insert, _ROWS.values(message))
 
     def waiting(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        return self._readable(_WAITING, kind, at, limit)
+
+    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        return self._readable(_DUE, kind, at, limit)
+
+    def _readable(self, statement: Select[Any], kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
         found: list[OutgoingMessage] = []
         for passed in count(0, limit):
-            rows = self._all(_WAITING, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed})
+            rows = self._all(statement, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed})
             found += readable(_ROWS.of, rows)
             if len(found) >= limit or len(rows) < limit:
                 break
