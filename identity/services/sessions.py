@@ -102,7 +102,7 @@ class Sessions(UseCases):
 
     def end_of(self, subject: Subject) -> datetime:
         """The end that no activity moves, of a session of the person that begins now."""
-        return self._now + self._ages(subject.organization.id)[1]
+        return self._now + self._ages(subject)[1]
 
     def strengthen(
         self, account: SignedIn, proofs: tuple[Proof, ...], *, client_id: str | None = None
@@ -146,7 +146,7 @@ class Sessions(UseCases):
         subject = self._storage.users.find_subject(user_id) if found else None
         if subject is None:
             return ()
-        ages = self._ages(subject.organization.id)
+        ages = self._ages(subject)
         return tuple(session for session in found if session.live(self._now, *ages))
 
     def end_one_of(self, subject: Subject, session_id: str) -> None:

@@ -1,13 +1,15 @@
 """Providers that lie, and strangers who bring answers that are not theirs (security 19.6, 19.7)."""
 
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
 from identity.crypto import base64url
+from identity.fair_shares import asked_from
 from identity.outgoing import Answer
+from identity.plugins.upstream.asking import Unreachable
 from identity.testing.browser import Browser
 from tests.plugins.upstream.conftest import Scene
 from tests.plugins.upstream.elsewhere import CLIENT_ID, ISSUER, SECRET, Elsewhere, never
@@ -368,3 +370,20 @@ def test_no_secret_of_a_sign_in_is_in_the_address_or_the_trail(scene: Scene) -> 
     trail = json.dumps([dict(event.detail) for event in scene.world.audit_events()], default=str)
     assert form["code_verifier"] not in trail
     assert form["code"] not in trail
+
+
+def test_slow_providers_of_one_tenant_leave_sign_in_to_others(scene: Scene) -> None:
+    """Security 20.6: four of them, asked from everywhere until no more wait."""
+    desk, tenant = scene.world.app.registry.upstream, scene.world.an_organization()
+    slow = [
+        scene.world.an_upstream_provider(tenant, issuer=f"https://slow-{number}.example", client_secret=SECRET)
+        for number in range(4)
+    ]
+    with ExitStack() as waiting:
+        for number in range(40):
+            with asked_from(f"192.{number}.2.0/24"), suppress(Unreachable):
+                waiting.enter_context(desk._asked.at(slow[number % 4]))
+        for _ in range(15):
+            scene.browser = Browser(scene.world)
+            asked = scene.ask()
+            assert scene.party.tokens(scene.sign_in(), asked)
