@@ -46,7 +46,7 @@ def go(context: WaitingSignIn, request: Request) -> Response:
         raise NotFound("identity provider", provider_id)
     pending, sign_in = context.pending, context.sign_in
     anew = sign_in.chosen is not None and not sign_in.fresh(sign_in.chosen)
-    anew = anew or "login" in sign_in.prompts
+    anew = anew or sign_in.wants_proof
     return send(
         request,
         found[provider_id],
