@@ -29,7 +29,9 @@ class DomainChecks:
     def __init__(self, settings: Settings) -> None:
         self._servers = [read_name_server(word) for word in settings.dns_resolver]
         self._places = FairShares(_AT_ONCE)
-        self._web = Outgoing(networks=networks_of(settings.outgoing_networks), seconds=SECONDS, resolve=self._addresses)
+        self._web = Outgoing(
+            networks=networks_of(settings.reachable_networks), seconds=SECONDS, resolve=self._addresses
+        )
 
     def find(self, domain: OrganizationDomain) -> Proof | None:
         """Where the domain's challenge stands: in its DNS, else in the file; None if it does not. Raises Busy."""

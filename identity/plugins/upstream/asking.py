@@ -23,14 +23,21 @@ _AT_ALL = 32
 #: How long nobody asks one that did not answer.
 _REST_SECONDS = 5.0
 _MOST_REMEMBERED = 1000
+#: Names the networks that are asked besides public addresses.
+SETTING = "identity.outgoing_networks"
 
 
 class Unreachable(Exception):
-    """The provider did not answer, or not now; ``why`` says it in words of ours."""
+    """The provider did not answer, or not now; ``why`` says it in words of ours.
 
-    def __init__(self, why: str) -> None:
+    ``private`` if it has no address that it may be asked at. That is told to operators and the instance's managers
+    alone: others would learn which names lead into the network.
+    """
+
+    def __init__(self, why: str, *, private: bool = False) -> None:
         super().__init__(why)
         self.why = why
+        self.private = private
 
 
 class Refusal(Exception):
@@ -91,7 +98,8 @@ class Asking:
                 raise TimeoutError
             answer = self._way.send(method, url, headers=said, body=body, seconds=left)
         except Refused:
-            raise Unreachable("the provider has no public address") from None
+            # The same words as for a name that nobody knows.
+            raise Unreachable("the provider did not answer: OSError", private=True) from None
         except (OSError, HTTPException, ValueError) as problem:
             raise Unreachable(f"the provider did not answer: {type(problem).__name__}") from None
         return answer.status, answer.body
@@ -119,7 +127,8 @@ class Asked:
                 with hashing.stepping_aside():
                     yield Asking(self._way)
             except Unreachable as problem:
-                log.warning("identity provider %s: %s", provider.id, problem.why)
+                why = f"it has no public address ({SETTING} can name its network)" if problem.private else problem.why
+                log.warning("identity provider %s: %s", provider.id, why)
                 self._rest(provider.id)
                 raise
             finally:

@@ -21,7 +21,7 @@ class Desk:
     def __init__(self, settings: Settings, name_space: NameSpace, way: Way | None = None) -> None:
         self.name_space = name_space
         self.known = Known()
-        networks = networks_of(settings.outgoing_networks)
+        networks = networks_of(settings.reachable_networks)
         self._asked = Asked(way or Outgoing(networks=networks, seconds=SECONDS, resolve=TimelyResolver()))
 
     @contextmanager

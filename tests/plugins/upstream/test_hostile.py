@@ -10,6 +10,7 @@ from identity.crypto import base64url
 from identity.fair_shares import asked_from
 from identity.outgoing import Answer
 from identity.plugins.upstream.asking import Unreachable
+from identity.plugins.upstream.metadata import Known
 from identity.testing.browser import Browser
 from tests.plugins.upstream.conftest import Scene
 from tests.plugins.upstream.elsewhere import CLIENT_ID, ISSUER, SECRET, Elsewhere, never
@@ -334,7 +335,32 @@ def test_a_provider_that_names_unknown_keys_again_and_again_is_not_asked_each_ti
     for _ in range(3):
         scene.ask()
         scene.sign_in()
-    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 1
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 2, "one look more in a while"
+
+
+def test_key_that_is_first_shown_just_after_a_look_is_looked_for_once_more(scene: Scene) -> None:
+    """OpenID Connect Core §10.1.1."""
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked)
+    scene.elsewhere.keys["two"] = scene.elsewhere.keys.pop("one")
+    scene.elsewhere.signs_with = "two"
+    scene.browser = Browser(scene.world)
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked)
+
+
+def test_unknown_key_ids_buy_one_look_in_half_a_minute(scene: Scene) -> None:
+    moment = [1000.0]
+    scene.world.app.registry.upstream.known = Known(lambda: moment[0])
+    looks = []
+    for number in range(12):
+        scene.elsewhere.header = {"kid": f"unknown-{number}"}
+        scene.ask()
+        scene.sign_in()
+        looks.append(len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]))
+        moment[0] += 10
+    assert looks[:3] == [2, 2, 2]
+    assert looks[-1] <= 2 * 120 / 30
 
 
 def test_an_elliptic_key_signs_too(scene: Scene) -> None:

@@ -71,7 +71,7 @@ def answered(request: Request) -> Response:
             somebody = client.redeem(said["code"], waiting.begun, credentials, request.services.now)
     except (Unreachable, Refusal) as problem:
         watching.came_to(watching.SIGN_IN, ways.FACTOR, watching.FAILED)
-        return failed(request, provider, problem, back=back)
+        return failed(request, provider, problem, back=back, purpose=waiting.purpose)
     return PURPOSES[waiting.purpose](request, provider, waiting, apple_name(provider, somebody, said.get("user", "")))
 
 
