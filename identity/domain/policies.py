@@ -219,7 +219,7 @@ class Policy:
             RegistrationRule.ALLOWED: say("Whoever wants to, where the organization lets people register"),
             RegistrationRule.BY_DOMAIN: say("Nobody but people with an email address of the domains that are named"),
             RegistrationRule.BY_PROVIDER: say(
-                "Nobody but people who come from an identity provider of the organization that creates accounts"
+                "Only people who come from an identity provider of the organization that creates accounts"
             ),
             RegistrationRule.OFF: say("Nobody, whatever the organization says"),
         },

@@ -188,7 +188,7 @@ class UpstreamProvider:
         default=False,
         label=say("Create accounts"),
         hint=say(
-            "Whoever signs in there for the first time gets an account here, if the rules of registration let them."
+            "People who sign in there for the first time get an account here, if the rules of registration allow it."
         ),
         words={
             True: say("Whoever signs in there for the first time gets an account."),

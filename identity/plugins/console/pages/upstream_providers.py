@@ -118,7 +118,9 @@ class NewUpstreamProvider(ProviderForm, NewPage):
     def show(self) -> Mapping[str, object]:
         redirect = f"{self.request.registry.identity.settings.login_url}{RETURN_PATH}/{self._id}"
         about = Markup("{} {}").format(
-            self.words.t("Register the service at the provider with this redirect URI. It stays the same."),
+            self.words.t(
+                "First register this service at the provider, with this redirect URI. It stays the same after saving."
+            ),
             self.ui.identifier(redirect),
         )
         return {**super().show(), "about": about}
