@@ -54,7 +54,8 @@ def holding(shares: FairShares, message: str, *, seconds: int = BUSY_SECONDS, pa
 
 
 #: Documents that are read or written at the same time: each takes a thread, and as long as whoever sends or reads it.
-_DOCUMENTS = FairShares(8)
+DOCUMENTS_AT_ONCE = 8
+_DOCUMENTS = FairShares(DOCUMENTS_AT_ONCE)
 
 
 def at_document() -> AbstractContextManager[None]:
