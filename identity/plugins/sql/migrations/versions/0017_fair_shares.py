@@ -3,7 +3,7 @@
 from alembic import op
 
 revision = "0017"
-down_revision = "0010"
+down_revision = "0011"
 oldest = "0006"
 
 _COLUMNS = {
