@@ -85,13 +85,26 @@ def _told(way: str, attempt: Callable[[], Verdict | None]) -> Verdict | None:
 def _try_password(request: Request, login_name: str, password: str) -> Subject | None:
     trial = request.services.passwords.reserve(login_name, request.browser.known)
     directory, concern = _directory_of(request, login_name, trial)
-    # By what is typed alone: whether places are left tells nothing of an account.
-    domain = login_name_key(login_name)[1]
-    with request.services.look() as storage:
-        named = storage.organizations.find_by_domain(domain) if domain else None
+    organization_id = _named_organization(request, login_name)
     request.commit()
-    with on_behalf_of("" if named is None else named.id, known_browser=trial.reservation.known_browser):
+    with on_behalf_of(organization_id, known_browser=trial.reservation.known_browser):
         return _judged(request, login_name, password, trial, directory, concern)
+
+
+def _named_organization(request: Request, login_name: str) -> str:
+    """The id of the organization whose share a password counts for, by the typed domain alone; empty for none.
+
+    Whether anybody has the name does not count: places that are left tell nothing of an account.
+    """
+    domain = login_name_key(login_name)[1]
+    if not domain:
+        return ""
+    with request.services.look() as storage:
+        named = storage.organizations.find_by_domain(domain)
+        holder = storage.organizations.find_domain_holder(domain) if named is None else None
+    if named is not None:
+        return str(named.id)
+    return "" if holder is None else str(holder.organization_id)
 
 
 def _judged(
