@@ -426,6 +426,7 @@ outgoing_messages = _table(
     Column("organization_id", String, nullable=True),
     Column("bulk", Flag, nullable=False, server_default=text("false")),
     Index(None, "kind", "next_at", "id"),
+    Index("ix_outgoing_messages_lanes", "kind", "bulk", "organization_id", "next_at", "id", "expires_at"),
     Index(None, "expires_at"),
 )
 

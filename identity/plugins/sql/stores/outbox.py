@@ -21,25 +21,24 @@ _WAITING = (
     .limit(bindparam("limit"))
     .offset(bindparam("passed"))
 )
-_TURN = (
-    func.row_number()
-    .over(
-        partition_by=(table.c.bulk, func.coalesce(table.c.organization_id, "")), order_by=(table.c.next_at, table.c.id)
-    )
-    .label("turn")
+_IS_DUE = (_OF_KIND, table.c.expires_at > bindparam("at"), table.c.next_at <= bindparam("at"))
+_FIRST_AT = func.min(table.c.next_at)
+# What an organization has waiting is counted by no statement: it may be a hundred thousand messages.
+_LANES = (
+    select(table.c.bulk, table.c.organization_id)
+    .where(*_IS_DUE)
+    .group_by(table.c.bulk, table.c.organization_id)
+    .order_by(table.c.bulk, _FIRST_AT)
+    .limit(bindparam("limit"))
 )
-_TURNS = (
-    select(table.c.id, _TURN)
-    .where(_OF_KIND, table.c.expires_at > bindparam("at"), table.c.next_at <= bindparam("at"))
-    .subquery()
-)
-_DUE = (
-    select(*_ROWS.columns)
-    .join(_TURNS, _TURNS.c.id == table.c.id)
-    .order_by(table.c.bulk, _TURNS.c.turn, table.c.next_at, table.c.id)
+_OF_LANE = (
+    _ROWS.select.where(*_IS_DUE, table.c.bulk == bindparam("bulk"))
+    .order_by(table.c.next_at, table.c.id)
     .limit(bindparam("limit"))
     .offset(bindparam("passed"))
 )
+_OF_ORGANIZATION = _OF_LANE.where(table.c.organization_id == bindparam("organization"))
+_OF_NONE = _OF_LANE.where(table.c.organization_id.is_(None))
 _GIVEN_UP = table.c.expires_at <= bindparam("at")
 _BACKLOG = select(
     func.count(case((_GIVEN_UP, None), else_=1)),
@@ -64,12 +63,22 @@ class SqlOutboxStore(SqlStore, OutboxStore):
         return self._readable(_WAITING, kind, at, limit)
 
     def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        return self._readable(_DUE, kind, at, limit)
+        found: list[tuple[int, OutgoingMessage]] = []
+        for bulk, organization_id in self._all(_LANES, {"kind": kind, "at": seconds(at), "limit": limit}):
+            lane: dict[str, Any] = {"bulk": bulk}
+            if organization_id is not None:
+                lane["organization"] = organization_id
+            statement = _OF_NONE if organization_id is None else _OF_ORGANIZATION
+            found += enumerate(self._readable(statement, kind, at, limit, **lane))
+        found.sort(key=lambda one: (one[1].bulk, one[0], one[1].next_at, one[1].id))
+        return tuple(message for _, message in found[:limit])
 
-    def _readable(self, statement: Select[Any], kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+    def _readable(
+        self, statement: Select[Any], kind: str, at: datetime, limit: int, **lane: Any
+    ) -> tuple[OutgoingMessage, ...]:
         found: list[OutgoingMessage] = []
         for passed in count(0, limit):
-            rows = self._all(statement, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed})
+            rows = self._all(statement, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed, **lane})
             found += readable(_ROWS.of, rows)
             if len(found) >= limit or len(rows) < limit:
                 break

@@ -20,3 +20,8 @@ def upgrade() -> None:
     for table, columns in _COLUMNS.items():
         for column in columns:
             op.execute(f"ALTER TABLE {table} ADD COLUMN {again}{column.format(text=_TEXT[dialect])}")
+    # Few wait at a time, so nobody is held up for long.
+    op.execute(
+        "CREATE INDEX IF NOT EXISTS ix_outgoing_messages_lanes"
+        " ON outgoing_messages (kind, bulk, organization_id, next_at, id, expires_at)"
+    )
