@@ -16,7 +16,7 @@ from identity import clock as real_clock
 from identity import offers
 from identity.clock import Clock
 from identity.crypto.passwords import Cost
-from identity.crypto.sealing import Sealer, create_master_key_file, read_master_keys
+from identity.crypto.sealing import NoSealer, Sealer, create_master_key_file, read_master_keys
 from identity.domain.errors import Invalid
 from identity.domain.names import name_key
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
@@ -31,14 +31,16 @@ from identity.provider.endpoints import metadata
 from identity.services.signing_keys import KeyRing
 from identity.services.unit_of_work import ProcessState
 from identity.settings import PREFIX, Settings, plugin_strings, read_settings
-from identity.storage.errors import Unavailable
+from identity.storage.backend import Backend
+from identity.storage.errors import StorageError, Unavailable
 
 log = logging.getLogger(__name__)
 
 
-def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> Identity:
+def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now, may_make_key: bool = True) -> Identity:
     """The service that these ini strings describe, nothing opened yet.
 
+    In development a new service gets a master key, if ``may_make_key``; else whoever needs the key is told.
     Raises BadSetting, for all settings that will not do, or PluginProblem, saying what to mend.
     """
     problems = Gathered()
@@ -53,12 +55,14 @@ def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now) -> I
     problems.tell(unusable)
     protocol = offers.protocol(host)
     with problems():
-        sealer = Sealer(_master_keys(core))
+        sealer = _sealer(core)
     with problems():
         backend = offers.backend(host, core.storage)
     with problems():
         known_bad = _known_bad(core.password_known_bad)
     problems.tell()
+    if may_make_key and isinstance(sealer, NoSealer):
+        sealer = _new_sealer(core, backend)
     ring = KeyRing(sealer, published_age=LONGEST_TOKEN_LIFETIME + core.clock_skew)
     cost = Cost(memory_kib=core.password_memory, iterations=core.password_iterations)
     hasher = Hasher(cost, workers=core.password_workers)
@@ -172,26 +176,60 @@ def _check_permissions(registry: Registry) -> None:
             )
 
 
-def _master_keys(settings: Settings) -> Any:
-    """The master keys. Raises BadSetting."""
+def _sealer(settings: Settings) -> Sealer:
+    """One without a key where development has none yet. Raises BadSetting."""
     setting, entries = "identity.master_keys", settings.master_keys
     if not entries:
-        setting, entries = "identity.data", (f"development:{_development_key(settings.data)}",)
+        path = _development_key(settings)
+        try:
+            is_missing = not path.exists()
+        except OSError as problem:
+            raise BadSetting("identity.data", f"{path} cannot be read: {problem.strerror}") from None
+        if is_missing:
+            return NoSealer(lambda: _missing_key(path))
+        setting, entries = "identity.data", (f"development:{path}",)
     try:
-        return read_master_keys(entries)
+        return Sealer(read_master_keys(entries))
     except Invalid as problem:
         raise BadSetting(setting, " ".join(problem.fields.values())) from None
 
 
-def _development_key(folder: Path) -> Path:
-    """The file of a master key in the folder, which is made if it is not there. Raises BadSetting."""
-    path = folder / "master.key"
+def _new_sealer(settings: Settings, backend: Backend) -> Sealer:
+    """With a key that is made for a new service. Raises BadSetting."""
+    path = _development_key(settings)
+    if _is_in_use(backend):
+        raise _missing_key(path)
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            # Another process may make it first.
-            with suppress(FileExistsError):
-                create_master_key_file(path)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Another process may make it first.
+        with suppress(FileExistsError):
+            create_master_key_file(path)
     except OSError as problem:
-        raise BadSetting("identity.data", f"{folder} cannot be made or used: {problem.strerror}") from None
-    return path
+        raise BadSetting("identity.data", f"{path.parent} cannot be made or used: {problem.strerror}") from None
+    return _sealer(settings)
+
+
+def _development_key(settings: Settings) -> Path:
+    return settings.data / "master.key"
+
+
+def _missing_key(path: Path) -> BadSetting:
+    return BadSetting(
+        "identity.data",
+        f"the master key {path} does not exist. Put it there, mode 0600: what is stored, and a backup, opens with the"
+        " key of its time alone. A new service, whose database is empty, gets one from its first start in development,"
+        " or from `identity bootstrap`.",
+    )
+
+
+def _is_in_use(backend: Backend) -> bool:
+    """True if something lies sealed there, under a key that another one cannot take the place of."""
+    try:
+        # Whichever schema it has: an older one is about to be migrated.
+        with backend.reading() as storage:
+            return bool(storage.signing_keys.all())
+    except Unavailable:
+        return False
+    except StorageError:
+        # There is a key, though it cannot be read.
+        return True

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from identity.crypto.sealing import Sealer
-from identity.ini_values import missing_paths
+from identity.ini_values import BadSetting, missing_paths
 from identity.operations import Check
 from identity.services.bundle import Services
 from identity.services.policies import lacks_factors
@@ -25,7 +25,7 @@ _NOT_LOOKED = f"Not looked at: mend first what stands at {STORAGE}."
 
 class Checks:
     """All checks, to be run and told: the service's own, and ``further`` ones. ``factors`` are those that there are,
-    ``plugins`` their settings by the prefix of those.
+    ``plugins`` their settings by the prefix of those, ``processes`` how many serve.
     """
 
     def __init__(
@@ -37,6 +37,7 @@ class Checks:
         further: Iterable[Check],
         factors: Collection[str] = (),
         plugins: Mapping[str, Any] | None = None,
+        processes: Callable[[], int] = lambda: 1,
     ) -> None:
         self._settings = settings
         self._backend = backend
@@ -44,9 +45,11 @@ class Checks:
         self._sealer = sealer
         self._factors = frozenset(factors)
         self._plugins = plugins or {}
+        self._processes = processes
         self._checks = (
             Check(STORAGE, self.storage),
             Check("signing key", self.signing_key),
+            Check("connections", self.connections, readiness=False),
             Check("master keys", self.master_keys, readiness=False),
             Check("domains", self.domains, readiness=False),
             Check("files", self.files, readiness=False),
@@ -68,6 +71,8 @@ class Checks:
                 problem = check.run()
             except Unavailable as failure:
                 problem = _NOT_LOOKED if STORAGE in found else str(failure)
+            except BadSetting as failure:
+                problem = str(failure)
             except Exception as failure:
                 log.warning("the check %s failed", check.name, exc_info=failure)
                 problem = f"The check itself failed: {type(failure).__name__}."
@@ -83,6 +88,10 @@ class Checks:
         except Unavailable as problem:
             return str(problem)
         return None
+
+    def connections(self) -> str | None:
+        """Whether the storage's server gives as many connections as the processes of this machine may open."""
+        return self._backend.connections_problem(self._processes())
 
     def signing_key(self) -> str | None:
         """Whether there is a key to sign with, and whether it can be opened."""

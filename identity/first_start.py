@@ -52,23 +52,31 @@ def run(
     role: str | None = None,
     key_out: Path | None = None,
     client_out: Path | None = None,
+    owner_email: str = "",
 ) -> Outcome:
     """Make what is missing, in one transaction with the files: all of it happens, or none.
 
     Raises Invalid for an unknown role, or a file that cannot be written or is something else.
     """
     try:
-        return _run(identity, user_name, role, key_out, client_out)
+        return _run(identity, user_name, role, key_out, client_out, owner_email)
     except Duplicate:
         # Another process was first; what it made is found now.
-        return _run(identity, user_name, role, key_out, client_out)
+        return _run(identity, user_name, role, key_out, client_out, owner_email)
 
 
 def _run(
-    identity: "Identity", user_name: str | None, role: str | None, key_out: Path | None, client_out: Path | None
+    identity: "Identity",
+    user_name: str | None,
+    role: str | None,
+    key_out: Path | None,
+    client_out: Path | None,
+    owner_email: str,
 ) -> Outcome:
     with secret_files() as write, identity.transaction() as services:
-        instance, owner = bootstrap.ensure_instance(services, registration=identity.settings.development)
+        instance, owner = bootstrap.ensure_instance(
+            services, registration=identity.settings.development, email=owner_email
+        )
         user = None
         if user_name is not None:
             user = bootstrap.ensure_service_user(services, instance.organization_id, user_name)

@@ -15,6 +15,7 @@ from identity.domain.errors import Conflict, NotFound
 from identity.services import last_uses, leases
 from identity.services.bundle import Services
 from identity.services.purge import BATCH, Batch, find, purge, purged_before
+from identity.services.service_users import EXPIRING_KEYS
 from identity.services.unit_of_work import ProcessState
 from identity.storage.errors import Unavailable
 from identity.storage.stores.purges import Purged
@@ -62,7 +63,7 @@ class Jobs:
         return [
             Job("purge", purge_interval, self.purge_if_free, alone=True),
             Job("key rotation", purge_interval, self.rotate_if_due),
-            Job("expiring keys", _EXPIRY_INTERVAL, self.note_expiring_keys),
+            Job(EXPIRING_KEYS, _EXPIRY_INTERVAL, self.note_expiring_keys),
             Job("account deletions", _DELETION_INTERVAL, self.delete_accounts_if_free),
             Job("last uses", _USES_INTERVAL, self.write_last_uses),
         ]
@@ -157,7 +158,7 @@ class Jobs:
 
     def note_expiring_keys(self) -> None:
         """Write audit events for keys and personal access tokens that expire soon, unless another node is at it."""
-        if self._acquire("expiring keys", _EXPIRY_INTERVAL / 2):
+        if self._acquire(EXPIRING_KEYS, _EXPIRY_INTERVAL / 2):
             with self._transaction(SYSTEM) as services:
                 services.service_users.note_expiring()
 

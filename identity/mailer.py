@@ -10,7 +10,7 @@ from email.utils import formatdate, make_msgid, parseaddr
 from typing import TYPE_CHECKING
 
 from identity.ini_values import BadSetting
-from identity.services.mails import KIND, Mail, Notice, queued
+from identity.services.mails import KIND, Forgotten, Mail, Notice, queued
 from identity.services.outbox import Delivery, NotTaken, Undeliverable
 from identity.settings import SmtpSecurity, SmtpSettings
 
@@ -50,6 +50,8 @@ class Mailer:
         self._settings = settings
         #: Words a notice; set by the pages, which know the templates. A process without pages sends none.
         self.worded: Callable[[Notice], Mail] | None = None
+        #: The same for the accounts of an address: a mail for each spelling of it.
+        self.forgotten: Callable[[Forgotten], list[Mail]] | None = None
 
     def send(self, mail: Mail) -> None:
         """Send it. Raises Undeliverable if the server refuses the address for good; OSError, smtplib.SMTPException."""
@@ -142,10 +144,23 @@ class MailDelivery(Delivery):
 
     def send(self, content: bytes) -> None:
         """Send the mail; one that stands for none goes nowhere."""
-        found = queued(content)
-        if isinstance(found, Notice):
-            if self._mailer.worded is None:
-                raise NotTaken("no page of this process words it")
-            found = self._mailer.worded(found)
-        if found.to:
-            self._mailer.send(found)
+        refused = None
+        for mail in self._mails(queued(content)):
+            try:
+                if mail.to:
+                    self._mailer.send(mail)
+            except Undeliverable as problem:
+                # The others go out all the same.
+                refused = problem
+        if refused is not None:
+            raise refused
+
+    def _mails(self, found: Mail | Notice | Forgotten) -> list[Mail]:
+        """Raises NotTaken where nobody words them."""
+        if isinstance(found, Mail):
+            return [found]
+        if isinstance(found, Notice) and self._mailer.worded is not None:
+            return [self._mailer.worded(found)]
+        if isinstance(found, Forgotten) and self._mailer.forgotten is not None:
+            return self._mailer.forgotten(found) if found.key else []
+        raise NotTaken("no page of this process words it")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from transaction import ThreadTransactionManager
 
 from identity import offers, watching
+from identity.backlogs import Backlogs
 from identity.checks import Checks
 from identity.clock import Clock
 from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
@@ -87,7 +88,10 @@ class Identity:
     worker: Worker = field(init=False)
     senders: Mapping[str, Sender] = field(init=False)
     checks: Checks = field(init=False)
+    backlogs: Backlogs = field(init=False)
     watchers: Sequence[watching.Watcher] = field(init=False)
+    #: How many processes of this service there are on this machine, as far as this one was told.
+    processes: int = 1
     _refusals: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -118,7 +122,9 @@ class Identity:
             ],
             [one.name for one in self.protocol.factors.values() if not one.spare],
             self.host.settings,
+            lambda: self.processes,
         )
+        self.backlogs = Backlogs(self.settings, lambda: self.reading(SYSTEM), lambda: self.worker)
         self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
         #: Pages below ``/login/{request}`` that write when they are shown.
         self.writing_steps: set[str] = set()
@@ -232,6 +238,7 @@ class Identity:
         _ = self.provider
         self.worker.stop()
         self.worker = self._idle_worker()
+        self.processes = processes
         self.process.hasher.share(processes)
         self.backend.close()
 

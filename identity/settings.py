@@ -270,6 +270,17 @@ class Settings:
         "A style sheet of the operator, linked after ours, to set other values for its tokens.", default=None
     )
     purge_interval: timedelta = span("How often expired rows are looked for.", "5m")
+    outbox_alarm_age: timedelta = span(
+        "How long a mail or another message may wait to be sent before /readyz and identity check tell of it.", "15m"
+    )
+    job_alarm_age: timedelta = span(
+        "How long background work (purge, key rotation, deletions, expiring keys) may be late before they tell of it.",
+        "12h",
+        at_least="1h",
+    )
+    hung_job_age: timedelta = span(
+        "How long a thread of background work may give no sign of life before /readyz tells of it.", "5m", at_least="1m"
+    )
     purge_after: timedelta = span(
         "How long what has expired is kept before it is purged, but for what the next ones say.", "24h", at_least="0"
     )

@@ -29,6 +29,7 @@ class Job:
     alone: bool = False
     due: float = 0.0
     alarm: float | None = None
+    failing_since: float | None = None
 
 
 class Worker:
@@ -44,6 +45,9 @@ class Worker:
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        #: What runs, when it last gave a sign of life, and when the thread was last called to look.
+        self._running: str | None = None
+        self._alive_at = self._woken_at = 0.0
         # The first look comes soon after the first request, not before its answer.
         soon = time.monotonic() + 1.0
         for job in self._jobs:
@@ -54,6 +58,7 @@ class Worker:
         """Let the thread look whether something is due. Costs next to nothing when it is not."""
         if time.monotonic() >= self._next_due and not self._wanted.is_set():
             self._start()
+            self._woken_at = time.monotonic()
             self._wanted.set()
         for other in self._others:
             other.wake()
@@ -67,12 +72,38 @@ class Worker:
             job.due = self._next_due = 0.0
             job.alarm = time.monotonic()
             self._start()
+            if not self._wanted.is_set():
+                self._woken_at = time.monotonic()
             self._wanted.set()
 
     @property
     def stopping(self) -> bool:
-        """True once the process is about to end: long jobs look here between two steps."""
+        """True once the process is about to end: long jobs look here between two steps, which is their sign of life."""
+        for one in (self, *self._others):
+            if one._thread is threading.current_thread():
+                one._alive_at = time.monotonic()
         return self._stopping.is_set()
+
+    def hung(self, limit: timedelta) -> dict[str, timedelta]:
+        """The jobs that have given no sign of life for longer than this, or were called and do not begin; and for how
+        long."""
+        found = {}
+        now = time.monotonic()
+        for one in (self, *self._others):
+            # Read once: its thread goes on meanwhile.
+            running, waits = one._running, one._wanted.is_set() and not one._stopping.is_set()
+            name = running or min(one._jobs, key=lambda job: job.due).name if one._jobs else ""
+            silent = now - (one._alive_at if running else one._woken_at if waits else now)
+            if silent > limit.total_seconds():
+                found[name] = timedelta(seconds=round(silent))
+        return found
+
+    def failing(self, limit: timedelta) -> dict[str, timedelta]:
+        """The jobs that have only failed for longer than this, and for how long."""
+        now = time.monotonic()
+        since = {job.name: job.failing_since for one in (self, *self._others) for job in one._jobs}
+        ages = {name: timedelta(seconds=round(now - began)) for name, began in since.items() if began is not None}
+        return {name: age for name, age in ages.items() if age > limit}
 
     def stop(self, timeout: float = 5.0) -> None:
         """Let running jobs come to the end of their step, then end the threads; none is waited for any longer."""
@@ -93,14 +124,20 @@ class Worker:
             # Before it runs: whoever calls it meanwhile has seen something that it may have passed already.
             job.due = time.monotonic() + job.interval.total_seconds()
             rang, job.alarm = job.alarm is not None, None
+            self._alive_at, self._running = time.monotonic(), job.name
+            failing_since, job_failed = job.failing_since or time.monotonic(), True
             try:
                 again = job.run()
+                job_failed = False
             except Unavailable as problem:
                 log.warning("background work waits: %s: %s", job.name, problem)
                 again = _PATIENCE if rang else None
             except Exception:
                 log.exception("background work failed: %s", job.name)
                 again = _PATIENCE if rang else None
+            finally:
+                self._running = None
+                job.failing_since = failing_since if job_failed else None
             if again is not None:
                 job.alarm = time.monotonic() + again.total_seconds()
                 job.due = min(job.due, job.alarm)

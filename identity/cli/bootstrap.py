@@ -28,6 +28,9 @@ class _Usage:
 def add_arguments(parser: ArgumentParser) -> None:
     """-c INI, and which service user, key file and client file are wanted."""
     add_ini_arguments(parser)
+    parser.add_argument(
+        "--owner-email", metavar="ADDRESS", default="", help="the first owner's email address; it counts as confirmed"
+    )
     parser.add_argument("--service-user", metavar="NAME", help="also make this service user of the own organization")
     parser.add_argument("--role", metavar="ROLE", help="give it this manager role, for example IAM_OWNER")
     parser.add_argument("--key-out", metavar="FILE", type=Path, help="write its key file there, mode 0600")
@@ -41,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Make what is missing, all of it or nothing, and say what there is. A password or file is made once."""
     arguments.usage.check(arguments)
-    with opened(arguments) as identity:
+    with opened(arguments, may_make_key=True) as identity:
         from identity import first_start
 
         if identity.settings.development:
@@ -52,6 +55,7 @@ def run(arguments: Namespace) -> int:
             role=arguments.role,
             key_out=arguments.key_out,
             client_out=arguments.client_out,
+            owner_email=arguments.owner_email,
         )
     if arguments.json:
         print(json.dumps(_members(outcome, arguments.role), indent=2))

@@ -17,11 +17,26 @@ def run(arguments: Namespace) -> int:
         print(f"FAILED  {sentence}")
     if wrong:
         return 1
+    from identity.checks import STORAGE
+
     with opened(arguments) as identity:
+        identity.processes = _processes(arguments)
         failed = identity.checks.failed()
         for check in identity.checks:
             print(f"FAILED  {check.name}: {failed[check.name]}" if check.name in failed else f"ok      {check.name}")
+        # Whether a process runs that works it off cannot be seen from here: that alone is no failure.
+        late = {} if STORAGE in failed else identity.backlogs.late()
+    for name, age in late.items():
+        print(f"late    {name}: the oldest item has waited for {age}. Does a process serve, and what does its log say?")
     return 1 if failed else 0
+
+
+def _processes(arguments: Namespace) -> int:
+    """How many [server:main] starts."""
+    from identity.ini_file import server_words
+    from identity.server.listening import WORKERS, read_workers
+
+    return read_workers(server_words(arguments.ini, variables_of(arguments)).get(WORKERS, "")) or 1
 
 
 def _wrong_settings(arguments: Namespace) -> Iterator[str]:
@@ -35,7 +50,7 @@ def _wrong_settings(arguments: Namespace) -> Iterator[str]:
     with problems_told():
         settings, words = settings_of(arguments), server_words(arguments.ini, variables_of(arguments))
         try:
-            identity = assemble(settings)
+            identity = assemble(settings, may_make_key=False)
             identity.close()
             yield from map(str, differing_proxy(words, identity.settings.trusted_proxy))
         except BadSetting as problem:

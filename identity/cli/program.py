@@ -47,21 +47,24 @@ def variables_of(arguments: Namespace) -> dict[str, str]:
     return dict(one.split("=", 1) for one in arguments.variables) or last_run(arguments.ini)
 
 
-def assembled(arguments: Namespace) -> "Identity":
-    """The service that the ini file describes, nothing opened yet. Raises Failed; the caller closes it."""
+def assembled(arguments: Namespace, *, may_make_key: bool = False) -> "Identity":
+    """The service that the ini file describes, nothing opened yet. Raises Failed; the caller closes it.
+
+    Only what begins a service ``may_make_key``, in development.
+    """
     # What a command has to say it prints; warnings in the log are for the service.
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     with problems_told():
         settings = settings_of(arguments)
         from identity.app import assemble
 
-        return assemble(settings)
+        return assemble(settings, may_make_key=may_make_key)
 
 
 @contextmanager
-def opened(arguments: Namespace) -> Iterator["Identity"]:
+def opened(arguments: Namespace, *, may_make_key: bool = False) -> Iterator["Identity"]:
     """The service that the ini file describes, for the length of a block; what goes wrong becomes Failed."""
-    identity = assembled(arguments)
+    identity = assembled(arguments, may_make_key=may_make_key)
     try:
         with problems_told():
             yield identity

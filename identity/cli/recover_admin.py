@@ -8,11 +8,14 @@ from identity.operations import Command
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """-c INI, --user, --reset-factors."""
+    """-c INI, --user, --reset-factors, --email."""
     add_ini_arguments(parser)
     parser.add_argument("--user", metavar="LOGIN_NAME", required=True, help="the person's login name or id")
     parser.add_argument(
         "--reset-factors", action="store_true", help="also remove the person's second factors, if those are lost too"
+    )
+    parser.add_argument(
+        "--email", metavar="ADDRESS", help="also give the person this email address; it counts as confirmed"
     )
 
 
@@ -22,6 +25,8 @@ def run(arguments: Namespace) -> int:
         from identity.domain.permissions import INSTANCE
         from identity.domain.policies import Policy
         from identity.domain.users import HumanUser
+        from identity.services.commands import decode
+        from identity.services.commands.users import ChangeProfile
         from identity.services.managers import OWNER
 
         with identity.transaction() as services:
@@ -34,6 +39,8 @@ def run(arguments: Namespace) -> int:
                     " Name a person of another one."
                 )
             password = services.users.recover(subject.user.id, reset_factors=arguments.reset_factors)
+            if arguments.email:
+                services.users.set_proven_email(subject.user.id, decode(ChangeProfile, {"email": arguments.email}))
             give_roles(services, subject, INSTANCE, frozenset({OWNER}))
 
             def can_prove(held: Policy) -> bool:

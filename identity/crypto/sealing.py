@@ -11,9 +11,10 @@ import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -121,6 +122,21 @@ class Sealer:
         return _head(sealed)[0] == self.active_id
 
 
+class NoSealer(Sealer):
+    """Stands for master keys that are not there: whoever needs one is told so, by what ``problem`` makes."""
+
+    def __init__(self, problem: Callable[[], Exception]) -> None:
+        self._problem = problem
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise self._problem()
+
+    def __repr__(self) -> str:
+        return "NoSealer()"
+
+
 def master_key_of(sealed: bytes) -> str:
     """The id of the master key under which the value is sealed.
 
@@ -150,6 +166,10 @@ def _head(sealed: bytes) -> tuple[str, bytes]:
     return key_id, head
 
 
+_WHERE = (
+    "Put it there, mode 0600: what is stored, and a backup, opens with the key of its time alone. For a new service"
+    ' create one with "(umask 077; openssl rand -base64 32 > FILE)".'
+)
 _HOW_TO_CREATE = 'Create one with "(umask 077; openssl rand -base64 32 > FILE)".'
 
 
@@ -229,7 +249,7 @@ def _content(key_id: str, path: str) -> bytes:
     except FileNotFoundError:
         if _key_in(os.fsencode(path)) is not None:
             raise _invalid(f"Name a file for the master key {key_id}, and put the key into the file.") from None
-        raise _invalid(f"The file of the master key {key_id}, {path}, does not exist. {_HOW_TO_CREATE}") from None
+        raise _invalid(f"The file of the master key {key_id}, {path}, does not exist. {_WHERE}") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "not a file name"
         raise _invalid(f"The file of the master key {key_id}, {path}, cannot be read: {why}.") from None

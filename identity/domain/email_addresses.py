@@ -30,6 +30,31 @@ def email_key(address: str) -> str | None:
     return f"{local_part.translate(_FOLDED)}@{name}"
 
 
+def email_domain(address: str) -> str:
+    """The domain of an address as DNS knows it; empty for what is no address."""
+    return (email_key(address) or "").rpartition("@")[2]
+
+
+def is_same_mailbox(one: str, other: str) -> bool:
+    """True if both are addresses of one mailbox."""
+    key = email_key(one)
+    return key is not None and key == email_key(other)
+
+
+def domain_spellings(address: str) -> tuple[str, str]:
+    """The address with its domain as DNS knows it, and as people write it: both are kept as they were typed."""
+    local_part = address.rpartition("@")[0]
+    labels = email_domain(address).split(".")
+    return tuple(f"{local_part}@{'.'.join(form)}" for form in (labels, map(_u_label, labels)))  # type: ignore[return-value]
+
+
+def _u_label(label: str) -> str:
+    try:
+        return label[4:].encode().decode("punycode") if label.startswith("xn--") else label
+    except UnicodeError:
+        return label
+
+
 def _a_label(label: str) -> str | None:
     """The label as DNS knows it, or None.
 

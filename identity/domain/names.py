@@ -3,6 +3,7 @@
 import re
 import unicodedata
 
+from identity.domain.email_addresses import email_key
 from identity.domain.words import say
 
 _DOMAIN = re.compile(r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*\Z")
@@ -16,6 +17,8 @@ _KEY_LENGTH = 4 * NAME_LENGTH
 #: No name is longer, a login name with its domain included. What strangers send may be, and a character may stand for
 #: eighteen.
 _LONGEST_COMPARED = 500
+#: What compares like an @ (NFKC).
+_DISGUISED = str.maketrans("﹫＠", "@@")
 
 
 def name_key(name: str) -> str:
@@ -24,15 +27,31 @@ def name_key(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", known).casefold()).strip()
 
 
+def split_login_name(login_name: str) -> tuple[str, str]:
+    """User name and domain of a login name as they were typed; no domain for a bare one.
+
+    The only place where what people type is split: ``identity.domain.login_names`` carries the outcome.
+    """
+    user_name, at, domain = login_name[:_LONGEST_COMPARED].translate(_DISGUISED).rpartition("@")
+    return (user_name.strip(), domain.strip()) if at else (domain.strip(), "")
+
+
 def login_name_key(login_name: str) -> tuple[str, str]:
-    """User name and domain of a login name, each in the form in which names are compared; no domain for a bare one."""
-    user_name, at, domain = name_key(login_name).rpartition("@")
-    return (user_name.strip(), domain.strip()) if at else (domain, "")
+    """User name and domain of a login name, each in the form in which it is compared; no domain for a bare one."""
+    user_name, domain = split_login_name(login_name)
+    return name_key(user_name), _domain_key(domain)
 
 
 def whole_login_name(login_name: str, domain: str) -> str:
     """The login name with a domain: the given one, unless it has one of its own."""
-    return login_name if login_name_key(login_name)[1] else f"{login_name}@{domain}"
+    return login_name if split_login_name(login_name)[1] else f"{login_name}@{domain}"
+
+
+def _domain_key(domain: str) -> str:
+    """The domain as organizations have it: in small letters, and as A-labels (RFC 5890 §2.3.2.1)."""
+    text = unicodedata.normalize("NFKC", domain).lower().strip()
+    key = None if text.isascii() else email_key(f"x@{text}")
+    return text if key is None else key.rpartition("@")[2]
 
 
 def can_be_compared(name: str) -> bool:

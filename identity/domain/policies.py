@@ -131,6 +131,16 @@ class Policy:
         label=say("Remember browsers for"),
         hint=say("For so many days people can have a browser not ask for a second factor. 0: it is asked every time."),
     )
+    sign_in_by_email: bool | None = setting(
+        default=None,
+        section=SIGN_IN,
+        label=say("Sign in by email address"),
+        hint=say("A login name that exists always comes first. An address counts once it is verified."),
+        words={
+            False: say("People sign in by their login name alone"),
+            True: say("People sign in by their login name or their email address"),
+        },
+    )
     password_min_length: int | None = setting(
         default=None,
         rule=_length_problem,
@@ -363,6 +373,7 @@ _TIGHTER: Mapping[str, Callable[[Any, Any], Any]] = {
     "registration_domains": _common,
     "registration_verified": _either,
     "account_deletion": _both,
+    "sign_in_by_email": _both,
     "password_min_length": _larger,
     "password_strength": _larger,
     "password_change_after_reset": _either,

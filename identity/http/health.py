@@ -22,10 +22,19 @@ RETRY_AFTER = 5
 
 
 def readyz(request: Request) -> Response:
-    """200 if every check of readiness holds, else 503 with the names of those that do not; the log says what to fix."""
+    """200 if every check of readiness holds, else 503 with the names of those that do not; the log says what to fix.
+
+    What waits for too long is told beside 200, as ``degraded``: other nodes have the same storage and would do it no
+    better, and a node that is taken out answers nobody and works nothing off.
+    """
     identity: Identity = request.registry.identity
     failed = sorted(identity.checks.failed(of_readiness=True))
-    answer = _answer(503 if failed else 200, {"status": "not ready" if failed else "ready", "failed": failed})
+    degraded = {} if failed else identity.backlogs.degraded()
+    members: dict[str, object] = {"status": "not ready" if failed else "degraded" if degraded else "ready"}
+    members["failed"] = failed
+    if degraded:
+        members["degraded"] = degraded
+    answer = _answer(503 if failed else 200, members)
     if failed:
         answer.retry_after = RETRY_AFTER
     return answer

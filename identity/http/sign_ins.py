@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pyramid.request import Request
@@ -11,7 +12,7 @@ from identity import hashing, watching
 from identity.crypto.secrets import new_token
 from identity.domain.authentication import PASSWORD
 from identity.domain.errors import Conflict
-from identity.domain.names import login_name_key
+from identity.domain.login_names import LoginName
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
 from identity.fair_shares import on_behalf_of
@@ -19,7 +20,7 @@ from identity.hashing import Busy
 from identity.http.cookies import headers_for
 from identity.http.endpoints import context_of
 from identity.lazily import lazily
-from identity.provider.directory import Absent, Concern, Directory
+from identity.provider.directory import Absent, Directory, Part, Question, question_of
 from identity.provider.endpoints.authorize import PATH, sign_in_of
 from identity.provider.interaction import SignIn
 from identity.provider.request import Cookie, CookieKind
@@ -56,11 +57,11 @@ class WaitingSignIn:
         return f"{PATH}/{self.pending.id}"
 
 
-def try_password(request: Request, login_name: str, password: str) -> Subject | None:
+def try_password(request: Request, login_name: LoginName, password: str) -> Subject | None:
     """Whose password this is; None if it is wrong or they may not sign in, which nobody can tell apart.
 
     The attempt is counted and committed before the password is looked at, and nothing is locked meanwhile; without a
-    verdict it stands. Raises TooManyAttempts; Busy, and then it is taken back.
+    verdict it stands. Raises TooManyAttempts; Busy, and then it is taken back unless anything was looked at.
     """
     return _told(PASSWORD, lambda: _try_password(request, login_name, password))
 
@@ -82,21 +83,19 @@ def _told(way: str, attempt: Callable[[], Verdict | None]) -> Verdict | None:
     return verdict
 
 
-def _try_password(request: Request, login_name: str, password: str) -> Subject | None:
-    trial = request.services.passwords.reserve(login_name, request.browser.known)
-    directory, concern = _directory_of(request, login_name, trial)
+def _try_password(request: Request, login_name: LoginName, password: str) -> Subject | None:
     organization_id = _named_organization(request, login_name)
-    request.commit()
+    trial: Trial = request.services.passwords.reserve(login_name, request.browser.known)
     with on_behalf_of(organization_id, known_browser=trial.reservation.known_browser):
-        return _judged(request, login_name, password, trial, directory, concern)
+        return _judged(request, login_name, password, trial)
 
 
-def _named_organization(request: Request, login_name: str) -> str:
+def _named_organization(request: Request, login_name: LoginName) -> str:
     """The id of the organization whose share a password counts for, by the typed domain alone; empty for none.
 
     Whether anybody has the name does not count: places that are left tell nothing of an account.
     """
-    domain = login_name_key(login_name)[1]
+    domain = login_name.domain
     if not domain:
         return ""
     with request.services.look() as storage:
@@ -107,37 +106,28 @@ def _named_organization(request: Request, login_name: str) -> str:
     return "" if holder is None else str(holder.organization_id)
 
 
-def _judged(
-    request: Request,
-    login_name: str,
-    password: str,
-    trial: Trial,
-    directory: Directory[Any] | None,
-    concern: Concern,
-) -> Subject | None:
-    """Whose password it is by the directory that is concerned, by a plugin, or by its hash."""
+def _judged(request: Request, login_name: LoginName, password: str, trial: Trial) -> Subject | None:
+    """Whose password it is: by a directory that is concerned, by a plugin, or by its hash."""
     identity = request.registry.identity
-    verdict, absent, stored = None, False, trial.stored
-    if directory is not None:
-        try:
-            with hashing.stepping_aside():
-                found = directory.look(login_name, password)
-        except Absent:
-            found, absent = None, True
-        subject = None if found is None else _admitted(request, directory, found, trial)
-        if subject is not None:
-            return subject
-        stored = None if concern is Concern.ALONE else stored
-    if concern is not Concern.ALONE and trial.subject is not None and identity.check_password is not None:
+    directories = identity.protocol.directories.values()
+    question = question_of(directories, trial.named, request.services, held=trial.reservation.held)
+    request.commit()
+    if question is not None and question.part is not Part.NONE:
+        return _ask_directory(request, question, trial, password)
+    if question is not None:
+        with hashing.stepping_aside():
+            question.directory.take_as_long(login_name)
+    verdict = None
+    was_looked_at = trial.subject is not None and identity.check_password is not None
+    if trial.subject is not None and identity.check_password is not None:
         verdict = identity.check_password(trial.subject.user, password, request.services.lookup)
     outdated_hash = None
     if verdict is None:
         try:
-            judged = identity.process.hasher.verify(stored, password)
-            if absent and not judged.matches:
-                raise Busy(message="A directory does not answer just now.")
+            judged = identity.process.hasher.verify(trial.stored, password)
         except Busy:
-            request.services.passwords.given_back(trial)
+            if not was_looked_at:
+                request.services.passwords.given_back(trial)
             raise
         verdict = judged.matches
         if judged.outdated:
@@ -152,15 +142,52 @@ def _judged(
     return owner
 
 
-def _directory_of(request: Request, login_name: str, trial: Trial) -> tuple[Directory[Any] | None, Concern]:
-    """The directory that is asked for a password, and whether it decides alone; None where none is."""
-    if trial.reservation.held:
-        return None, Concern.NONE
-    for one in request.registry.identity.protocol.directories.values():
-        concern = one.concern(login_name, trial.subject, request.services)
-        if concern is not Concern.NONE:
-            return one, concern
-    return None, Concern.NONE
+def _ask_directory(request: Request, question: Question, trial: Trial, password: str) -> Subject | None:
+    """Whose password it is by a directory, for a linked account or a name that nobody has.
+
+    Raises Busy for both alike if the directory does not answer; that counts, as all does that was tried.
+    """
+    directory, is_away = question.directory, False
+    try:
+        with hashing.stepping_aside():
+            login_name = trial.named.login_name
+            found = directory.find_linked(question.link) if question.link else directory.find(login_name)
+        trial, may_be_asked = _count_entry(request, question, trial, found)
+        with hashing.stepping_aside():
+            is_right = directory.verify(found if may_be_asked else None, password)
+        subject = _admitted(request, directory, found, trial) if is_right and may_be_asked else None
+        if subject is not None:
+            return subject
+    except Absent:
+        is_away = True
+    # As long as it takes for names that are kept here.
+    request.registry.identity.process.hasher.verify(None, password)
+    request.services.passwords.failed(trial, away=is_away)
+    if is_away:
+        raise Busy(message="A directory does not answer just now.")
+    return None
+
+
+def _count_entry(request: Request, question: Question, trial: Trial, found: Any) -> tuple[Trial, bool]:
+    """The attempt, and whether the password may be tried at the entry that was found.
+
+    An entry of an account is that account's alone, and only by the name that the account has. Attempts at any other are
+    counted by the entry: directories find it by spellings that nobody foresees.
+    """
+    services, directory, subject = request.services, question.directory, trial.named.subject
+    owner = None if found is None else directory.owner_of(found, services)
+    if subject is not None:
+        return trial, owner == subject.user.id and question.sends
+    is_free = found is not None and owner is None and question.sends
+    if question.organization is not None:
+        # The same work where there is no such entry.
+        entry = directory.key_of(found) if is_free else f"none {trial.named.login_name.counted}"
+        reservation = services.attempts.reserve_entry(
+            trial.reservation, f"{directory.name} {entry}", question.organization
+        )
+        trial, is_free = replace(trial, reservation=reservation), is_free and not reservation.held
+        request.commit()
+    return trial, is_free
 
 
 def _admitted(request: Request, directory: Directory[Any], found: Any, trial: Trial) -> Subject | None:
@@ -183,7 +210,7 @@ def try_factor(
     ``factor`` names it. As with passwords the attempt is counted and committed before it is looked at, and without a
     verdict it stands.
     ``verify`` asks the request for services itself: they are others than before. What it uses up is committed with
-    what follows. Raises TooManyAttempts; Busy, and then it is taken back.
+    what follows. Raises TooManyAttempts; Busy, and then it counts: nobody here knows how much was looked at before.
     """
     return _told(factor, lambda: _try_factor(request, subject, verify))
 
@@ -196,9 +223,6 @@ def _try_factor(request: Request, subject: Subject | None, verify: Callable[[], 
     try:
         with on_behalf_of("" if subject is None else subject.organization.id, known_browser=browser is not None):
             verdict = None if subject is None else verify()
-    except Busy:
-        request.services.attempts.give_back(reservation)
-        raise
     except Conflict:
         # Somebody else used it at the same moment.
         verdict = None

@@ -12,6 +12,7 @@ from pyramid.registry import Registry
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.domain.login_names import LoginName
 from identity.domain.words import LANGUAGES
 from identity.http import csrf
 from identity.http.endpoints import PROTOCOL_ROUTE
@@ -56,7 +57,7 @@ class Pages:
         self.sign_in_options: list[Callable[[Any], Iterable[Markup]]] = []
         #: Where people go on after signing out: given the request, the sessions that end and the request that waits.
         #: Where people go on from the first step: given the page and the login name, a path or None.
-        self.login_name_ways: list[Callable[[Any, str], str | None]] = []
+        self.login_name_ways: list[Callable[[Any, LoginName], str | None]] = []
         for path in sorted(FOLDER.iterdir()):
             self.static.add(path)
         self.operator_style = None if style is None else self.static.add(style)

@@ -6,6 +6,7 @@ A template's first line is the subject. Nothing that a stranger typed goes into 
 to be theirs: the service sends no words on behalf of anybody.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,7 +16,8 @@ from pyramid.config import Configurator
 from pyramid.request import Request
 
 from identity.domain.applications import Application
-from identity.domain.audit import SYSTEM
+from identity.domain.audit import SYSTEM, Actor, ActorKind
+from identity.domain.email_addresses import email_key
 from identity.domain.names import login_name_key
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser, Subject
@@ -25,7 +27,8 @@ from identity.pages.drawing import Pages
 from identity.pages.looks import Looks, looks_of
 from identity.pages.mail_parts import html_of, parts_of
 from identity.pages.translation import Words
-from identity.services.mails import Mail, Notice, Reason
+from identity.provider.directory import is_of_directory
+from identity.services.mails import Forgotten, Mail, Notice, Reason
 from identity.services.registration import Announcement
 from identity.services.users import Initial
 
@@ -45,10 +48,11 @@ def works_once(lifetime: timedelta, words: Words) -> str:
     return str(words.tn("It works once, for {n} minute.", "It works once, for {n} minutes.", minutes).unescape())
 
 
-def mail_reset(request: Request, login_name: str, *, language: str) -> None:
-    """Write to whoever has this login name with a link for a new password; to nobody, if nobody has it.
+def mail_reset(request: Request, login_name: str, *, language: str, of_page: Organization | None = None) -> None:
+    """Write to whoever has this login name with a link for a new password; if nobody has it, to those who verified it
+    as their email address: everywhere by their own link, or at the organization of the page.
 
-    Both take the same work. Raises TooManyAttempts.
+    All of it takes the same work. Raises TooManyAttempts.
     """
     subject, link = request.services.passwords.ask_for_link(login_name)
     values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
@@ -65,7 +69,48 @@ def mail_reset(request: Request, login_name: str, *, language: str) -> None:
         language=language,
         organization=organization,
         instead_of=login_name,
+        forgotten=_typed_address(request, login_name, language=language, organization=of_page),
     )
+
+
+def _typed_address(request: Request, typed: str, *, language: str, organization: Organization | None) -> Forgotten:
+    """What the mail job looks for. A login name that exists, of an active account or not, is no address."""
+    actor, is_login_name = request.services.audit.actor, request.services.passwords.is_login_name(typed)
+    return Forgotten(
+        key="" if is_login_name else email_key(typed) or "",
+        organization_id="" if organization is None else organization.id,
+        language=language,
+        client_address=actor.client_address or "",
+        request_id=actor.request_id or "",
+    )
+
+
+def _forgotten(identity: "Identity", pages: Pages, forgotten: Forgotten) -> list[Mail]:
+    """The mails with the accounts of an address. Each account's link goes to the very address that it has verified.
+
+    Managers word no part of them: they may be about accounts of several organizations.
+    """
+    actor = Actor(
+        kind=ActorKind.ANONYMOUS,
+        client_address=forgotten.client_address or None,
+        request_id=forgotten.request_id or None,
+    )
+    mails: dict[str, list[dict[str, str]]] = {}
+    languages: dict[str, str] = {}
+    with identity.transaction(actor) as services:
+        for subject in services.passwords.of_address(forgotten.key, forgotten.organization_id):
+            address = email_of(subject)
+            is_elsewhere = is_of_directory(identity.protocol.directories.values(), subject, services)
+            has_link = not is_elsewhere and services.passwords.may_be_chosen(subject)
+            link = services.passwords.mail_link(subject) if has_link else ""
+            mails.setdefault(address, []).append({"login_name": subject.login_name, "link": link})
+            languages.setdefault(address, subject.user.profile.locale if isinstance(subject.user, HumanUser) else "")
+        drawn = []
+        for address, accounts in mails.items():
+            words = pages.catalogs.words(choose(languages[address].replace("_", "-"), forgotten.language))
+            looks = looks_of(services, None, None, words.language)
+            drawn.append(_drawn(identity, pages, "forgotten", address, {"accounts": accounts}, words, looks))
+    return drawn
 
 
 def mail_announcement(
@@ -107,8 +152,12 @@ def mail_email_link(request: Request, subject: Subject, email: str, *, language:
     _queue(request, "email", reason, subject, email, values, language=language, organization=subject.organization)
 
 
-def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: bool, language: str) -> bool:
+def mail_initial(
+    request: Request, subject: Subject, initial: Initial, *, new: bool, by: Subject | None, language: str
+) -> bool:
     """Write to a person with what a manager made for them to get in by: to a new account, or to one that there was.
+
+    A new one learns ``by`` whom it was made.
 
     False, and nothing is written, where no mail can be sent, or there is no address, or it was written to too often.
     """
@@ -118,6 +167,8 @@ def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: b
     lifetime = request.services.passwords.link_lifetime(subject.user.id)
     values = {
         "login_name": subject.login_name,
+        "organization": subject.organization.name,
+        "inviter": "" if by is None else harmless_name(by.user.display_name),
         "works_once": works_once(lifetime, _words(request, subject, language)),
         "link": initial.secret if initial.kind == "link" else "",
         "password": initial.secret if initial.kind == "one_time_password" else "",
@@ -126,6 +177,16 @@ def mail_initial(request: Request, subject: Subject, initial: Initial, *, new: b
     template = "invited" if new else "new_access"
     organization = subject.organization
     return _queue(request, template, Reason.ACCESS, subject, to, values, language=language, organization=organization)
+
+
+#: How much of a name a mail shows, and what is left out: mail programs make links of it.
+_LONGEST_NAME = 60
+_NOT_OF_NAMES = re.compile(r"[^\w\s'’,&().-]+|[.](?!\s)")
+
+
+def harmless_name(name: str) -> str:
+    """A name that somebody chose for themselves, as a mail to others shows it: no address, bounded."""
+    return " ".join(_NOT_OF_NAMES.sub(" ", name).split())[:_LONGEST_NAME].strip()
 
 
 def mail_code(request: Request, subject: Subject, code: str, lifetime: timedelta, *, language: str) -> bool:
@@ -171,6 +232,7 @@ def _queue(
     organization: Organization | None,
     application: Application | None = None,
     instead_of: str = "",
+    forgotten: Forgotten | None = None,
 ) -> bool:
     pages: Pages = request.registry.pages
     words = _words(request, reader, language)
@@ -182,7 +244,12 @@ def _queue(
     proved_by = reader.user.id if reader is not None and proved and to == email_of(reader) else ""
     organization_id = None if organization is None else organization.id
     queued: bool = request.services.mails.queue(
-        mail, reason, proved_by=proved_by, instead_of=instead_of, organization_id=organization_id
+        mail,
+        reason,
+        proved_by=proved_by,
+        instead_of=instead_of,
+        forgotten=forgotten,
+        organization_id=organization_id,
     )
     return queued
 
@@ -228,3 +295,4 @@ def includeme(config: Configurator) -> None:
     """Have notices worded in this process."""
     registry = config.registry
     registry.identity.mailer.worded = partial(_worded, registry.identity, registry.pages)
+    registry.identity.mailer.forgotten = partial(_forgotten, registry.identity, registry.pages)

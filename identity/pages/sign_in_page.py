@@ -8,6 +8,7 @@ from pyramid.config import Configurator
 from pyramid.response import Response
 
 from identity.domain.applications import Application, ApplicationType
+from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
@@ -140,7 +141,14 @@ class SignInPage(FormPage):
         """Other ways in, which plugins offer."""
         return [one for provide in self.pages.sign_in_options for one in provide(self)]
 
-    def way_of(self, login_name: str) -> str:
+    @property
+    def signs_in_by_email(self) -> bool:
+        """True if people can type an email address in place of the login name."""
+        organization, policies = self.sign_in.organization_in_question, self.request.services.policies
+        policy = policies.of_instance() if organization is None else policies.of(organization.id)
+        return bool(policy.sign_in_by_email)
+
+    def way_of(self, login_name: LoginName) -> str:
         """Where whoever enters this login name goes on: a plugin's way, else the password."""
         ways = (find(self, login_name) for find in self.pages.login_name_ways)
         return next((way for way in ways if way is not None), f"{self.root}/password")
@@ -180,7 +188,7 @@ def add_sign_in_options(config: Configurator, provide: Callable[[SignInPage], It
     config.registry.pages.sign_in_options.append(provide)
 
 
-def add_login_name_way(config: Configurator, find: Callable[[SignInPage, str], str | None]) -> None:
+def add_login_name_way(config: Configurator, find: Callable[[SignInPage, LoginName], str | None]) -> None:
     """Directive for plugins: where whoever enters a login name goes on instead of being asked for a password.
 
     ``find`` gets the page and the name, and returns a path on the login host or None. It must not depend on whether

@@ -1,24 +1,19 @@
 """Directory: who else knows people by login name and password, and may bring those whom the service does not know."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum, auto
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
+from identity.domain.login_names import LoginName
+from identity.domain.organizations import Organization
 from identity.domain.users import Subject
 from identity.services.bundle import Services
+from identity.services.login_names import Named
 
 Found = TypeVar("Found")
-
-
-class Concern(Enum):
-    """Whether a directory has a say about a login name."""
-
-    #: It does not know such people.
-    NONE = auto()
-    #: It is asked first; then the password counts that is kept here, if there is one.
-    FIRST = auto()
-    #: The person is the directory's: nothing else counts.
-    ALONE = auto()
 
 
 class Absent(Exception):
@@ -26,24 +21,108 @@ class Absent(Exception):
 
 
 class Directory(ABC, Generic[Found]):
-    """Asked in three steps, of which the middle one takes time and has neither transaction nor services."""
+    """Knows the people of one organization. What is given an ``Entry`` or a name takes time, and has neither
+    transaction nor services; ``ask`` decides which of it is called."""
 
     name: ClassVar[str]
 
     @abstractmethod
-    def concern(self, login_name: str, subject: Subject | None, services: Services) -> Concern:
-        """Whether it has a say. ``subject`` is who has the name here; None for nobody, of which nobody must learn."""
+    def knows(self, organization: Organization) -> bool:
+        """True for the organization whose people it knows."""
 
     @abstractmethod
-    def look(self, login_name: str, password: str) -> Found | None:
-        """Who proves to be who with this password; None if it is nobody's. Takes as long for names that nobody has.
+    def link_of(self, subject: Subject, services: Services) -> str | None:
+        """What names the entry of an account that is linked to one; None for an account that is not."""
+
+    @abstractmethod
+    def owner_of(self, found: Found, services: Services) -> str | None:
+        """The id of the user whose account is linked to the entry; None for nobody's."""
+
+    @abstractmethod
+    def key_of(self, found: Found) -> str:
+        """What names the entry for ever. Attempts at an entry are counted by it."""
+
+    @abstractmethod
+    def find(self, login_name: LoginName) -> Found | None:
+        """The one entry of this name. Raises Absent."""
+
+    @abstractmethod
+    def find_linked(self, link: str) -> Found | None:
+        """The entry that ``link_of`` named, whatever it is called by now. Raises Absent."""
+
+    @abstractmethod
+    def verify(self, found: Found | None, password: str) -> bool:
+        """Whether the password is the entry's. For None it takes as long, is False, and no password leaves the service.
 
         Raises Absent.
         """
 
     @abstractmethod
     def admit(self, found: Found, subject: Subject | None, services: Services, *, hashed: str) -> Subject | None:
-        """Who that is here, with an account made if need be; None if they may not come in, or are not ``subject``.
+        """Who that is here, once the password was right; None if they may not come in, or are not ``subject``.
 
-        ``hashed`` is what a new account keeps in place of a password: nobody knows of what.
+        Without a ``subject`` it is an entry that nobody's account is linked to: a new account is made, called exactly
+        as was typed, or none. ``hashed`` is what it keeps in place of a password: nobody knows of what.
         """
+
+    def take_as_long(self, login_name: LoginName) -> None:
+        """Take about as long as a question does, and no longer than that if the directory is slow or away."""
+        with suppress(Absent):
+            self.find(login_name)
+            self.verify(None, "")
+
+
+class Part(Enum):
+    """What a directory has to do with a login name."""
+
+    #: The account is linked to an entry: its password is the entry's, and nothing else counts.
+    LINKED = auto()
+    #: Nobody here has the name.
+    UNKNOWN = auto()
+    #: The account is kept here alone. Nobody shall see that by the clock.
+    NONE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a directory is asked. Without ``sends`` all happens as if the entry were not there."""
+
+    directory: Directory[Any]
+    part: Part
+    sends: bool
+    #: The organization by whose rules attempts at an entry that nobody is linked to are counted.
+    organization: Organization | None = None
+    link: str = ""
+
+
+def question_of(
+    directories: Iterable[Directory[Any]], named: Named, services: Services, *, held: bool
+) -> Question | None:
+    """What is asked of which directory, where anybody is.
+
+    A password goes to a directory for an account that is linked to its entry, or for a name that nobody has and whose
+    own domain is that of the directory's organization: where the request comes from never suffices. It goes to none
+    where the attempt is ``held``.
+    """
+    login_name, subject = named.login_name, named.subject
+    home = services.domains.organization_of(login_name.domain) if login_name.domain else None
+    for one in directories:
+        if subject is not None and one.knows(subject.organization):
+            link = one.link_of(subject, services)
+            if link is not None:
+                return Question(one, Part.LINKED, sends=not held and not named.is_barred, link=link)
+    for one in directories:
+        there = home is not None and one.knows(home)
+        if subject is not None:
+            if there or one.knows(subject.organization):
+                return Question(one, Part.NONE, sends=False)
+        elif there or not login_name.domain:
+            # Of a bare name at the service's own page nobody shall see whether a linked account has it.
+            may = there and home is not None and home.active and login_name.has_own_domain and login_name.is_possible
+            return Question(one, Part.UNKNOWN, sends=may and not held and not named.is_barred, organization=home)
+    return None
+
+
+def is_of_directory(directories: Iterable[Directory[Any]], subject: Subject, services: Services) -> bool:
+    """True for people whose password a directory knows, and not the service."""
+    return any(one.knows(subject.organization) and one.link_of(subject, services) is not None for one in directories)

@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 
 from identity.domain.applications import Client
+from identity.domain.email_addresses import is_same_mailbox
+from identity.domain.login_names import LoginName
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization, SignedIn
-from identity.domain.users import Subject
+from identity.domain.users import HumanUser, Subject
 from identity.domain.verdicts import misfit
 from identity.lazily import lazily
 from identity.provider.authorization_request import AuthorizationRequest
@@ -85,6 +87,17 @@ class SignIn:
     def client(self) -> Client | None:
         """The application that asks; None for the service's own pages."""
         return None if self.request is None else self.request.client
+
+    @property
+    def organization_in_question(self) -> Organization | None:
+        """The organization of the scope, else of the application; None on the service's own pages."""
+        return self.organization or (None if self.client is None else self.client.organization)
+
+    @property
+    def login_name(self) -> LoginName | None:
+        """What was typed, or hinted at, as login name."""
+        typed = "" if self.pending is None else self.pending.login_name
+        return LoginName.of(typed, self.organization_in_question) if typed else None
 
     @property
     def prompts(self) -> frozenset[str]:
@@ -172,8 +185,14 @@ class SignIn:
 
 
 def is_named(subject: Subject, login_name: str) -> bool:
-    """True if the text names the subject, who is signed in here: by login name or by bare user name, however spelt."""
-    return name_key(login_name) in (name_key(subject.login_name), name_key(subject.user.user_name))
+    """True if the text names the subject, who is signed in here, however spelt: by login name, by bare user name, or by
+    an email address of theirs that is verified."""
+    if LoginName.of(login_name).key in (LoginName.of(subject.login_name).key, name_key(subject.user.user_name)):
+        return True
+    user = subject.user
+    if not isinstance(user, HumanUser) or not user.profile.email_verified:
+        return False
+    return is_same_mailbox(login_name, user.profile.email)
 
 
 class Interaction(ABC):

@@ -160,7 +160,6 @@ class Generation:
             self._waking.forget()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _HEARD)
             os.close(self._held)
-            os.close(self._lifeline)
             if self._ready >= 0:
                 os.close(self._ready)
             # Where it hangs, if it has to be replaced.
@@ -181,7 +180,9 @@ class Generation:
             os._exit(status)
 
     def _end_with_parent(self) -> None:
+        """Once this process is gone that looks after us, we answer until the supervisor has another one, or is gone."""
         os.read(self._alive, 1)
+        os.read(self._lifeline, 1)
         # If it does not, the system ends it.
         signal.alarm(int(_STUBBORN))
         os.kill(os.getpid(), signal.SIGTERM)

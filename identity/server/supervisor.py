@@ -28,10 +28,11 @@ _HEARD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.S
 
 @dataclass
 class _Started:
-    """A generation's process. It ends when the lifeline is closed, and writes to ``ready`` once it answers."""
+    """A generation's process. It and its workers end when we let go of the lifeline, whose other end they have, and it
+    writes to ``ready`` once it answers."""
 
     process: "subprocess.Popen[bytes]"
-    lifeline: int
+    lifeline: socket.socket
     ready: int
     since: float = field(default_factory=time.monotonic)
     stubborn_at: float = float("inf")
@@ -42,8 +43,8 @@ class _Started:
         self.process.send_signal(signal.SIGTERM)
 
     def forget(self) -> None:
-        """It has ended."""
-        os.close(self.lifeline)
+        """It has ended, and whoever it has left behind is to."""
+        self.lifeline.close()
         if self.ready >= 0:
             os.close(self.ready)
 
@@ -51,7 +52,7 @@ class _Started:
 class Supervisor:
     """Told to reload (SIGHUP) it starts a generation beside the one that answers, which ends once the new one answers.
 
-    What dies is started anew.
+    What dies is started anew. The workers of a generation that died answer until another one does.
     """
 
     def __init__(self, plan: Plan, sockets: Iterable[socket.socket]) -> None:
@@ -62,6 +63,8 @@ class Supervisor:
         self._current: _Started | None = None
         self._coming: _Started | None = None
         self._leaving: list[_Started] = []
+        #: Those that died, of which there may be workers.
+        self._orphaned: list[_Started] = []
         self._stopping = False
         self._failures = 0
         self._due = 0.0
@@ -74,12 +77,14 @@ class Supervisor:
         except OSError as problem:
             raise SystemExit(f"identity cannot start. {problem}") from None
         while True:
-            if self._stopping and not self._all():
+            if self._stopping and not self._all() and not self._orphaned:
                 return 0
             coming = self._coming
-            files = [coming.ready] if coming is not None and coming.ready >= 0 else []
+            telling = coming.ready if coming is not None else -1
+            files = [telling] * (telling >= 0) + [one.lifeline.fileno() for one in self._orphaned]
             heard, ready = self._waking.wait(self._seconds(), files)
-            if ready:
+            self._forget_orphans(ready)
+            if telling in ready:
                 self._hear_from_coming()
             for number in heard:
                 self._obey(number)
@@ -114,14 +119,16 @@ class Supervisor:
         Raises OSError if there can be none: no interpreter while an environment is made anew, or too many processes.
         """
         with ExitStack() as theirs, ExitStack() as ours:
-            alive, lifeline = _pipe(theirs, ours)
+            alive, lifeline = socket.socketpair()
+            theirs.callback(alive.close)
+            ours.callback(lifeline.close)
             ready, telling = _pipe(ours, theirs)
-            plan = replace(self._plan, lifeline=alive, ready=telling)
+            plan = replace(self._plan, lifeline=alive.fileno(), ready=telling)
             environment = {name: value for name, value in os.environ.items() if name != "NOTIFY_SOCKET"}
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and words
                 # A group of its own: Ctrl-C is for the supervisor, which hands it on.
                 [sys.executable, "-P", "-m", "identity.server.generation", plan.to_json()],
-                pass_fds=[alive, telling, *(one.fileno() for one in self._sockets)],
+                pass_fds=[alive.fileno(), telling, *(one.fileno() for one in self._sockets)],
                 env=environment,
                 process_group=0,
             )
@@ -142,6 +149,7 @@ class Supervisor:
             self._current.leave()
             self._leaving.append(self._current)
         self._current, self._coming = coming, None
+        self._let_go_of_orphans()
         self._ever_ready = True
         coming.since = time.monotonic()
         where = ", ".join(f"{name} = {value}" for name, value in self._plan.where.items())
@@ -164,6 +172,10 @@ class Supervisor:
             # Told twice, it waits for nobody.
             for one in self._all():
                 one.process.send_signal(signal.SIGINT)
+            for one in self._orphaned:
+                # There is somebody in the group, as the lifeline tells: nobody else can have its number.
+                with suppress(ProcessLookupError):
+                    os.killpg(one.process.pid, signal.SIGINT)
             return
         self._stopping = True
         systemd.notify("STOPPING=1")
@@ -171,6 +183,7 @@ class Supervisor:
             held.close()
         for one in self._all():
             one.leave()
+        self._let_go_of_orphans()
 
     def _reload(self) -> None:
         log.info("told to reload: another generation of workers starts")
@@ -187,7 +200,10 @@ class Supervisor:
             status = one.process.poll()
             if status is None:
                 continue
-            one.forget()
+            if one is self._current and not self._stopping:
+                self._orphaned.append(one)
+            else:
+                one.forget()
             if one in self._leaving:
                 self._leaving.remove(one)
             elif one is self._coming:
@@ -208,6 +224,18 @@ class Supervisor:
                 if ended.si_pid in ours:
                     break
                 os.waitpid(ended.si_pid, 0)
+
+    def _let_go_of_orphans(self) -> None:
+        """Have workers that nobody looks after finish what they are answering, and end."""
+        for one in self._orphaned:
+            with suppress(OSError):
+                one.lifeline.shutdown(socket.SHUT_WR)
+
+    def _forget_orphans(self, ready: Iterable[int]) -> None:
+        """None of them is left where the other end of the lifeline is closed."""
+        for one in [one for one in self._orphaned if one.lifeline.fileno() in ready]:
+            self._orphaned.remove(one)
+            one.forget()
 
     def _after_failed_start(self, why: object) -> None:
         if self._stopping:

@@ -2,18 +2,20 @@
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from identity.crypto.secrets import digest
 from identity.domain.addresses import network_of
 from identity.domain.attempts import ADDRESS_SPAN, LIMITS, Attempt, Limits
 from identity.domain.errors import DomainError
-from identity.domain.names import login_name_key
+from identity.domain.login_names import LoginName
+from identity.domain.organizations import Organization
 from identity.domain.policies import Policy
 from identity.domain.users import Subject
 from identity.log_format import OnceAMinute
 from identity.services.changes import UseCases
+from identity.services.domains import Domains
 from identity.services.policies import Policies
 from identity.settings import Settings
 
@@ -27,6 +29,8 @@ REQUESTS = "requests"
 _FACTOR = "factor:"
 #: … and those of attempts at a browser that the account knows.
 _BROWSER = "browser:"
+#: How keys begin that may belong to nobody, and then do not go with an account.
+_OF_NOBODY = ("entry:", "name:")
 
 OF_ACCOUNT = "too many attempts at one account"
 OF_ADDRESS = "too many attempts from one address"
@@ -74,13 +78,17 @@ class Attempts(UseCases):
     """
 
     _policies: Policies
+    _domains: Domains
     _settings: Settings
 
-    def reserve(self, login_name: str, subject: Subject | None, browser: str | None) -> Reservation:
+    def reserve(
+        self, login_name: LoginName, subject: Subject | None, browser: str | None, *, by_address: bool = False
+    ) -> Reservation:
         """Ask for one attempt, to be committed before the password is looked at.
 
         ``subject`` is whose name it is, None if nobody could sign in by it; ``browser`` the id under which the account
-        knows the browser. Raises TooManyAttempts.
+        knows the browser. ``by_address`` is True where not the login name but the email address is theirs: whom an
+        address means depends on the page, so what a stranger sees of it is counted for nobody. Raises TooManyAttempts.
         """
         address = self._count(ADDRESS, subject)
         if subject is not None and browser is not None:
@@ -91,14 +99,26 @@ class Attempts(UseCases):
         if subject is None:
             name = _name(login_name)
             return Reservation(self._now, address, ((name, self._reserve(name, None, shown)),))
-        name = _name_of(subject, login_name)
-        visible = self._reserve(name, subject, shown)
+        name = _name(login_name) if by_address else _name_of(subject, login_name)
+        visible = self._reserve(name, subject, shown, is_owned=not by_address)
         key = f"user:{subject.user.id}"
         hidden = self._storage.attempts.reserve(
             key, at=self._now, user_id=subject.user.id, limits=self._limits_of(subject)
         )
         counted = ((name, visible), (key, hidden)) if hidden.allowed else ((name, visible),)
         return Reservation(self._now, address, counted, held=not hidden.allowed)
+
+    def reserve_entry(self, reservation: Reservation, entry: str, organization: Organization) -> Reservation:
+        """The attempt, counted beside for an entry of a directory of the organization, whatever name it was found by.
+
+        It is ``held`` where the entry has no attempt left. To be committed before the password is looked at.
+        """
+        key, limits = f"entry:{digest(entry).hex()}", limits_by(self._policies.of(organization.id))
+        attempt = self._storage.attempts.reserve(key, at=self._now, limits=limits)
+        if not attempt.allowed:
+            self.refuse(None, OF_ACCOUNT)
+            return replace(reservation, held=True)
+        return replace(reservation, counted=(*reservation.counted, (key, attempt)))
 
     def give_back(self, reservation: Reservation) -> None:
         """The password was not looked at after all."""
@@ -109,6 +129,8 @@ class Attempts(UseCases):
     def succeeded(self, reservation: Reservation, subject: Subject) -> None:
         """The password was right: nothing is counted, and the account starts from nought."""
         self._uncount(reservation)
+        for key in sorted(key for key, _ in reservation.counted if key.startswith(_OF_NOBODY)):
+            self._storage.attempts.clear(key)
         # Whoever knows the password alone does not get the attempts at further factors back.
         self._storage.attempts.clear_of_user(subject.user.id, but=_FACTOR)
 
@@ -136,8 +158,8 @@ class Attempts(UseCases):
         keys = {
             one.user.id: (
                 f"user:{one.user.id}",
-                _name_of(one, one.login_name),
-                _name_of(one, one.user.user_name),
+                _name_of(one, LoginName.of(one.login_name)),
+                _name_of(one, LoginName.of(one.user.user_name)),
                 f"{_FACTOR}user:{one.user.id}",
             )
             for one in subjects
@@ -174,15 +196,14 @@ class Attempts(UseCases):
     def _limits_of(self, subject: Subject) -> Limits:
         return limits_by(self._policies.of(subject.organization.id))
 
-    def _limits_shown(self, login_name: str) -> Limits:
+    def _limits_shown(self, login_name: LoginName) -> Limits:
         """The limits where the name leads, whether or not somebody has it."""
-        _, domain = login_name_key(login_name)
-        organization = self._storage.organizations.find_by_domain(domain) if domain else None
-        held = self._policies.of_instance() if organization is None else self._policies.of(organization.id)
-        return limits_by(held)
+        found = self._domains.organization_of(login_name.domain) if login_name.domain else None
+        return limits_by(self._policies.of_instance() if found is None else self._policies.of(found.id))
 
-    def _reserve(self, key: str, subject: Subject | None, limits: Limits) -> Attempt:
-        user_id = None if subject is None else subject.user.id
+    def _reserve(self, key: str, subject: Subject | None, limits: Limits, *, is_owned: bool = True) -> Attempt:
+        """The key goes with the account unless it is not ``is_owned``; the audit trail tells of the account anyway."""
+        user_id = subject.user.id if subject is not None and is_owned else None
         attempt = self._storage.attempts.reserve(key, at=self._now, user_id=user_id, limits=limits)
         if not attempt.allowed:
             self.refuse(subject, OF_ACCOUNT)
@@ -203,11 +224,11 @@ class Attempts(UseCases):
         )
 
 
-def _name(login_name: str) -> str:
-    return f"name:{digest('@'.join(login_name_key(login_name))).hex()}"
+def _name(login_name: LoginName) -> str:
+    return f"name:{digest(login_name.counted).hex()}"
 
 
-def _name_of(subject: Subject, login_name: str) -> str:
+def _name_of(subject: Subject, login_name: LoginName) -> str:
     """The key of a name by which the account is called; it goes with the name and with the account."""
     return f"{_name(login_name)}:{subject.user.id}"
 

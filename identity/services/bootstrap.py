@@ -20,7 +20,7 @@ from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import CreateProject
 from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser
-from identity.services.commands.users import CreateHumanUser
+from identity.services.commands.users import ChangeProfile, CreateHumanUser
 from identity.services.managers import OWNER
 from identity.storage.errors import Duplicate
 from identity.storage.paging import every_row
@@ -41,9 +41,9 @@ class NewOwner:
         return f"NewOwner(login_name={self.login_name!r})"
 
 
-def ensure_instance(services: Services, *, registration: bool) -> tuple[Instance, NewOwner | None]:
+def ensure_instance(services: Services, *, registration: bool, email: str = "") -> tuple[Instance, NewOwner | None]:
     """The instance, and its owner with a one-time password if this call made them; ``registration`` says whether people
-    may make an account of its own organization for themselves.
+    may make an account of its own organization for themselves, ``email`` is the owner's address.
 
     Of two racing calls one makes everything; the other's transaction fails with Duplicate and finds it on retry.
     """
@@ -73,6 +73,8 @@ def ensure_instance(services: Services, *, registration: bool) -> tuple[Instance
         organization.id,
         decode(CreateHumanUser, {"user_name": OWNER_NAME, "given_name": "First", "family_name": "Owner"}),
     )
+    if email:
+        owner = services.users.set_proven_email(owner.id, decode(ChangeProfile, {"email": email}))
     password = services.passwords.set_one_time(owner.id)
     ensure_roles(services, owner.id, INSTANCE, frozenset({OWNER}))
     return instance, NewOwner(owner, f"{owner.user_name}@{organization.primary_domain}", password)

@@ -25,6 +25,7 @@ from identity.services.idempotency import Idempotency
 from identity.services.known_browsers import KnownBrowsers
 from identity.services.legal_holds import LegalHolds
 from identity.services.links import Links
+from identity.services.login_names import LoginNames
 from identity.services.lookup import Lookup
 from identity.services.mails import Mails
 from identity.services.managers import Managers
@@ -123,6 +124,7 @@ class Services(ABC):
     deletions = lazily(Deletions)
     legal_holds = lazily(LegalHolds)
     attempts = lazily(Attempts)
+    login_names = lazily(LoginNames)
     known_browsers = lazily(KnownBrowsers)
     policies = lazily(Policies)
     factors = lazily(Factors)

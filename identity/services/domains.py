@@ -45,6 +45,15 @@ class Domains(UseCases):
         """All that the organization has or waits for, by name."""
         return self._storage.organizations.domains(organization_id)
 
+    def organization_of(self, name: str) -> Organization | None:
+        """The organization whose people have login names of this domain, or addresses of it that it has proven."""
+        found = self._storage.organizations.find_by_domain(name)
+        if found is not None:
+            return found
+        holder = self._storage.organizations.find_domain_holder(name)
+        proven = holder is not None and holder.proven
+        return self._storage.organizations.find(holder.organization_id) if holder is not None and proven else None
+
     def unproven(self) -> tuple[OrganizationDomain, ...]:
         """Some of those that count though they lie outside of the name space and nobody has proven them."""
         return self._storage.organizations.unproven_domains(self._settings.name_space.domain, _FEW)

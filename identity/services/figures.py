@@ -2,17 +2,21 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from identity.crypto.secrets import digest
 from identity.domain.outbox import Backlog
 from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.records import CORE
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.services.changes import Look, UseCases
 from identity.services.legal_holds import LegalHolds
 from identity.services.outbox import Delivery
 from identity.services.purge import overdue, purged_before
+from identity.services.service_users import EXPIRING_KEYS, EXPIRY_STEPS
 from identity.services.signing_keys import KeyRing
 from identity.settings import Settings
+from identity.storage.errors import Unreadable
 from identity.storage.stores.credentials import Expiring
 from identity.storage.stores.purges import Purged
 
@@ -20,6 +24,10 @@ from identity.storage.stores.purges import Purged
 EXACT = 10_000
 _MOST_EXPIRING = 1000
 _SOON = timedelta(days=7)
+#: How many messages are looked at for the oldest.
+_LOOKED_AT = 1000
+#: For how long what is to be purged can be told to have waited.
+_SPANS = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 7 * 24, 30 * 24))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +72,67 @@ class Measuring(UseCases):
                 "personal access tokens": self._expiring(PersonalAccessToken),
             },
         )
+
+    def waiting(self) -> Mapping[str, timedelta]:
+        """For how long the oldest item waits for each sender and each job; zero where none does. Raises Unavailable.
+
+        For a purge it is one of a few spans, and at least so long.
+        """
+        held = self._legal_holds.all().keys()
+        return {
+            **{f"outbox: {kind}": self._unsent(kind) for kind, one in self._deliveries.items() if one.enabled},
+            "purge": max((self._unpurged(purged, held) for purged in Purged), default=timedelta()),
+            "key rotation": self._unrotated(),
+            "account deletions": self._undeleted(),
+            EXPIRING_KEYS: self._untold(),
+        }
+
+    def _unsent(self, kind: str) -> timedelta:
+        oldest = self._storage.outbox.oldest(kind, self._now, _LOOKED_AT)
+        return self._age(oldest)
+
+    def _unpurged(self, purged: Purged, held: Collection[str]) -> timedelta:
+        longest = timedelta()
+        for span in sorted({*_SPANS, self._settings.job_alarm_age}):
+            before = purged_before(purged, self._settings, self._now - span)
+            if before is None or not overdue(self._storage, purged, before, 1, held):
+                break
+            longest = span
+        return longest
+
+    def _unrotated(self) -> timedelta:
+        schedule = self._ring.schedule(self._look, self._now)
+        active = schedule.active(self._now)
+        if active is None or self._ring.opens(schedule.waiting(self._now)):
+            return timedelta()
+        due = active.active_at + self._settings.signing_key_active_age - self._settings.announcement_age
+        return max(timedelta(), self._now - due)
+
+    def _undeleted(self) -> timedelta:
+        ids = self._storage.users.to_delete(self._now, 1)
+        try:
+            person = self._storage.users.find(ids[0]) if ids else None
+        except Unreadable:
+            return timedelta()
+        return self._age(getattr(person, "deletion_at", None))
+
+    def _untold(self) -> timedelta:
+        """Since a node last looked for them, or since they are there."""
+        soonest = self._now + timedelta(days=EXPIRY_STEPS[0])
+        storage = self._storage
+        keys = storage.credentials.expiring(ServiceUserKey, self._now, soonest, 1)
+        tokens = storage.credentials.expiring(PersonalAccessToken, self._now, soonest, 1)
+        since = [*(one.created_at for one in keys), *(one.created_at for one in tokens)]
+        if not since:
+            return timedelta()
+        try:
+            lease = storage.records.find(CORE, "lease", digest(EXPIRING_KEYS))
+        except Unreadable:
+            lease = None
+        return self._age(min(since) if lease is None else lease.created_at)
+
+    def _age(self, since: datetime | None) -> timedelta:
+        return timedelta() if since is None else max(timedelta(), self._now - since)
 
     def _overdue(self, purged: Purged, held: Collection[str]) -> int:
         before = purged_before(purged, self._settings, self._now - self._settings.purge_interval)

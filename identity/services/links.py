@@ -36,6 +36,8 @@ _PATHS: Mapping[CodeKind, str] = {
 
 #: What a link of somebody's carries besides: the address that they had when it was made.
 _ADDRESS = "address"
+#: The address that it was mailed to, if it was shown to nobody else.
+_MAILED_TO = "mailed_to"
 
 
 class LinkUsed(DomainError):
@@ -50,6 +52,9 @@ class Links(UseCases):
 
     A link of somebody's is good only while they have the address that they had when it was made: the mail may lie in a
     mailbox that is no longer theirs.
+
+    A link proves that its user reads a mailbox only if it was mailed there and shown to nobody else. Whoever issues it
+    with ``mailed_to`` hands it to a mail to that very address, and to nothing else.
     """
 
     _sealer: Sealer
@@ -63,6 +68,7 @@ class Links(UseCases):
         content: Mapping[str, str] | None = None,
         replacing: bool = True,
         lifetime: timedelta | None = None,
+        mailed_to: str = "",
     ) -> str:
         """The address of a new link; unless not ``replacing``, earlier ones of the kind for the same user stop working.
 
@@ -74,6 +80,8 @@ class Links(UseCases):
         user_id = None if user is None else user.id
         if user is not None:
             carried[_ADDRESS] = user.profile.email
+            if mailed_to:
+                carried[_MAILED_TO] = mailed_to
             if replacing:
                 self.drop(kind, user.id)
         with told("user", user_id or ""):
@@ -120,6 +128,11 @@ class Links(UseCases):
             if not isinstance(user, HumanUser) or content.pop(_ADDRESS, user.profile.email) != user.profile.email:
                 raise LinkUsed
         return content
+
+
+def mailed_to(content: Mapping[str, str]) -> str:
+    """The address that a link with this content was mailed to and shown to nobody else; empty for one handed out."""
+    return content.get(_MAILED_TO, "")
 
 
 def place(key: bytes) -> str:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from identity.crypto.secrets import digest
 from identity.domain.attempts import MAIL_SPAN, MAILS_TO_ONE
+from identity.domain.email_addresses import email_key
 from identity.domain.names import name_key
 from identity.services.changes import UseCases
 from identity.services.outbox import Outbox
@@ -39,6 +40,10 @@ class Reason(StrEnum):
 _MORE: Mapping[str, int] = {Reason.CODE: 10}
 #: What managers can cause by the thousand; whoever asked for one of the others sits and waits for it.
 _BULK = frozenset({Reason.ACCESS, Reason.NOTICE})
+
+
+#: The most mails to one mailbox in MAIL_SPAN that tell its accounts.
+_FORGOTTEN, _MOST_FORGOTTEN = "forgotten", 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +84,31 @@ class Notice:
         return json.dumps(asdict(self)).encode()
 
 
-def queued(content: bytes) -> Mail | Notice:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """Somebody forgot the password and typed an address: the accounts are looked for when the mail is sent.
+
+    ``key`` is its ``email_key``; empty where nobody is to be looked for. ``organization_id`` is that of the page, or
+    empty. The rest is where the request came from, for the audit trail.
+    """
+
+    key: str
+    organization_id: str
+    language: str
+    client_address: str
+    request_id: str
+
+    @property
+    def content(self) -> bytes:
+        """It as the outbox keeps it."""
+        return json.dumps(asdict(self)).encode()
+
+
+def queued(content: bytes) -> Mail | Notice | Forgotten:
     """What was queued with this content."""
     members = json.loads(content)
+    if "key" in members:
+        return Forgotten(**members)
     if "template" not in members:
         return Mail(**members)
     return Notice(**members | {"languages": tuple(members["languages"])})
@@ -105,6 +132,7 @@ class Mails(UseCases):
         *,
         proved_by: str = "",
         instead_of: str = "",
+        forgotten: Forgotten | None = None,
         organization_id: str | None = None,
     ) -> bool:
         """Have it sent once this transaction is committed; False if its address was written to too often.
@@ -112,12 +140,15 @@ class Mails(UseCases):
         Whatever makes a mail counts for the address that it goes to, under its reason: what strangers ask for uses up
         nothing that the owner of the address asks for or has to be told. What is for an account that proved the
         address, which ``proved_by`` then names, is counted apart from other accounts. A mail that goes nowhere is
-        counted for ``instead_of``, which takes the same work, and for no address, even if it reads like one. Raises
-        ValueError where no mail server is set.
+        counted for ``instead_of``, which takes the same work, and for no address, even if it reads like one.
+        ``forgotten`` is queued in its place, a few times an hour for one mailbox. Raises ValueError where no mail
+        server is set.
         """
         whose = f"{reason}:{proved_by}" if mail.to else "nowhere"
         counted = self._count(whose, mail.to or instead_of, _MORE.get(reason, MAILS_TO_ONE))
         content = (mail if counted else replace(mail, to="")).content
+        if forgotten is not None and self._may_look(forgotten, instead_of) and not mail.to:
+            content = forgotten.content
         self._outbox.queue(KIND, content, organization_id=organization_id, bulk=reason in _BULK)
         return counted
 
@@ -134,6 +165,14 @@ class Mails(UseCases):
             )
         return counted
 
+    def _may_look(self, forgotten: Forgotten, typed: str) -> bool:
+        """True if the accounts of the address are to be looked for; it takes the same work where they are not."""
+        whose, most = (_FORGOTTEN, _MOST_FORGOTTEN) if forgotten.key else ("nowhere", MAILS_TO_ONE)
+        key = f"mails:{whose}:{digest(forgotten.key or name_key(typed)).hex()}"
+        over = self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=most)
+        return bool(forgotten.key) and over is None
+
     def _count(self, whose: str, address: str, most: int = MAILS_TO_ONE) -> bool:
-        key = f"mails:{whose}:{digest(name_key(address)).hex()}"
+        # What is no address was typed in place of one.
+        key = f"mails:{whose}:{digest(email_key(address) or name_key(address)).hex()}"
         return self._storage.attempts.count(key, at=self._now, span=MAIL_SPAN, most=most) is None

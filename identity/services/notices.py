@@ -38,12 +38,18 @@ def _linked(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
     return None if person.last_sign_in_at is None else told
 
 
+def _by_themselves(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
+    """Nobody else's address is written to for an account that somebody registers."""
+    return {} if person.profile.email_verified else None
+
+
 def _deletion(event: AuditEvent, person: HumanUser) -> Mapping[str, str] | None:
     return {"day": "" if person.deletion_at is None else f"{person.deletion_at:%Y-%m-%d}"}
 
 
 #: Only at a browser that the account does not know.
 _STARTED = "session.started"
+_REGISTERED = "user.registered"
 
 #: The template of the mail about each event, and what it says besides whose account it is.
 _TOLD: Mapping[str, tuple[str, _Values]] = {
@@ -51,6 +57,7 @@ _TOLD: Mapping[str, tuple[str, _Values]] = {
     "password.set": ("password_set", _if_they_were_here),
     "user.reported": ("reported", _always),
     _STARTED: ("new_browser", _new_browser),
+    _REGISTERED: ("registered", _by_themselves),
     "user.deletion_asked": ("deletion_asked", _deletion),
     "user.deletion_withdrawn": ("deletion_withdrawn", _always),
     "factor.added": ("factor_added", _factor),
@@ -110,7 +117,8 @@ class Notices(UseCases):
                 organization_id=organization.id,
                 at=event.at.isoformat(),
             ),
-            proved_by=person.id if _is_proved(person.profile, to) else "",
+            # Accounts are many, and each is new once: what greets them counts for the address.
+            proved_by=person.id if event.event != _REGISTERED and _is_proved(person.profile, to) else "",
         )
 
     def _tell_removed(self, event: AuditEvent) -> None:

@@ -13,6 +13,7 @@ from identity.services.domains import Domains
 from identity.services.legal_holds import LegalHolds
 from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
+from identity.services.name_clashes import refuse_primary_domain
 from identity.services.policies import Policies
 
 _TAKEN = {"primary_domain": say("Another organization has this primary domain. Choose another.")}
@@ -76,6 +77,8 @@ class Organizations(Lifecycle[Organization]):
             if not self._settle(organization_id, wanted, by):
                 given["primary_domain"] = before.primary_domain
         after = self._next(before, command, expected_version=expected_version, **given)
+        if after.primary_domain != before.primary_domain:
+            refuse_primary_domain(self._storage, after.id, after.primary_domain)
         return self._keep("organization.changed", before, after)
 
     def _check(self, thing: Organization, by: Principal) -> None:

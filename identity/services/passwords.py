@@ -2,34 +2,44 @@
 
 import unicodedata
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_password
 from identity.domain.errors import Invalid, NotFound
-from identity.domain.names import login_name_key, name_key
-from identity.domain.users import HumanUser, PasswordHash, Subject
+from identity.domain.login_names import LoginName
+from identity.domain.names import name_key
+from identity.domain.users import PROVEN, EmailVerifier, HumanUser, PasswordHash, Subject
 from identity.domain.words import say
 from identity.fair_shares import belongs_to
 from identity.hashing import Hasher
 from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
-from identity.services.changes import Look, TellInstance, UseCases, told
+from identity.services.audit import differences
+from identity.services.changes import Look, UseCases, told
 from identity.services.known_browsers import KnownBrowsers
-from identity.services.links import CodeKind, Links, LinkUsed
+from identity.services.links import CodeKind, Links, LinkUsed, mailed_to
+from identity.services.login_names import LoginNames, Named
+from identity.services.name_clashes import is_anothers_login_name
 from identity.services.policies import Policies
 from identity.services.sessions import Sessions
 from identity.settings import Settings
+from identity.storage.stores.users import MOST_WITH_ONE_EMAIL
 
 LONGEST_PASSWORD = 256
+
+#: Why attempts come to nothing, for the audit trail.
+_WRONG, _AWAY = "wrong password", "the directory does not answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """A reserved attempt: it counts as a failure until ``succeeded`` or ``given_back``.
 
-    ``subject`` and ``stored`` are None where nothing can match; ``about`` and ``reason`` tell the audit trail why.
+    ``named`` is whom the name means, whether or not they could sign in. ``subject`` and ``stored`` are None where
+    nothing can match; ``about`` and ``reason`` tell the audit trail why.
     """
 
+    named: Named
     reservation: Reservation
     subject: Subject | None
     stored: str | None
@@ -41,8 +51,8 @@ class Passwords(UseCases):
     """What is expensive, hashing, happens between transactions: nobody waits for a lock meanwhile."""
 
     _look: Look
-    _instance: TellInstance
     _attempts: Attempts
+    _login_names: LoginNames
     _known_browsers: KnownBrowsers
     _sessions: Sessions
     _links: Links
@@ -55,22 +65,23 @@ class Passwords(UseCases):
         """The fewest characters of a password of the organization's people."""
         return self._policies.of(organization_id).password_min_length or self._settings.password_min_length
 
-    def reserve(self, login_name: str, known: Mapping[str, str]) -> Trial:
+    def reserve(self, login_name: LoginName, known: Mapping[str, str]) -> Trial:
         """Ask for one attempt at a browser that shows these texts of KnownBrowsers, counted over all processes.
 
         To be committed before the password is looked at. The answer is the same whether the account exists or not.
         Raises TooManyAttempts.
         """
-        found = self._named(login_name)
+        named = self._login_names.resolve(login_name)
+        found = named.subject
         subject = found if found is not None and isinstance(found.user, HumanUser) else None
         browser = None if subject is None else self._known_browsers.recognise(subject.user.id, known)
-        reservation = self._attempts.reserve(login_name, subject, browser)
+        reservation = self._attempts.reserve(login_name, subject, browser, by_address=named.by_address)
         if subject is None:
-            return Trial(reservation, None, None, None, "unknown login name")
+            return Trial(named, reservation, None, None, None, "unknown login name")
         if reservation.held:
-            return Trial(reservation, None, None, subject, OF_ACCOUNT)
+            return Trial(named, reservation, None, None, subject, OF_ACCOUNT)
         password = self._storage.users.find_password(subject.user.id)
-        return Trial(reservation, subject, None if password is None else password.hash, subject, "wrong password")
+        return Trial(named, reservation, subject, None if password is None else password.hash, subject, _WRONG)
 
     def succeeded(self, trial: Trial, *, outdated_hash: str | None = None) -> Subject | None:
         """Whom the right password belongs to, with the count of failures cleared; None if they may not sign in.
@@ -90,9 +101,9 @@ class Passwords(UseCases):
             self._store(subject.user.id, outdated_hash, must_change=stored.must_change, changed_at=stored.changed_at)
         return subject
 
-    def failed(self, trial: Trial) -> None:
-        """Note that the password was wrong."""
-        self._attempts.refuse(trial.about, trial.reason)
+    def failed(self, trial: Trial, *, away: bool = False) -> None:
+        """Note that the password was wrong, or that the directory that knows it is ``away``."""
+        self._attempts.refuse(trial.about, _AWAY if away else trial.reason)
 
     def given_back(self, trial: Trial) -> None:
         """Note that nobody looked at the password: nothing counts."""
@@ -197,15 +208,17 @@ class Passwords(UseCases):
         if stored is not None:
             self._store(user_id, stored.hash, must_change=True, changed_at=stored.changed_at)
 
-    def issue_link(self, user_id: str) -> str:
+    def issue_link(self, user_id: str, *, mailed_to: str = "") -> str:
         """A link, good once, by which the person chooses a new password; earlier ones stop working.
 
-        Nothing else changes until it is used. Raises NotFound.
+        Nothing else changes until it is used. With ``mailed_to`` it goes to that address and is shown to nobody:
+        whoever uses it proves that they read the mailbox. Raises NotFound.
         """
         subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user=subject.user, lifetime=self.link_lifetime(user_id))
+        lifetime = self.link_lifetime(user_id)
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user=subject.user, lifetime=lifetime, mailed_to=mailed_to)
         self._audit.record("password.link_issued", kind="user", id=user_id, organization_id=subject.organization.id)
         return link
 
@@ -222,10 +235,38 @@ class Passwords(UseCases):
         TooManyAttempts.
         """
         self._attempts.count_request()
-        subject = self._named(login_name)
+        subject = self._login_names.find(LoginName.of(login_name))
         known = None if subject is None else _reader(subject)
+        return (None if known is None else subject), self._link_for(known)
+
+    def is_login_name(self, login_name: str) -> bool:
+        """True if somebody has it, active or not; then it means nobody else, and no email address."""
+        return self._login_names.find(LoginName.of(login_name)) is not None
+
+    def of_address(self, key: str, organization_id: str) -> tuple[Subject, ...]:
+        """Whom the address of this ``email_key`` can let back in: those who proved it themselves, and those of the
+        organization, if one is named, who have it verified. Oldest first, MOST_WITH_ONE_EMAIL at most."""
+        users = self._storage.users
+        found = users.find_by_verified_email(key, proven=True, active=True)
+        if organization_id:
+            there = users.find_by_verified_email(key, organization_id=organization_id, active=True)
+            found = tuple({one.user.id: one for one in (*there, *found)}.values())
+        return found[:MOST_WITH_ONE_EMAIL]
+
+    def may_be_chosen(self, subject: Subject) -> bool:
+        """False for whoever signs in without a password: those who have none, but were here."""
+        user = subject.user
+        has_signed_in = isinstance(user, HumanUser) and user.last_sign_in_at is not None
+        return not has_signed_in or self._storage.users.find_password(user.id) is not None
+
+    def mail_link(self, subject: Subject) -> str:
+        """A link for a mail to somebody who forgot the password and typed their address. Earlier ones stay good."""
+        return self._link_for(_reader(subject))
+
+    def _link_for(self, known: HumanUser | None) -> str:
         known_id = None if known is None else known.id
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user=known, replacing=False)
+        address = "" if known is None else known.profile.email
+        link = self._links.issue(CodeKind.PASSWORD_RESET, user=known, replacing=False, mailed_to=address)
         # Names that nobody has are one: what a stranger types fills no trail.
         self._audit.record_once(
             f"password.link_asked|{known_id}|{int(self._now.timestamp()) // 60}",
@@ -234,7 +275,7 @@ class Passwords(UseCases):
             id=known_id,
             organization_id=None if known is None else known.organization_id,
         )
-        return (None if known is None else subject), link
+        return link
 
     def find_by_link(self, code: str) -> Subject:
         """Whose new password the link is for; looking uses nothing up. Raises LinkUsed."""
@@ -246,10 +287,40 @@ class Passwords(UseCases):
 
         Somebody else may have known the one before: everything that was opened with it ends, whatever the settings say.
         """
-        owner, _ = self._links.use(CodeKind.PASSWORD_RESET, code)
+        owner, content = self._links.use(CodeKind.PASSWORD_RESET, code)
         subject = self._owner(owner)
         self._change(subject, hashed, keep=None, applications=True)
+        self._prove_address(subject, mailed_to(content))
         return subject
+
+    def _prove_address(self, subject: Subject, address: str) -> None:
+        """What was mailed there and shown to nobody else has been used: the person reads the mailbox.
+
+        Raises Conflict if the account was changed at the same moment.
+        """
+        before = subject.user
+        if not isinstance(before, HumanUser) or not address or address != before.profile.email:
+            return
+        if before.email_verified_by in PROVEN or is_anothers_login_name(self._storage, before, address):
+            return
+        after = replace(
+            before,
+            profile=replace(before.profile, email_verified=True),
+            email_verified_by=EmailVerifier.OWN_LINK,
+            named_at=before.named_at or self._now,
+            changed_at=self._now,
+            version=before.version + 1,
+        )
+        with told("user", before.id):
+            self._storage.users.update(after)
+        with self._audit.acting(before.id):
+            self._audit.record(
+                "email.verified",
+                kind="user",
+                id=before.id,
+                organization_id=before.organization_id,
+                detail=differences(before, after),
+            )
 
     def _change(self, subject: Subject, hashed: str, *, keep: str | None, applications: bool) -> None:
         user_id = subject.user.id
@@ -258,18 +329,6 @@ class Passwords(UseCases):
         with self._audit.acting(user_id):
             self._sessions.end_access(subject, but=keep, applications=applications)
             self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
-
-    def _named(self, login_name: str) -> Subject | None:
-        """Whose login name it is; a bare one, where no organization is in question, as the store finds it.
-
-        Nobody can change by an account that they make, or have made, whom somebody else's bare name means.
-        """
-        user_name, domain = login_name_key(login_name)
-        if domain:
-            return self._storage.users.find_by_login_name(login_name)
-        instance = self._instance()
-        own = "" if instance is None else instance.organization_id
-        return self._storage.users.find_by_bare_name(user_name, first_in=own)
 
     def _owner(self, user_id: str | None) -> Subject:
         subject = None if user_id is None else self._storage.users.find_subject(user_id)

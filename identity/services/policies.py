@@ -100,6 +100,7 @@ class Policies(UseCases):
         return Policy(
             second_factor=settings.second_factor,
             remember_browser=0,
+            sign_in_by_email=True,
             registration=RegistrationRule.ALLOWED,
             registration_verified=False,
             account_deletion=False,

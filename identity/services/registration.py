@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from identity.crypto.secrets import new_id
+from identity.domain.email_addresses import email_domain
 from identity.domain.errors import Denied, Invalid
 from identity.domain.names import user_name_problem
 from identity.domain.organizations import Organization
@@ -14,6 +15,7 @@ from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 from identity.services.links import CodeKind, Links, LinkUsed
 from identity.services.mails import Mails
+from identity.services.name_clashes import is_anothers_address, is_anothers_login_name, refuse_address
 from identity.services.policies import Policies
 
 #: How many people of one name are told apart by numbers, and how long the name is at most.
@@ -70,7 +72,7 @@ class Registration(UseCases):
     def welcomes(self, organization: Organization, verified_email: str) -> bool:
         """True if somebody with this address may register, which is empty if none of theirs is verified."""
         domains = self._policies.of(organization.id).registration_domains
-        if domains is not None and verified_email.rpartition("@")[2].lower() not in domains:
+        if domains is not None and email_domain(verified_email) not in domains:
             return False
         return self._lets(organization) and (bool(verified_email) or not self._verifies(organization))
 
@@ -143,19 +145,20 @@ class Registration(UseCases):
         *,
         verified_by: EmailVerifier | None = None,
         hashed: str = "",
+        exactly: bool = False,
     ) -> Subject:
         """The new account of a person who is known elsewhere, without a password unless its hash is given.
 
         ``verified_by`` is who vouches for the address, if the profile says that it is verified. ``user_name`` is what
-        they are called there: what cannot be a user name is left out of it, and another one of the name gets a number.
-        Raises Denied if the organization is deactivated.
+        they are called there: what cannot be a user name is left out of it, and another one of the name gets a number,
+        unless it is to be ``exactly`` that. Raises Denied if the organization is deactivated.
         """
         if not organization.active:
             raise Denied("The organization is deactivated.")
         user = HumanUser(
             id=new_id(),
             organization_id=organization.id,
-            user_name=self._free_name(organization, user_name),
+            user_name=user_name if exactly else self._free_name(organization, user_name),
             profile=profile,
             email_verified_by=verified_by,
             registered=True,
@@ -163,6 +166,9 @@ class Registration(UseCases):
             created_at=self._now,
             changed_at=self._now,
         )
+        if is_anothers_login_name(self._storage, user, profile.email):
+            # They can sign in all the same, and give another address.
+            user = replace(user, profile=replace(profile, email="", email_verified=False))
         with told("organization", organization.id, _TAKEN):
             self._storage.users.add(user)
         if hashed:
@@ -176,9 +182,14 @@ class Registration(UseCases):
         start = _nameable(wanted)
         for number in range(1, _MOST_ALIKE):
             name = start if number == 1 else f"{start}-{number}"
-            if self._storage.users.find_by_name(organization.id, name) is None:
+            if self.is_free(organization, name):
                 return name
         return f"{start}-{new_id()}"
+
+    def is_free(self, organization: Organization, user_name: str) -> bool:
+        """True if nobody has the name, nor an address that it would take from them."""
+        taken = self._storage.users.find_by_name(organization.id, user_name) is not None
+        return not taken and not is_anothers_address(self._storage, organization.id, user_name)
 
     def look(self, code: str) -> Announced:
         """What was announced by the link; looking uses nothing up. Raises LinkUsed."""
@@ -187,7 +198,7 @@ class Registration(UseCases):
         if organization is None:
             raise LinkUsed
         command = _announced(content)
-        taken = self._storage.users.find_by_name(organization.id, command.user_name) is not None
+        taken = not self.is_free(organization, command.user_name)
         return Announced(command, organization, taken, content["sign_in"])
 
     def complete(self, code: str, command: RegisterUser, hashed: str | None = None) -> Subject:
@@ -214,7 +225,7 @@ class Registration(UseCases):
         return organization
 
     def _create(self, organization: Organization, command: RegisterUser, hashed: str, *, verified: bool) -> Subject:
-        if self._storage.users.find_by_name(organization.id, command.user_name) is not None:
+        if not self.is_free(organization, command.user_name):
             raise Invalid(_TAKEN)
         user = HumanUser(
             id=new_id(),
@@ -230,6 +241,7 @@ class Registration(UseCases):
             created_at=self._now,
             changed_at=self._now,
         )
+        refuse_address(self._storage, user)
         with told("organization", organization.id, _TAKEN):
             self._storage.users.add(user)
         with told("user", user.id):

@@ -8,6 +8,7 @@ from identity.crypto.secrets import digest, new_id, new_token, same
 from identity.domain.applications import MAX_LIVE_SECRETS
 from identity.domain.audiences import PROJECT_OF, audience_scope
 from identity.domain.errors import Conflict, Invalid
+from identity.domain.names import name_key
 from identity.domain.parties import ServiceUserClient
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import CORE, Record
@@ -29,6 +30,7 @@ from identity.services.last_uses import LastUses
 from identity.services.legal_holds import LegalHolds
 from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
+from identity.services.name_clashes import refuse_name
 from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -40,6 +42,8 @@ _OPENID = "openid"
 
 #: How many days before its expiration date a key or a personal access token is spoken of.
 EXPIRY_STEPS = (30, 7, 1)
+#: The job that writes these events, and its lease.
+EXPIRING_KEYS = "expiring keys"
 _EXPIRING_AT_ONCE = 1000
 
 #: Compared when there is no such service user, so that an unknown id costs what a wrong secret costs.
@@ -93,6 +97,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         Raises NotFound; Invalid if the user name is taken.
         """
         user = self._made(ServiceUser, command, id=id, organization_id=organization_id)
+        refuse_name(self._storage, user)
         self._add("service_user.created", user, organization_id, of=("organization", organization_id))
         return user
 
@@ -102,6 +107,8 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         """The changed service user. Raises NotFound, Denied, Conflict, Invalid."""
         before = self._governed(user_id, by)
         after = self._next(before, command, expected_version=expected_version)
+        if name_key(after.user_name) != name_key(before.user_name):
+            refuse_name(self._storage, after)
         return self._keep("service_user.changed", before, after)
 
     def _check(self, thing: ServiceUser, by: Principal) -> None:

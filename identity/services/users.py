@@ -23,6 +23,7 @@ from identity.services.legal_holds import LegalHolds
 from identity.services.lifecycle import Lifecycle
 from identity.services.links import CodeKind, Links, LinkUsed
 from identity.services.managers import refuse_last_owner
+from identity.services.name_clashes import is_anothers_login_name, refuse_address, refuse_name
 from identity.services.passwords import Passwords
 from identity.services.policies import Policies
 from identity.services.sessions import Sessions
@@ -100,6 +101,8 @@ class Users(Lifecycle[HumanUser]):
             profile=profile,
             named_at=self._now,
         )
+        refuse_name(self._storage, user)
+        refuse_address(self._storage, user)
         self._add("user.created", user, organization_id, of=("organization", organization_id))
         return user
 
@@ -117,11 +120,17 @@ class Users(Lifecycle[HumanUser]):
         self._audit.record_many("user.deactivated", "user", organization_id, _deactivated(stored))
         return made
 
-    def invite(self, organization_id: str, command: InviteHumanUser, *, by: Principal) -> tuple[HumanUser, Initial]:
-        """A new account, and what its person first enters it by. Raises NotFound; Invalid if the user name is taken."""
+    def invite(
+        self, organization_id: str, command: InviteHumanUser, *, by: Principal, mailed: bool = False
+    ) -> tuple[HumanUser, Initial]:
+        """A new account, and what its person first enters it by. Raises NotFound; Invalid if the user name is taken.
+
+        With ``mailed`` a link is for a mail to the person, and nobody else is shown it.
+        """
         user = self.create(organization_id, command)
         if command.initial == "link":
-            return user, Initial("link", self.new_password_link(user.id, by=by))
+            mailed_to = user.profile.email if mailed else ""
+            return user, Initial("link", self.new_password_link(user.id, by=by, mailed_to=mailed_to))
         return user, Initial("one_time_password", self.one_time_password(user.id, by=by))
 
     def change(
@@ -136,7 +145,10 @@ class Users(Lifecycle[HumanUser]):
         profile = command.apply_to(before.profile)
         renamed = command.user_name is not None and name_key(command.user_name) != name_key(before.user_name)
         given = {"profile": profile} | ({"named_at": self._now} if renamed else {})
-        return self._change(before, self._next(before, command, expected_version=expected_version, **given))
+        after = self._next(before, command, expected_version=expected_version, **given)
+        if renamed:
+            refuse_name(self._storage, after)
+        return self._change(before, after)
 
     def deactivate(self, id: str, *, by: Principal) -> HumanUser:  # noqa: A002
         """The same as for everything; all sessions and tokens end now, and stay ended."""
@@ -180,13 +192,14 @@ class Users(Lifecycle[HumanUser]):
         most = limits_by(self._policies.of(organization.id)).most
         return frozenset(user_id for user_id, number in failures.items() if number >= most)
 
-    def new_password_link(self, user_id: str, *, by: Principal) -> str:
+    def new_password_link(self, user_id: str, *, by: Principal, mailed_to: str = "") -> str:
         """A link, good once, by which the person chooses a password; the present one stays valid until it is used.
 
-        Earlier links stop working. Raises NotFound, Denied; Conflict for a deactivated user.
+        Earlier links stop working. With ``mailed_to`` it is for a mail to that address, and nobody else is shown it.
+        Raises NotFound, Denied; Conflict for a deactivated user.
         """
         self._refuse_deactivated(self._governed(user_id, by))
-        return self._passwords.issue_link(user_id)
+        return self._passwords.issue_link(user_id, mailed_to=mailed_to)
 
     def one_time_password(self, user_id: str, *, by: Principal) -> str:
         """A new password, to be told once and changed at the first sign-in unless the policy lets it stay; the present
@@ -212,7 +225,7 @@ class Users(Lifecycle[HumanUser]):
         return self._sessions.end_all_of(self._subject(user_id))
 
     def states(self, users: Sequence[HumanUser]) -> Mapping[str, UserState]:
-        """How each account stands, by user id. Who has no password yet is invited."""
+        """How each account stands, by user id."""
         must_change = self._storage.users.must_change_password([user.id for user in users if user.active])
         return {user.id: _state(user, must_change.get(user.id)) for user in users}
 
@@ -231,6 +244,14 @@ class Users(Lifecycle[HumanUser]):
         if reset_factors:
             self._factors.reset(user_id)
         return self._passwords.set_one_time(user_id)
+
+    def set_proven_email(self, user_id: str, command: ChangeProfile) -> HumanUser:
+        """Give the person the email address of the command. Whoever runs the machine says that it is theirs, which
+        counts as a link that they used themselves. Raises NotFound, Invalid."""
+        before = self.get(user_id)
+        profile = replace(command.apply_to(before.profile), email_verified=True)
+        after = self._next(before, profile=profile, email_verified_by=EmailVerifier.OPERATOR)
+        return self._change(before, after)
 
     def change_profile(
         self,
@@ -260,6 +281,7 @@ class Users(Lifecycle[HumanUser]):
         Raises NotFound.
         """
         user = self.get(user_id)
+        refuse_address(self._storage, replace(user, profile=replace(user.profile, email=email)))
         link = self._links.issue(CodeKind.EMAIL_CHANGE, user=user, content={"email": email})
         self._audit.record("email.link_issued", kind="user", id=user_id, organization_id=user.organization_id)
         return link
@@ -283,6 +305,8 @@ class Users(Lifecycle[HumanUser]):
             email_verified_by=EmailVerifier.OWN_LINK,
             named_at=before.named_at or self._now,
         )
+        if is_anothers_login_name(self._storage, after, after.profile.email):
+            raise LinkUsed
         self._drop_links(before.id)
         with self._audit.acting(before.id):
             return self._keep("email.verified", before, after)
@@ -361,7 +385,10 @@ class Users(Lifecycle[HumanUser]):
 
     def _change(self, before: HumanUser, after: HumanUser) -> HumanUser:
         if after.profile.email != before.profile.email:
+            refuse_address(self._storage, after)
             self._drop_links(before.id)
+        elif after.profile.email_verified and not before.profile.email_verified:
+            refuse_address(self._storage, after)
         return self._keep("user.changed", before, after)
 
     def _drop_links(self, user_id: str) -> None:
@@ -381,7 +408,7 @@ def _state(user: HumanUser, must_change: bool | None) -> UserState:
         return UserState.DEACTIVATED
     if user.deletion_at is not None:
         return UserState.LEAVING
-    if must_change is None:
+    if must_change is None and user.last_sign_in_at is None and not user.registered:
         return UserState.INVITED
     return UserState.MUST_CHANGE_PASSWORD if must_change else UserState.ACTIVE
 

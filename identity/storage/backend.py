@@ -159,6 +159,13 @@ class Backend(ABC):
     def check(self) -> None:
         """Raise Unavailable, saying what to do, unless the backend answers and its schema fits."""
 
+    def connections_problem(self, processes: int) -> str | None:
+        """What an operator has to mend where so many processes may open more connections than the server gives.
+
+        None if all is well, or it cannot be known. Raises Unavailable.
+        """
+        return None
+
     def dump(self) -> AbstractContextManager[Dump]:
         """Everything that is committed now, for a backup; who writes meanwhile does not wait.
 

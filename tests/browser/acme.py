@@ -11,6 +11,7 @@ from time import sleep
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE, Resource
 from identity.domain.users import HumanUser
@@ -217,7 +218,7 @@ class Acme:
         while times:
             try:
                 with self.world.transaction() as services:
-                    services.passwords.reserve(person.login_name, {})
+                    services.passwords.reserve(LoginName.of(person.login_name), {})
                 times -= 1
             except TooManyAttempts as held:
                 if held.exhausted:
@@ -230,6 +231,12 @@ class Acme:
         self._delivered(self.post)
         (link,) = re.findall(rf"{self.url}/[^\s]+/[A-Za-z0-9]{{43}}", text_of(self.post.only()))
         return str(link)
+
+    def drop_mail(self) -> None:
+        """Have what went out by now not be found by what comes next."""
+        assert self.post is not None
+        self._delivered(self.post)
+        self.post.letters.clear()
 
     def _delivered(self, post: Post) -> None:
         """Have the mails that wait arrive; the service's own thread may be about to send them."""

@@ -176,6 +176,17 @@ shown("console-user-change", f"{USER}/edit")
 sent("console-user-errors", f"{ORGANIZATION}/users/new", user_name="a b", given_name="", email="anna")
 shown("console-user-link-ask", f"{USER}/password-link", names=True)
 sent("console-user-link", f"{USER}/password-link", names=True, status=200)
+shown("console-user-link-to-hand-over-ask", f"{USER}/link-to-hand-over", names=True)
+
+
+def _link_mailed(scene: Scene) -> None:
+    enter(scene, f"{ORGANIZATION}/users/new")
+    names = {"user_name": f"eva{len(scene.site.world.audit_events())}", "given_name": "Eva", "family_name": "Berg"}
+    scene.tab.send(**names, email=f"{names['user_name']}@acme.example")
+    scene.site.drop_mail()
+
+
+keep("console-user-link-mailed", _link_mailed, f"{ORGANIZATION}/users/new", mailing=True)
 shown("console-user-one-time-password", f"{USER}/one-time-password", names=True)
 shown("console-user-deactivate", f"{USER}/deactivate", names=True)
 shown("console-user-reactivate", "/users/{e.ids[idle_person]}/reactivate")

@@ -251,6 +251,13 @@ def register_link(scene: Scene) -> None:
     scene.tab.open(_register_by_mail(scene)[1])
 
 
+@page("/login/1/registered", mailing=True, names=True)
+def registered(scene: Scene) -> None:
+    scene.tab.open(_register_by_mail(scene)[1])
+    scene.tab.send()
+    scene.site.drop_mail()
+
+
 @page("/register/1", mailing=True)
 def register_link_with_a_taken_name(scene: Scene) -> None:
     user_name, link = _register_by_mail(scene)

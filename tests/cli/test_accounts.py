@@ -8,7 +8,7 @@ from identity.crypto.passwords import verify_password
 from identity.domain.audit import ActorKind
 from identity.domain.authentication import Proof
 from identity.domain.policies import SecondFactor
-from identity.domain.users import HumanUser
+from identity.domain.users import EmailVerifier, HumanUser
 from identity.services.commands.policies import ChangePolicy
 from identity.services.policies import INSTANCE
 from tests.cli.conftest import INI
@@ -67,6 +67,16 @@ class TestRecoverAdmin:
         kept = stored.users.find_password(subject.user.id)
         assert kept.must_change
         assert verify_password(kept.hash, password)
+
+    def test_gives_an_email_address_that_counts_everywhere(self, on_data, stored):
+        assert on_data("recover-admin", "--user", "admin", "--email", "Owner@acme.example").status == 0
+        user = stored.users.find_by_login_name("admin@identity.localhost").user
+        assert (user.profile.email, user.email_verified_by) == ("Owner@acme.example", EmailVerifier.OPERATOR)
+        [found] = stored.users.find_by_verified_email("owner@acme.example", proven=True)
+        assert found.user == user
+        ran = on_data("recover-admin", "--user", "admin", "--email", "nowhere")
+        assert ran.status == 1
+        assert "Enter an email address" in ran.err
 
     def test_removes_second_factors_if_asked_to(self, on_data, data):
         arguments = Namespace(ini=INI, variables=[f"data={data}"])

@@ -1,9 +1,12 @@
 """Domains of an organization in the console: asked for, proven, made the primary one, removed."""
 
+from dataclasses import replace
+
 import pytest
 
 from identity.domain.domains import OrganizationDomain, Proof
 from identity.domain.organizations import Organization
+from identity.domain.users import EmailVerifier
 from identity.testing.browser import Browser
 from identity.testing.world import World
 
@@ -91,6 +94,24 @@ def test_who_manages_the_instance_asserts_and_removes(
     page = instance_owner.click("Remove …")
     assert "Another organization can have it then." in page
     assert "Domain removed." in instance_owner.submit(form="page-form")
+
+
+def test_who_loses_by_a_domain_is_told_to_whoever_may_know(
+    world: World, owner: Browser, instance_owner: Browser, organization: Organization, name: str, seen: list[Proof]
+) -> None:
+    """Of a domain that is not theirs yet, an organization's managers learn of nobody."""
+    for of, by in ((world.an_organization(), EmailVerifier.OWN_LINK), (organization, EmailVerifier.MANAGER)):
+        person = world.a_person(of)
+        with world.transaction() as services:
+            profile = replace(person.profile, email=f"ada@{name}", email_verified=True)
+            services.storage.users.update(replace(person, profile=profile, email_verified_by=by, version=2))
+    lost = "1 person of another organization can no longer sign in by an email address of this domain."
+    owner.open(f"{_page(organization)}/domains/new")
+    assert lost not in owner.submit({"domain": name}, form="page-form")
+    assert lost not in owner.click("Prove …")
+    assert lost in instance_owner.open(_page(organization, name, "/assert"))
+    seen.append(Proof.DNS)
+    assert lost in owner.submit(form="page-form")
 
 
 def test_a_domain_that_waits_is_not_made_primary(

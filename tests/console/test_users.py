@@ -17,7 +17,7 @@ from identity.services.commands import decode
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.fixtures import MakeWorld
-from identity.testing.post import Post, text_of
+from identity.testing.post import Post, link_in, text_of
 from identity.testing.world import World
 
 NEW = {"user_name": "anna", "given_name": "Anna", "family_name": "Berg"}
@@ -80,7 +80,7 @@ def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organi
     login_name = f"{invited.user_name}@{organization.primary_domain}"
     assert rows[invited.id][:4] == [login_name, invited.profile.email or "None", "Invited", "Never"]
     assert rows[active.id][2:4] == ["Active", "just now"]
-    states = ["Active", "Deactivated", "Invited", "Invited", "Must change password"]
+    states = ["Active", "Active", "Deactivated", "Invited", "Must change password"]
     assert sorted(row[2] for row in rows.values()) == states
     assert show(owner, gone).html.find(id="password") is None, "there is nothing to get into"
     page = users(owner, organization, "?state=deactivated")
@@ -237,7 +237,7 @@ def test_everything_about_one(world: World, owner: Browser, organization: Organi
     page = show(owner, anna)
     assert page.html.h1.get_text() == "Ada Lovelace"
     text = page.html.main.get_text(" ", strip=True)
-    for told in (anna.id, "Invited", "Firefox on Linux", "reader", project.name, "ORG_USER_MANAGER", organization.name):
+    for told in (anna.id, "Active", "Firefox on Linux", "reader", project.name, "ORG_USER_MANAGER", organization.name):
         assert told in text
     assert len(page.html.select(".button--primary, .button--danger")) == 0
 
@@ -351,22 +351,35 @@ def test_it_is_mailed_too(make_world: MakeWorld, post: Post) -> None:
     browser.start_session(manager)
     users(browser, organization, "/new")
     browser.submit({**NEW, "email": "anna@example.com"}, form="page-form")
-    assert "We have also sent it to anna@example.com." in browser.page
-    link = secret(browser)
+    assert "We have sent the link to anna@example.com. Nobody else sees it." in browser.page
+    assert "Hand over this" not in browser.page
     world.identity.senders["mail"].send_due()
     letter = post.only()
     assert letter["To"] == "anna@example.com"
-    assert link in text_of(letter)
-    assert f"anna@{organization.primary_domain}" in text_of(letter)
+    link = link_in(letter)
+    assert link.rpartition("/")[2] not in browser.page
+    text = " ".join(text_of(letter).split())
+    assert f"{manager.display_name} invites you to {organization.name}." in text
+    assert f"Your login name is anna@{organization.primary_domain}." in text
+    # Handing one over is an act of its own: it takes the place of the one in the mail, and is not mailed.
+    browser.click("Hand over another link yourself")
+    assert "It does not confirm the email address." in browser.page
+    browser.submit(form="page-form")
+    assert secret(browser) != link
+    assert Browser(world).open(link).status_int == 410
+    world.identity.senders["mail"].send_due()
+    assert post.letters == []
     browser.click("I have handed it over")
     browser.click("Set password")
     browser.submit(form="page-form")
+    assert "We have also sent it to anna@example.com." in browser.page
     world.identity.senders["mail"].send_due()
     assert secret(browser) in text_of(post.only())
     # Without an address there is nobody to write to.
     users(browser, organization, "/new")
     browser.submit({**NEW, "user_name": "berta"}, form="page-form")
-    assert "We have also sent it" not in browser.page
+    assert "We have" not in browser.page
+    assert secret(browser).startswith("https://")
     world.identity.senders["mail"].send_due()
     assert post.letters == []
 

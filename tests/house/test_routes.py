@@ -35,7 +35,7 @@ PUBLIC = {
     # Colours and pictures of pages that people see before they are signed in.
     *("branding.style", "branding.logo", "preview.style"),
     # The way in and out of a session.
-    *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.password.change"),
+    *("home", "login", "sign_out", "signed_out", "login.register.sent", "login.registered", "login.password.change"),
     *("login.factors", "login.factors.new", "login.totp", "login.totp.new"),
     *(f"login.{factor}{page}" for factor in ("email_code", "recovery_codes") for page in ("", ".new")),
     *(f"login.passkeys{page}" for page in ("", ".new", ".alone")),

@@ -139,18 +139,41 @@ def test_what_waits_for_a_worker_that_is_gone_is_answered_by_its_successor(serve
     assert serving.workers(1) != [worker]
 
 
-def test_when_the_process_that_forks_them_is_killed_its_workers_end_and_another_one_starts(serve: Start) -> None:
+@pytest.mark.parametrize("server", ["waitress", THOROUGH("granian")])
+def test_workers_answer_until_the_process_that_forked_them_was_replaced(serve: Start, server: str) -> None:
+    """However long that takes: here until there are settings again with which another one can start."""
+    serving = serve("--workers", "2", "--server", server)
+    generation = serving.generation()
+    workers = generation.children()
+    old = {one.pid for one in workers}
+    serving.write(threads="none")
+    with loaded(serving, kept=True) as asking:
+        generation.kill()
+        serving.says("another attempt")
+        for one in asking:
+            one.more()
+            assert one.answers[-1][0] in old
+        assert serving.ask()[0] in old
+        serving.write(word="second")
+        serving.says("workers\n", 2)
+        assert gone([generation, *workers])
+        for one in asking:
+            wait_for(lambda one=one: one.answers[-1][1], lambda word: word == "second")  # type: ignore[misc]
+    assert [what for one in asking for what in one.lost] == []
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_stop_ends_workers_whose_process_was_not_replaced_yet(serve: Start, times: int) -> None:
     serving = serve()
     generation = serving.generation()
     workers = generation.children()
-    with loaded(serving, kept=True) as asking:
-        generation.kill()
-        assert gone([generation, *workers])
-        serving.says("another one starts")
-        new = serving.workers()
-        for one in asking:
-            wait_for(lambda one=one: one.answers[-1][0], lambda found: found in new)  # type: ignore[misc]
-    assert [what for one in asking for what in one.lost] == []
+    serving.write(threads="none")
+    generation.kill()
+    serving.says("another attempt")
+    for _ in range(times):
+        serving.signal(signal.SIGTERM)
+    assert serving.process.wait(LONG) == 0
+    assert [one for one in workers if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="another system")

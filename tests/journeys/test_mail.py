@@ -51,9 +51,8 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
     elsewhere.start_session(person)
     browser = ask_for_reset(world, login_name)
     assert browser.path == "/password/reset/sent"
-    assert "If this account exists and has an email address, we have sent a link. It works once, for 1 hour." in (
-        browser.page.text
-    )
+    told = "If an account fits what you typed and has an email address, we have sent a mail there."
+    assert f"{told} It works once, for 1 hour." in browser.page.text
     assert world.identity.senders["mail"].send_due() == 1
     letter = post.only()
     assert post.recipients == ["ada@acme.example"]

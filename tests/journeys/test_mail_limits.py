@@ -9,14 +9,14 @@ import pytest
 
 from identity.domain.factors import Enrolment
 from identity.domain.permissions import INSTANCE
-from identity.domain.users import HumanUser, Subject
+from identity.domain.users import HumanUser, Profile, Subject
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeProfile
 from identity.services.policies import INSTANCE as OF_ALL
 from identity.testing.browser import Browser, give_password
-from identity.testing.post import Post
+from identity.testing.post import Post, text_of
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 
@@ -213,6 +213,13 @@ def _remove(scene: Scene) -> None:
         services.users.remove(person.id, by=THE_OPERATOR)
 
 
+def _make_account(scene: Scene) -> None:
+    with scene.world.transaction() as services:
+        organization = services.organizations.get(scene.person.organization_id)
+        profile = Profile(given_name="N", family_name="N", email=VICTIM, email_verified=True)
+        services.registration.admit(organization, "new", profile)
+
+
 #: What makes a mail, by its template: what strangers, people or managers can ask for.
 ASKED: dict[str, Callable[[Scene], None]] = {
     "registration": _register,
@@ -231,6 +238,7 @@ NOTICES: dict[str, Callable[[Scene], None]] = {
     "deletion_withdrawn": _stay,
     "removed": _remove,
     "new_browser": _sign_in_elsewhere,
+    "registered": _make_account,
     "factor_added": _add_factor,
     "factor_removed": _about_a_factor(lambda services, subject, one: services.factors.remove(subject, one.id)),
     "factor_reset": _about_a_factor(lambda services, subject, one: services.factors.reset(subject.user.id)),
@@ -239,7 +247,7 @@ NOTICES: dict[str, Callable[[Scene], None]] = {
     "email_changed": _leave_address,
 }
 #: The same as another one, where somebody has the address already.
-ALIKE = {"known": "registration"}
+ALIKE = {"known": "registration", "forgotten": "reset"}
 #: Sent to whoever has just given the password, and to nobody else; there can be more of them.
 BY_PASSWORD = "code"
 
@@ -333,4 +341,6 @@ def test_whoever_types_the_address_as_a_login_name_uses_up_nothing(world: World,
     for _ in range(MOST):
         _reset(scene, VICTIM)
     _reset(scene)
-    assert received(world, post) == 1
+    received(world, post)
+    names = [_login_name(world, scene.person) in text_of(one) for one in post.letters]
+    assert names.count(True) == 1

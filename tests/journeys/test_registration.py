@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from identity.domain.users import HumanUser
+from identity.domain.users import EmailVerifier, HumanUser
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser
 from identity.testing.post import Post, link_in, text_of
@@ -51,12 +51,22 @@ def test_registration_from_end_to_end(world: World, post: Post) -> None:
     page = browser.tab()
     page.open(link)
     assert "grace@navy.example" in page.page.text
-    answer = page.submit(form="page-form")
-    tokens = party.tokens(answer, asked)
+    page.submit(form="page-form")
+    assert page.step == "registered"
+    login_name = page.page.html.find(class_="login__who").get_text(strip=True)
+    assert login_name.startswith("grace@")
+    tokens = party.tokens(page.submit(form="page-form"), asked)
     with world.reading() as services:
         user = services.users.get(tokens.claims["sub"])
     assert (user.user_name, user.profile.email, user.profile.email_verified) == ("grace", "grace@navy.example", True)
+    assert user.email_verified_by is EmailVerifier.OWN_LINK
     assert Browser(world).open(link).status_int == 410
+
+    # The login name, of which only the first part was typed, is said on the page and in a mail.
+    world.identity.senders["mail"].send_due()
+    letter = next(one for one in post.letters if one["Subject"] == "Your account is ready")
+    assert letter["To"] == "grace@navy.example"
+    assert login_name in text_of(letter)
 
 
 #: What somebody types who opens the link in another browser than the one in which it was asked for.
@@ -149,6 +159,7 @@ def test_registration_tells_nobody_who_is_known(world: World, post: Post) -> Non
     assert browser.page.status_int == 422
     assert browser.form("page-form")["user_name"].value == "e v e"
     browser.submit({"user_name": "eve2"}, form="page-form")
+    browser.submit(form="page-form")
     assert browser.left_for is not None
 
 

@@ -9,6 +9,7 @@ from identity.domain.applications import Client
 from identity.domain.audit import EVENTS, AuditFilter
 from identity.domain.domains import Proof
 from identity.domain.legal_holds import Held
+from identity.domain.login_names import LoginName
 from identity.domain.permissions import organization_resource
 from identity.process import Identity
 from identity.services.access import THE_OPERATOR
@@ -105,7 +106,7 @@ def everything(services: Services) -> set[str]:
     )
     password = services.passwords.set_one_time(person.id)
     recovered = services.users.recover(person.id)
-    services.passwords.reserve("anna", {})
+    services.passwords.reserve(LoginName.of("anna"), {})
     services.users.unlock(person.id, by=THE_OPERATOR)
     services.users.change_profile(person.id, ChangeProfile(nickname="Anni"))
     link = services.passwords.issue_link(person.id)

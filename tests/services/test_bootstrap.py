@@ -9,6 +9,7 @@ from identity import first_start
 from identity.crypto.passwords import verify_password
 from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
+from identity.domain.users import EmailVerifier
 from identity.process import Identity
 from identity.services import bootstrap
 from identity.services.access import THE_OPERATOR
@@ -29,8 +30,9 @@ def test_the_first_run_makes_everything_and_the_second_nothing(identity: Identit
 
 
 def test_the_owner_is_iam_owner_and_must_change_the_password(identity: Identity) -> None:
-    owner = first_start.run(identity).owner
+    owner = first_start.run(identity, owner_email="owner@acme.example").owner
     assert owner is not None
+    assert (owner.user.profile.email, owner.user.email_verified_by) == ("owner@acme.example", EmailVerifier.OPERATOR)
     assert owner.password not in repr(owner)
     with identity.reading() as services:
         stored = services.storage.users.find_password(owner.user.id)

@@ -8,6 +8,7 @@ import pytest
 from identity.app import _known_bad
 from identity.domain.audit import AuditFilter
 from identity.domain.errors import Invalid, NotFound
+from identity.domain.login_names import LoginName
 from identity.domain.users import Subject
 from identity.ini_values import BadSetting
 from identity.process import Identity
@@ -35,7 +36,7 @@ def anna(identity: Identity) -> Subject:
 
 def attempt(services: Services, login_name: str) -> Trial:
     """One attempt at a browser that nobody knows."""
-    return services.passwords.reserve(login_name, {})
+    return services.passwords.reserve(LoginName.of(login_name), {})
 
 
 def tried(identity: Identity, login_name: str) -> int | None:

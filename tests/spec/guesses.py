@@ -1,6 +1,7 @@
 """People at the page that asks for the password, and strangers who try theirs."""
 
 from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS
+from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser
 from identity.testing.browser import PASSWORD, Browser, give_password
@@ -60,5 +61,5 @@ def lock(world: World, person: HumanUser) -> None:
     """A stranger guesses until there is no next attempt."""
     subject = world.operator.storage.users.find_subject(person.id)
     for _ in range(MOST_ATTEMPTS):
-        world.operator.attempts.reserve(subject.login_name, subject, None)
+        world.operator.attempts.reserve(LoginName.of(subject.login_name), subject, None)
         world.clock.advance(int(LONGEST_DELAY.total_seconds()))

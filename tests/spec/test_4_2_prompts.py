@@ -313,7 +313,8 @@ def test_a_new_account_is_made_and_answers(world: World, party: RelyingParty) ->
     asked = party.opened(browser, prompt="create", scope="openid profile email")
     fields = {"user_name": f"new-{asked.parameters['state'].lower()}", "given_name": "Neu", "family_name": "Mann"}
     browser.submit({**fields, "email": "new@people.example", "password": PASSWORD, "password_again": PASSWORD})
-    tokens = party.tokens(browser.page, asked)
+    assert fields["user_name"] + "@" in browser.page.html.find(class_="login__who").get_text()
+    tokens = party.tokens(browser.submit(), asked)
     told = party.userinfo(tokens)
     assert (told["preferred_username"], told["email_verified"]) == (fields["user_name"], False)
     assert party.signed_in(browser, prompt="none").claims["sub"] == told["sub"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Boolean, Column, Integer, LargeBinary
 
+from identity.domain.login_names import LoginName
 from identity.domain.permissions import INSTANCE
 from identity.plugins.sql.tables import metadata
 from identity.services.leases import acquire
@@ -76,7 +77,9 @@ class Scene:
         self.login_name = give_password(world, owner)
         with world.transaction() as services:
             self.reset = services.passwords.issue_link(estate.places["user"]).partition("example.com")[2]
-            services.attempts.reserve(self.login_name, services.storage.users.find_subject(owner.id), None)
+            services.attempts.reserve(
+                LoginName.of(self.login_name), services.storage.users.find_subject(owner.id), None
+            )
             services.mails.queue(Mail(to="ada@acme.example", subject="Hello", text="Hello"), Reason.NOTICE)
             services.signing_keys.rotate()
             acquire(services.storage, "purge", at=services.now, until=services.now)

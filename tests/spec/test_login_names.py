@@ -178,7 +178,8 @@ def test_the_page_for_the_password_says_which_organization_whether_or_not_there_
     browser.submit({"login_name": user_name})
     whole = f"{user_name}@{here.primary_domain}"
     assert whole in browser.page.html.get_text()
-    assert browser.page.html.find("a", href=f"/password/reset?login_name={whole}")
+    way = f"/password/reset?login_name={whole}&organization={here.primary_domain}"
+    assert browser.page.html.find("a", href=way)
 
 
 # --- managers ---------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import pytest
 
+from identity.domain.login_names import LoginName
 from identity.domain.permissions import INSTANCE
 from identity.testing.responses import check_api_error
 from identity.testing.world import Robot, World
@@ -205,7 +206,7 @@ def test_the_last_owner_stays(own_world: World) -> None:
 def test_unlocking(world: World, api: Api, owner: Robot) -> None:
     person = world.a_person(owner.organization)
     subject = world.operator.storage.users.find_subject(person.id)
-    world.operator.attempts.reserve(person.user_name, subject, None)
+    world.operator.attempts.reserve(LoginName.of(person.user_name), subject, None)
     for _ in range(2):
         assert api.post(f"/users/{person.id}/unlock", status=200)["id"] == person.id
     with world.reading() as services:

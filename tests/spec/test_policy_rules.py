@@ -9,6 +9,7 @@ import pytest
 from identity.checks import Checks
 from identity.domain.applications import ConsentRule
 from identity.domain.errors import Denied, Invalid
+from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser
 from identity.plugins.sql.stores.organizations import SqlOrganizationStore
@@ -121,7 +122,7 @@ def attempts(world: World, login_name: str, number: int) -> list[int | None]:
     for _ in range(number):
         try:
             with world.transaction() as services:
-                services.passwords.reserve(login_name, {})
+                services.passwords.reserve(LoginName.of(login_name), {})
                 waits.append(None)
         except TooManyAttempts as refused:
             waits.append(refused.seconds)
@@ -145,7 +146,7 @@ def test_a_bare_name_tells_nothing_of_the_policy_of_whoever_has_it(
     rules(free_attempts=2)
     assert attempts(world, person.user_name, 4) == attempts(world, "nobody-at-all", 4) == [None] * 4
     with world.transaction() as services:
-        trial = services.passwords.reserve(person.user_name, {})
+        trial = services.passwords.reserve(LoginName.of(person.user_name), {})
     assert (trial.reservation.held, trial.stored) == (True, None), "it is not looked at"
 
 
@@ -162,7 +163,7 @@ def test_an_account_is_locked_after_as_many_failures_as_the_policy_says(
     with world.reading() as services:
         assert services.users.locked([person], organization) == {person.id}
     with pytest.raises(TooManyAttempts) as refused, world.transaction() as services:
-        services.passwords.reserve(name, {})
+        services.passwords.reserve(LoginName.of(name), {})
     assert refused.value.exhausted
 
 

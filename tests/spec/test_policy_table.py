@@ -6,7 +6,7 @@ stands in no row fails.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +15,10 @@ import pytest
 
 from identity.domain.applications import ConsentRule
 from identity.domain.errors import Denied, Invalid
+from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.policies import Policy
+from identity.domain.users import HumanUser
 from identity.services.attempts import TooManyAttempts
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import RegisterUser
@@ -190,7 +192,7 @@ def without_a_wait(scene: Scene) -> str:
     try:
         while True:
             with scene.world.transaction() as services:
-                services.passwords.reserve(name, {})
+                services.passwords.reserve(LoginName.of(name), {})
             free += 1
     except TooManyAttempts:
         return str(free)
@@ -202,7 +204,7 @@ def in_the_end(scene: Scene) -> str:
     try:
         for _ in range(6):
             with scene.world.transaction() as services:
-                services.passwords.reserve(person.login_name, {})
+                services.passwords.reserve(LoginName.of(person.login_name), {})
             scene.world.clock.advance(minutes=16)
     except TooManyAttempts as refused:
         return "locked" if refused.exhausted else "held back"
@@ -217,11 +219,25 @@ def by_password_of_a_manager(scene: Scene) -> str:
     return "signed in" if browser.step is None else str(browser.step)
 
 
+def by_password_and_address(scene: Scene) -> str:
+    person = Person(scene.world, scene.organization)
+    with scene.world.transaction() as services:
+        stored = services.storage.users.find(person.user.id)
+        assert isinstance(stored, HumanUser)
+        profile = replace(stored.profile, email=f"{stored.user_name}@navy.example", email_verified=True)
+        services.storage.users.update(replace(stored, profile=profile, version=stored.version + 1))
+    browser = Browser(scene.world)
+    opened(browser, scene.party)
+    browser.sign_in(profile.email)
+    return "known" if browser.step != "password" else "unknown"
+
+
 #: Where else rules count, in the order in which they are looked at.
 PLACES: Mapping[str, Callable[[Scene], str]] = {
     "management API": at_the_api,
     "password": by_password,
     "password of a manager": by_password_of_a_manager,
+    "address": by_password_and_address,
     "session before": where_she_was,
     "remembered browser": at_a_remembered_browser,
     "short password": as_password("k9#vQ2!xLp7&wZ4u"),
@@ -235,6 +251,7 @@ PLACES: Mapping[str, Callable[[Scene], str]] = {
 OTHERWISE = {
     "password": "signed in",
     "password of a manager": "signed in",
+    "address": "known",
     "session before": "signed in",
     "remembered browser": "signed in",
     "short password": "taken",
@@ -274,11 +291,13 @@ TABLE: Mapping[str, Row] = {
         {
             "password": "password",
             "password of a manager": "password",
+            "address": "unknown",
             "session before": "asked",
             "remembered browser": "password",
         },
         silent="login_required",
     ),
+    "sign_in_by_email": Row(False, {"address": "unknown"}),
     "remember_browser": Row(0, {"remembered browser": "totp"}),
     "password_min_length": Row(20, {"short password": "refused"}),
     "password_strength": Row(4, {"weak password": "refused"}),

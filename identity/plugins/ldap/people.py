@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import ClassVar
 
 from identity.domain.errors import Conflict, DomainError, Invalid
-from identity.domain.names import login_name_key
+from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.domain.records import NameSpace
@@ -13,7 +13,7 @@ from identity.domain.upstream_providers import USUAL_CLAIMS
 from identity.domain.users import HumanUser, Profile, Subject
 from identity.plugins.ldap.search import Entry, Search
 from identity.plugins.ldap.settings import Settings
-from identity.provider.directory import Concern, Directory
+from identity.provider.directory import Directory
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.services.commands import decode
@@ -22,6 +22,8 @@ from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.commands.users import ChangeProfile
 
 _KIND = "person"
+#: By what a linked entry is found.
+_BY_ID, _BY_NAME = "i ", "n "
 
 
 class People(Directory[Entry]):
@@ -34,19 +36,43 @@ class People(Directory[Entry]):
         self._name_space = name_space
         self._search = search
 
-    def concern(self, login_name: str, subject: Subject | None, services: Services) -> Concern:
-        """Names of the organization's domain, whether or not anybody has them, and whoever came from the directory."""
-        if subject is None:
-            ours = login_name_key(login_name)[1] == self._settings.organization
-            return Concern.FIRST if ours else Concern.NONE
-        if subject.organization.primary_domain != self._settings.organization:
-            return Concern.NONE
-        linked = services.records(self._name_space).of_owner(_KIND, user_id=subject.user.id)
-        return Concern.ALONE if linked else Concern.FIRST
+    def knows(self, organization: Organization) -> bool:
+        """True for the one of the settings."""
+        return organization.primary_domain == self._settings.organization
 
-    def look(self, login_name: str, password: str) -> Entry | None:
-        """The entry. Raises Absent."""
-        return self._search.find(login_name.strip().partition("@")[0], password)
+    def link_of(self, subject: Subject, services: Services) -> str | None:
+        """The entry's id; of accounts that were linked by older releases the name that it had then."""
+        linked = services.records(self._name_space).of_owner(_KIND, user_id=subject.user.id)
+        if not linked:
+            return None
+        entry_id, login = linked[0].value.get("id", ""), linked[0].value["login"]
+        return f"{_BY_ID}{entry_id}" if entry_id else f"{_BY_NAME}{login}"
+
+    def owner_of(self, found: Entry, services: Services) -> str | None:
+        """Whose account is linked to the entry."""
+        record = services.records(self._name_space).find(_KIND, found.id)
+        return None if record is None else record.user_id
+
+    def key_of(self, found: Entry) -> str:
+        """What names the entry for ever."""
+        return found.id
+
+    def find(self, login_name: LoginName) -> Entry | None:
+        """The entry of this name, which the filter compares as the directory does. Raises Absent."""
+        return self._search.find(login_name.user_name)
+
+    def find_linked(self, link: str) -> Entry | None:
+        """The entry that ``link_of`` named. Raises Absent."""
+        way, rest = link[: len(_BY_ID)], link[len(_BY_ID) :]
+        return self._search.find_by_id(rest) if way == _BY_ID else self._search.find(rest)
+
+    def verify(self, found: Entry | None, password: str) -> bool:
+        """Whether the password is the entry's, by a bind as it. Raises Absent."""
+        return self._search.verify(found, password)
+
+    def take_as_long(self, login_name: LoginName) -> None:
+        """A search, and a bind that fails; a second at most where the directory is slow."""
+        self._search.take_as_long(login_name.user_name)
 
     def admit(self, found: Entry, subject: Subject | None, services: Services, *, hashed: str) -> Subject | None:
         """Whoever the entry is linked to; a new person, if nobody has the name. Of whom has it, it says nothing."""
@@ -56,20 +82,31 @@ class People(Directory[Entry]):
         record = services.records(self._name_space).find(_KIND, found.id)
         if record is not None:
             known = services.storage.users.find_subject(record.user_id or "")
-            if known is None or not known.active or (subject is not None and subject.user.id != known.user.id):
+            if known is None or not known.active or subject is None or subject.user.id != known.user.id:
                 return None
+            if "id" not in record.value:
+                # Two that sign in at the same moment say the same.
+                with suppress(Conflict):
+                    services.records(self._name_space).replace(record, {**record.value, "id": found.id})
             person = self._refreshed(known, found, services)
         elif subject is None and self._settings.create_accounts:
-            person = self._made(organization, found, services, hashed)
+            made = self._made(organization, found, services, hashed)
+            if made is None:
+                return None
+            person = made
         else:
             return None
         self._give_roles(person, found, services)
         return person
 
-    def _made(self, organization: Organization, found: Entry, services: Services, hashed: str) -> Subject:
+    def _made(self, organization: Organization, found: Entry, services: Services, hashed: str) -> Subject | None:
+        """A new account of the very name that was typed: by another one its person would never get in again."""
+        if not services.registration.is_free(organization, found.login):
+            return None
         profile = self._told(found).apply_to(Profile())
-        made = services.registration.admit(organization, found.login, profile, hashed=hashed)
-        holder = services.records(self._name_space).add(_KIND, found.id, {"login": found.login}, user_id=made.user.id)
+        made = services.registration.admit(organization, found.login, profile, hashed=hashed, exactly=True)
+        value = {"login": found.login, "id": found.id}
+        holder = services.records(self._name_space).add(_KIND, found.id, value, user_id=made.user.id)
         if holder is not None:
             raise Conflict("Somebody signs in with this entry at the same moment.")
         return made
@@ -78,7 +115,7 @@ class People(Directory[Entry]):
         command, user = self._told(found), known.user
         if not isinstance(user, HumanUser) or command.apply_to(user.profile) == user.profile:
             return known
-        with services.audit.acting(user.id), suppress(Conflict):
+        with services.audit.acting(user.id), suppress(Conflict, Invalid):
             return Subject(services.users.change_profile(user.id, command), known.organization)
         return known
 

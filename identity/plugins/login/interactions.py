@@ -175,13 +175,8 @@ INTERACTIONS: tuple[Interaction, ...] = (
 
 def open_organization(sign_in: SignIn, services: Services) -> Organization | None:
     """The organization in which a person can register here: the scope's, else the application's; None if closed."""
-    organization = organization_in_question(sign_in)
+    organization = sign_in.organization_in_question
     return organization if organization is not None and services.registration.is_open(organization) else None
-
-
-def organization_in_question(sign_in: SignIn) -> Organization | None:
-    """The organization of the scope, else of the application; None on the service's own pages."""
-    return sign_in.organization or (None if sign_in.request is None else sign_in.request.client.organization)
 
 
 def known_login_name(sign_in: SignIn) -> str:

@@ -137,6 +137,12 @@ OUTBOX_GIVEN_UP = Family(
 OUTBOX_AGE = Family(
     "identity_outbox_oldest_seconds", "For how long the oldest of both has waited, by way.", ("way",), gauge=True
 )
+WAITING = Family(
+    "identity_background_waiting_seconds",
+    "For how long the oldest item has waited for background work, by what works it off.",
+    ("work",),
+    gauge=True,
+)
 KEY_AGE = Family("identity_signing_key_age_seconds", "How long the active signing key has signed.", gauge=True)
 KEY_DUE = Family(
     "identity_signing_key_due_seconds", "The age at which the next signing key takes over, as it is set.", gauge=True
@@ -148,6 +154,6 @@ EXPIRING = Family(
     gauge=True,
 )
 #: What stands in the storage.
-STORED = (UP, ANSWER, KEPT, OVERDUE, OUTBOX_FAILING, OUTBOX_GIVEN_UP, OUTBOX_AGE, KEY_AGE, KEY_DUE, EXPIRING)
+STORED = (UP, ANSWER, KEPT, OVERDUE, OUTBOX_FAILING, OUTBOX_GIVEN_UP, OUTBOX_AGE, WAITING, KEY_AGE, KEY_DUE, EXPIRING)
 
 FAMILIES = (*COUNTED, *LIVE, *STORED)

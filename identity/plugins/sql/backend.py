@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from identity.plugins.sql import capacity
 from identity.plugins.sql.engines import (
     Opened,
     is_missing,
@@ -23,7 +24,8 @@ from identity.plugins.sql.engines import (
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
-from identity.plugins.sql.migrations import MIGRATE, fits
+from identity.plugins.sql.migrations import MIGRATE, REVISIONS, fits, refuse_newer
+from identity.plugins.sql.migrations.fingerprints import recognize
 from identity.plugins.sql.participant import SqlParticipant
 from identity.plugins.sql.pool import Pool
 from identity.plugins.sql.settings import POSTGRESQL, SQLITE, Settings
@@ -51,7 +53,8 @@ _BEGIN_SNAPSHOT = {
     "mariadb": BEGIN_SNAPSHOT,
 }
 
-_VERSION = text("SELECT version_num, oldest FROM alembic_version")
+#: Whether it has the column ``oldest`` depends on the version.
+_VERSION = text("SELECT * FROM alembic_version")
 
 
 class SqlBackend(Backend):
@@ -72,6 +75,7 @@ class SqlBackend(Backend):
         self._opened: Opened | None = None
         self._inherited: Opened | None = None
         self._opening = threading.Lock()
+        self._recognized: set[str] = set()
 
     @property
     def loads(self) -> Sequence[Load]:
@@ -157,6 +161,9 @@ class SqlBackend(Backend):
         """Make the schema of the dump, fill it, and migrate it, in one transaction."""
         from identity.plugins.sql.dumping import restore
 
+        # Before a file is made for it.
+        if dump.schema not in REVISIONS:
+            refuse_newer(dump.schema)
         engine = open_migrating_engine(self._settings)
         try:
             restore(engine, dump)
@@ -166,15 +173,41 @@ class SqlBackend(Backend):
             engine.dispose()
 
     def check(self) -> None:
-        """Raise Unavailable unless the database answers and its schema fits."""
+        """Raise Unavailable unless the database answers, and its schema is known and fits."""
         with self.reading() as storage:
+            connection = storage.link.connection  # type: ignore[attr-defined]
             try:
-                version = storage.link.connection.execute(_VERSION).first()  # type: ignore[attr-defined]
+                version = connection.execute(_VERSION).mappings().first() or {}
+                stored = version.get("version_num")
+                # Tables are looked at once: readiness is asked for again and again.
+                if stored is None or stored not in self._recognized:
+                    recognize(connection, stored)
             except SQLAlchemyError as error:
                 raise translated(error) from error
-        if version is None:
+        if stored is None:
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
-        fits(*version)
+        self._recognized.add(stored)
+        fits(stored, version.get("oldest"))
+
+    def connections_problem(self, processes: int) -> str | None:
+        """Whether the server, and the standby's, give as many connections as so many processes may open."""
+        if self._settings.database_url().get_backend_name() == SQLITE:
+            return None
+        opened = self._open()
+        problems = []
+        try:
+            # A pooler has connections of its own to the server.
+            if not self._settings.pooler:
+                with self.reading() as storage:
+                    connection = storage.link.connection  # type: ignore[attr-defined]
+                    problems.append(capacity.problem(connection, self._settings, processes))
+            if opened.standby is not None:
+                with opened.standby.connected() as connection:
+                    told = capacity.problem(connection, self._settings, processes, pools=1)
+                    problems.append(None if told is None else f"At the standby: {told}")
+        except SQLAlchemyError as error:
+            raise translated(error) from error
+        return " ".join(one for one in problems if one) or None
 
     def close(self) -> None:
         """Give back connections; they are opened again when needed."""

@@ -10,8 +10,8 @@ from identity.plugins.sql import tables
 from identity.plugins.sql.codecs import Sorted
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.link import Link
-from identity.plugins.sql.migrations import MIGRATE, REVISIONS, refuse_newer
-from identity.plugins.sql.migrations.runner import stored_revision, take_turn, upgrade
+from identity.plugins.sql.migrations import MIGRATE
+from identity.plugins.sql.migrations.runner import recognized_revision, take_turn, upgrade
 from identity.storage.dump import Cell, Dump, Rows
 from identity.storage.errors import Unavailable
 
@@ -41,10 +41,9 @@ def dumped(link: Link) -> Dump:
     """What this connection sees, read while the dump is gone through. Raises Unavailable."""
     connection = link.connection
     try:
-        revision = stored_revision(connection)
+        revision = recognized_revision(connection)
         if revision is None:
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
-        refuse_newer(revision)
         last = connection.execute(text(_LAST_NUMBER[link.dialect.name])).scalar()
         inspector: Inspector = inspect(connection)
         there = set(inspector.get_table_names())
@@ -68,12 +67,10 @@ def dumped(link: Link) -> Dump:
 
 def restore(engine: Engine, dump: Dump) -> None:
     """Fill an empty database. Raises Unavailable, SQLAlchemyError, and what the dump raises; then nothing was done."""
-    if dump.schema not in REVISIONS:
-        refuse_newer(dump.schema)
     with engine.begin() as connection:
         take_turn(connection)
         _refuse_full(connection)
-        stored = stored_revision(connection)
+        stored = recognized_revision(connection)
         # One that is older may have been left by a restore that failed, where changes of a schema are not taken back.
         if stored is not None and stored > dump.schema:
             raise Unavailable(

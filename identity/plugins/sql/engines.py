@@ -19,6 +19,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, event
 
 from identity import fibers, watching
+from identity.plugins.sql.errors import is_full
 from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.lookups import Together
@@ -149,7 +150,14 @@ def _pool(
     together: Together | None = None,
 ) -> Pool:
     opens, most = _links(engine, link, together), settings.pool_size + settings.max_overflow
-    return kind(opens, kept=settings.pool_size, most=most, wait=settings.pool_timeout.total_seconds())
+    wait = settings.pool_timeout.total_seconds()
+    # Nobody waits for a standby that has none left: the primary answers.
+    waits = is_full if link is Link else _never
+    return kind(opens, kept=settings.pool_size, most=most, wait=wait, is_full=waits)
+
+
+def _never(_error: BaseException) -> bool:
+    return False
 
 
 def _links(engine: Engine, kind: type[Link] = Link, together: Together | None = None) -> Callable[[], Link]:

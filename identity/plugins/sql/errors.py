@@ -24,7 +24,7 @@ STANDBY_URL_SETTING = "identity.plugin.sql.standby_url"
 
 _SILENT = "The database does not answer."
 _READING = "This storage is for reading alone, or the database is read-only."
-_NO_CONNECTION_LEFT = "The database has no connection left: lower pool_size or raise max_connections."
+_NO_CONNECTION_LEFT = "The database has no connection left: lower pool_size and max_overflow, or raise max_connections."
 _INSERT = re.compile(r"INSERT INTO `?(\w+)")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.+)\Z")
 _POSTGRESQL: dict[str, Callable[[], StorageError]] = {
@@ -34,7 +34,7 @@ _POSTGRESQL: dict[str, Callable[[], StorageError]] = {
     "25006": lambda: Unavailable(_READING),
     "25P01": lambda: Unavailable(_READING),  # a savepoint outside any transaction
     "53100": lambda: Unavailable("The database's disk is full."),
-    "53300": lambda: Unavailable(_NO_CONNECTION_LEFT),
+    "53300": lambda: NoConnectionLeft(_NO_CONNECTION_LEFT),
     "55P03": lambda: Unavailable("Another transaction holds the row for too long (lock_timeout)."),
     "57014": lambda: Unavailable("The database took too long (statement_timeout)."),
 }
@@ -48,7 +48,9 @@ _MARIADB: dict[object, Callable[[], StorageError]] = {
     1290: lambda: Unavailable(_READING),
     1021: lambda: Unavailable("The database's disk is full."),
     1114: lambda: Unavailable("The database's disk is full."),
-    1040: lambda: Unavailable(_NO_CONNECTION_LEFT),
+    1040: lambda: NoConnectionLeft(_NO_CONNECTION_LEFT),
+    1203: lambda: NoConnectionLeft(_NO_CONNECTION_LEFT),
+    1226: lambda: NoConnectionLeft(_NO_CONNECTION_LEFT),
     1205: lambda: Contended("Another transaction holds the row for too long (lock_timeout)."),
     1213: lambda: Contended("Another transaction was in the way."),
     1020: lambda: Contended("Another transaction was in the way."),
@@ -87,6 +89,7 @@ _POSTGRESQL_CONNECTING = (
     ("too many connections", _NO_CONNECTION_LEFT),
     ("too many clients", _NO_CONNECTION_LEFT),
     ("connection slots", _NO_CONNECTION_LEFT),
+    ("no more connections allowed", _NO_CONNECTION_LEFT),
     ("the database system is ", _SILENT),
     ('database "" does not exist', _NO_DATABASE),
     ('role "" ', _NOT_LET_IN),
@@ -115,6 +118,10 @@ class Contended(Unavailable, TransientError):  # type: ignore[misc]
     """Lost against another transaction (deadlock, serialization failure): worth another attempt."""
 
 
+class NoConnectionLeft(Unavailable):
+    """All connections that the server allows are taken."""
+
+
 class Unstorable(Missing):
     """A text that the database cannot hold (NUL, a lone surrogate), so no row can have it."""
 
@@ -138,7 +145,13 @@ def translated(error: BaseException, url: str = URL_SETTING) -> StorageError:
         return _from_postgresql(original, state)
     if type(original).__module__ == "sqlite3":
         return _from_sqlite(str(original))
-    return Unavailable(_unconnected(str(original)).format(url=url))
+    sentence = _unconnected(str(original))
+    return NoConnectionLeft(sentence) if sentence == _NO_CONNECTION_LEFT else Unavailable(sentence.format(url=url))
+
+
+def is_full(error: BaseException) -> bool:
+    """True if the server has no connection left for us at this moment."""
+    return isinstance(error, FAILURES) and isinstance(translated(error), NoConnectionLeft)
 
 
 def _unconnected(told: str) -> str:

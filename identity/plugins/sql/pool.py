@@ -5,6 +5,7 @@ before the one that waits has woken up.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from identity.plugins.sql.link import Link
 
 _BUSY = "All database connections are busy."
+#: Seconds after which a server that had no connection left is asked for one again, by one who waits.
+_SOON = 0.2
 
 
 class _Place(Gate):
@@ -30,13 +33,27 @@ class _Place(Gate):
 
 
 class Pool:
-    """At most ``most`` open connections, of which ``kept`` stay open while nobody uses them."""
+    """At most ``most`` open connections, of which ``kept`` stay open while nobody uses them.
 
-    def __init__(self, opens: "Callable[[], Link]", *, kept: int, most: int, wait: float) -> None:
+    Where there are so many, or the server has none left (``is_full`` tells by what opening raised), whoever asks waits
+    in line, for ``wait`` seconds at most.
+    """
+
+    def __init__(
+        self,
+        opens: "Callable[[], Link]",
+        *,
+        kept: int,
+        most: int,
+        wait: float,
+        is_full: Callable[[BaseException], bool] = lambda _: False,
+    ) -> None:
         self._opens = opens
         self._kept = kept
         self._most = most
         self._wait = wait
+        self._is_full = is_full
+        self._full_until = 0.0
         self._idle: list[Link] = []
         self._open = 0
         self._line: deque[_Place] = deque()
@@ -59,28 +76,54 @@ class Pool:
 
     def take(self) -> "Link":
         """A connection for oneself, once it is one's turn. Raises Unavailable, or what opening raises."""
-        place = None
+        give_up_at = time.monotonic() + self._wait
+        is_first = False
+        while True:
+            link = self._idle_or_room(give_up_at, is_first=is_first)
+            if link is not None and not link.hears_something():
+                return link
+            if link is not None:
+                # Its server said something unasked: that it ends the connection.
+                link.close()
+            opened = self._opened(give_up_at)
+            if opened is not None:
+                return opened
+            # Whoever found the server full was the first in line.
+            is_first = True
+
+    def _idle_or_room(self, give_up_at: float, *, is_first: bool) -> "Link | None":
+        """One that lies ready or is given back, or None where there is room to open one. Raises Unavailable."""
         with self._mutex:
-            link = self._idle.pop() if self._idle else None
-            if link is None and self._open < self._most:
+            if self._idle:
+                return self._idle.pop()
+            if self._has_room():
                 self._open += 1
-            elif link is None:
-                place = _Place()
+                return None
+            place = _Place()
+            if is_first:
+                self._line.appendleft(place)
+            else:
                 self._line.append(place)
-        if place is not None:
-            if not place.wait(self._wait):
-                with self._mutex:
-                    # It may have been our turn at the last moment.
-                    if not place.is_open:
-                        self._line.remove(place)
-                        raise Unavailable(_BUSY)
-            link = place.link
-        if link is not None and not link.hears_something():
-            return link
-        if link is not None:
-            # Its server said something unasked: that it ends the connection.
-            link.close()
-        return self._opened()
+        while not place.wait(max(0.0, min(give_up_at - time.monotonic(), _SOON))):
+            with self._mutex:
+                # It may have been our turn at the last moment.
+                if place.is_open:
+                    break
+                if self._line[0] is place and self._has_room():
+                    self._line.popleft()
+                    self._open += 1
+                    return None
+                if time.monotonic() >= give_up_at:
+                    self._line.remove(place)
+                    if self._open < self._most:
+                        # The last attempt tells why there is none.
+                        self._open += 1
+                        return None
+                    raise Unavailable(_BUSY)
+        return place.link
+
+    def _has_room(self) -> bool:
+        return self._open < self._most and time.monotonic() >= self._full_until
 
     def give_back(self, link: "Link") -> None:
         """Let the next one have it; what is broken or was asked to close is closed, and its room is free."""
@@ -116,11 +159,17 @@ class Pool:
         for link in idle:
             link.close()
 
-    def _opened(self) -> "Link":
+    def _opened(self, give_up_at: float) -> "Link | None":
+        """A new one, in room that was made; None if the server has none left yet."""
         try:
             return self._opens()
-        except BaseException:
+        except BaseException as error:
             with self._mutex:
+                if self._is_full(error) and time.monotonic() < give_up_at:
+                    # Others have what it has, and give it back: here, or in other processes.
+                    self._open -= 1
+                    self._full_until = time.monotonic() + _SOON
+                    return None
                 if self._line:
                     self._line.popleft().open()
                 else:
@@ -131,8 +180,16 @@ class Pool:
 class FibersShare(Pool):
     """A pool of which all fibers of a thread share one connection, to read: none steps aside while it does (SQLite)."""
 
-    def __init__(self, opens: "Callable[[], Link]", *, kept: int, most: int, wait: float) -> None:
-        super().__init__(opens, kept=kept, most=most, wait=wait)
+    def __init__(
+        self,
+        opens: "Callable[[], Link]",
+        *,
+        kept: int,
+        most: int,
+        wait: float,
+        is_full: Callable[[BaseException], bool] = lambda _: False,
+    ) -> None:
+        super().__init__(opens, kept=kept, most=most, wait=wait, is_full=is_full)
         self._of_thread: dict[int, Link] = {}
 
     def lend(self) -> "Link":

@@ -40,8 +40,14 @@ class Settings:
         default=10,
         at_least=1,
     )
-    max_overflow: int = setting("Connections beyond pool_size during a rush.", default=10, at_least=0)
-    pool_timeout: timedelta = span("How long a request waits for a free connection.", "5s")
+    max_overflow: int = setting(
+        "Connections beyond pool_size during a rush. A server sees up to processes × 2 × (pool_size + max_overflow).",
+        default=5,
+        at_least=0,
+    )
+    pool_timeout: timedelta = span(
+        "How long a request waits for a free connection, of this process or of the server.", "5s"
+    )
     connect_timeout: timedelta = span(
         "With a server: how long connecting may take; MariaDB counts whole seconds.", "3s"
     )

@@ -11,11 +11,14 @@ Whoever reads never waits for this: without an answer that is fresh enough the p
 
 import logging
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from threading import Lock
 from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
 
 from identity import watching
 from identity.log_format import OnceAMinute
@@ -136,6 +139,15 @@ class Standby:
         if not link.usable:
             self._is_away = True
         self._pool.give_back(link)
+
+    @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """A connection, however far behind its server is. Raises SQLAlchemyError, StorageError."""
+        link = self._pool.take()
+        try:
+            yield link.connection
+        finally:
+            self._pool.give_back(link)
 
     def close(self) -> None:
         """Close what nobody uses now."""

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from identity.domain.errors import Conflict, Denied
+from identity.domain.email_addresses import email_domain
+from identity.domain.errors import Conflict, Denied, Invalid
 from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
@@ -105,7 +106,7 @@ class Accounts:
         command = change({**found, **({"email": trusted} if trusted else {})}, with_email=bool(trusted))
         if command.apply_to(user.profile) == user.profile and (user.profile.email_verified or not trusted):
             return subject
-        with self.services.audit.acting(user.id), suppress(Conflict):
+        with self.services.audit.acting(user.id), suppress(Conflict, Invalid):
             user = self.services.users.change_profile(
                 user.id, command, verified_email=trusted, verified_by=EmailVerifier.PROVIDER
             )
@@ -139,9 +140,8 @@ class Accounts:
 
     def _of_domain(self, email: str) -> Organization | None:
         """The organization that has proven the address's domain, if the provider speaks for it."""
-        domain = email.rpartition("@")[2].lower()
         organizations = self.services.storage.organizations
-        holder = organizations.find_domain_holder(domain)
+        holder = organizations.find_domain_holder(email_domain(email))
         if holder is None or not (self.provider.everywhere or holder.organization_id == self.provider.organization_id):
             return None
         return organizations.find(holder.organization_id)

@@ -6,6 +6,7 @@ from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity.domain.login_names import LoginName
 from identity.domain.upstream_providers import RETURN_PATH
 from identity.http.endpoints import context_of
 from identity.http.security import SIGNED_IN
@@ -65,7 +66,7 @@ def configure(config: Configurator) -> None:
     config.add_login_name_way(way_by_name)
 
 
-def way_by_name(page: SignInPage, login_name: str) -> str | None:
+def way_by_name(page: SignInPage, login_name: LoginName) -> str | None:
     """Where people are sent whose login name is of a domain for which a provider stands."""
     if page.sign_in.done(STRONGEST):
         return None

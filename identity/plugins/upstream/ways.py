@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from identity.domain.authentication import PASSWORD
+from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.provider.context import Context
@@ -23,7 +24,7 @@ def organization_of(sign_in: SignIn, services: Services) -> Organization | None:
     login name, else of the application's."""
     if sign_in.organization is not None:
         return sign_in.organization
-    named = _of_name("" if sign_in.pending is None else sign_in.pending.login_name, services)
+    named = _of_name(sign_in.login_name, services)
     if named is not None:
         return named
     return None if sign_in.request is None else sign_in.request.client.organization
@@ -37,7 +38,7 @@ def offered(sign_in: SignIn, services: Services) -> tuple[UpstreamProvider, ...]
     return _allowed(organization, services)
 
 
-def by_name(login_name: str, context: Context) -> UpstreamProvider | None:
+def by_name(login_name: LoginName, context: Context) -> UpstreamProvider | None:
     """Where people with a login name, or address, of this domain are sent: the organization has proven the domain.
 
     Whether there is such a person is not asked.
@@ -59,7 +60,7 @@ def straight(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
         return _only(one for one in found if one.id == hint) or _only(one for one in found if one.name == hint)
     if sign_in.organization is not None:
         return _at_once(sign_in.organization, context)
-    return by_name(asked.login_hint, context)
+    return by_name(LoginName.of(asked.login_hint), context)
 
 
 def _at_once(organization: Organization, context: Context) -> UpstreamProvider | None:
@@ -84,8 +85,8 @@ def _lets_in(factor: str, context: Context) -> bool:
     return factor == PASSWORD or (known is not None and known.alone)
 
 
-def _of_name(login_name: str, services: Services) -> Organization | None:
-    domain = login_name.rpartition("@")[2].strip().lower() if "@" in login_name else ""
+def _of_name(login_name: LoginName | None, services: Services) -> Organization | None:
+    domain = "" if login_name is None else login_name.domain
     if not domain:
         return None
     with services.look() as storage:

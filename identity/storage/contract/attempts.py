@@ -140,6 +140,15 @@ class AttemptContract(ContractBase):
             assert storage.attempts.reserve("account", at=NOW).failures == 1
             assert storage.attempts.reserve("name", at=NOW).failures == 2
 
+    def test_attempts_of_one_key_can_be_forgotten(self, on: On) -> None:
+        with on.writing() as storage:
+            for key in ("ada", "ada@acme.example"):
+                storage.attempts.reserve(key, at=NOW)
+            storage.attempts.clear("ada")
+            storage.attempts.clear("nobody")
+            assert failures(storage, "ada@acme.example") == 1
+            assert failures(storage, "ada") == 0
+
     def test_attempts_of_an_unknown_user_are_refused_and_the_transaction_can_go_on(self, on: On) -> None:
         with on.writing() as storage:
             with pytest.raises(Missing):

@@ -70,6 +70,19 @@ class OutboxContract(ContractBase):
         assert backlog == Backlog(failing=2, given_up=1, since=NOW - 4 * SECOND)
         assert on.read.outbox.backlog("letter", NOW) == Backlog()
 
+    def test_outbox_oldest_is_the_first_made_of_those_that_are_tried_first(self, on: On) -> None:
+        on.save(
+            an_outgoing_message(created_at=NOW - 3 * SECOND, next_at=NOW - 2 * SECOND),
+            an_outgoing_message(created_at=NOW - 7 * SECOND, next_at=NOW + 9 * SECOND, attempts=3),
+            an_outgoing_message(created_at=NOW - 5 * SECOND, next_at=NOW - SECOND),
+            an_outgoing_message(created_at=NOW - 9 * SECOND, expires_at=NOW),
+            an_outgoing_message(created_at=NOW - 8 * SECOND, kind="logout"),
+        )
+        found = [on.read.outbox.oldest("mail", NOW, limit) for limit in (1, 2, 3, 100)]
+        assert found == [NOW - seconds * SECOND for seconds in (3, 5, 7, 7)]
+        assert on.read.outbox.oldest("logout", NOW, 100) == NOW - 8 * SECOND
+        assert on.read.outbox.oldest("letter", NOW, 100) is None
+
     def test_outbox_postpone_moves_the_moment_and_counts(self, on: On) -> None:
         message, other = an_outgoing_message(), an_outgoing_message(next_at=NOW + 5 * SECOND)
         on.save(message, other)

@@ -34,6 +34,9 @@ class MemoryAttemptStore(MemoryStore, AttemptStore):
         found = ((key, self._tables.attempts.find(key)) for key in keys)
         return {key: stored.number for key, stored in found if stored is not None}
 
+    def clear(self, key: str) -> None:
+        self._tables.attempts.delete_where(lambda known, _: known == key)
+
     def clear_of_user(self, user_id: str, *, but: str | None = None) -> None:
         self._tables.attempts.delete_where(
             lambda key, count: count.user_id == user_id and (but is None or not key.startswith(but))

@@ -38,6 +38,9 @@ class MemoryOutboxStore(MemoryStore, OutboxStore):
         since = min((message.created_at for message in failing + given_up), default=None)
         return Backlog(failing=len(failing), given_up=len(given_up), since=since)
 
+    def oldest(self, kind: str, at: datetime, limit: int) -> datetime | None:
+        return min((message.created_at for message in self.waiting(kind, at, limit)), default=None)
+
     def postpone(self, message_id: str, next_at: datetime) -> None:
         message = self._tables.outgoing_messages.get(message_id)
         postponed = replace(message, next_at=next_at, attempts=message.attempts + 1)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from identity.domain.email_addresses import is_same_mailbox
 from identity.domain.names import login_name_key, name_key
 from identity.domain.search import is_found
 from identity.domain.users import PROVEN, HumanUser, PasswordHash, Subject, User
@@ -50,15 +51,12 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         return self._subject(min(ranked)[-1]) if ranked else None
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        key = name_key(email)
-        if not key:
-            return ()
         people = [
             user
             for user in self._tables.users
             if isinstance(user, HumanUser)
             and user.organization_id == organization_id
-            and name_key(user.profile.email) == key
+            and is_same_mailbox(user.profile.email, email)
         ]
         people.sort(key=lambda user: (user.created_at, user.id))
         organization = self._tables.organizations.find(organization_id)
@@ -83,6 +81,27 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         ]
         found = [one for one in people if one.active or not active]
         return tuple(sorted(found, key=lambda one: (one.user.created_at, one.user.id))[:limit])
+
+    def has_address_as_login_name(self, organization_id: str, domain: str) -> bool:
+        users = [user for user in self._tables.users if user.organization_id == organization_id]
+        names = {f"{name_key(user.user_name)}@{domain}": user.id for user in users}
+        people = [user for user in users if isinstance(user, HumanUser) and user.profile.email_verified]
+        return any(
+            names.get(address, user.id) != user.id
+            for user in people
+            for address in (name_key(user.profile.email), user.verified_email_key or "")
+        )
+
+    def addresses_proven_elsewhere(self, organization_id: str, domain: str, limit: int) -> tuple[str, ...]:
+        keys = {
+            user.verified_email_key or ""
+            for user in self._tables.users
+            if isinstance(user, HumanUser)
+            and user.organization_id != organization_id
+            and user.email_verified_by in PROVEN
+            and self._subject(user).active
+        }
+        return tuple(sorted(key for key in keys if key.endswith(f"@{domain}"))[:limit])
 
     def update(self, value: User) -> None:
         stored = self._tables.users.find(value.id)

@@ -30,6 +30,10 @@ class AttemptStore(ABC):
         """How many failures stand, by key; a key of which nothing is known is left out."""
 
     @abstractmethod
+    def clear(self, key: str) -> None:
+        """Forget the failures of one key."""
+
+    @abstractmethod
     def clear_of_user(self, user_id: str, *, but: str | None = None) -> None:
         """Forget all failures of all keys of the user, except those that begin with ``but``."""
 

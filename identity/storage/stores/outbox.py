@@ -34,6 +34,13 @@ class OutboxStore(ABC):
         when the oldest of both was made."""
 
     @abstractmethod
+    def oldest(self, kind: str, at: datetime, limit: int) -> datetime | None:
+        """When the oldest was made of the ``limit`` messages of this kind that are tried first; None if none waits.
+
+        What is expired does not wait. A look takes no longer however many there are.
+        """
+
+    @abstractmethod
     def postpone(self, message_id: str, next_at: datetime) -> None:
         """Try it again then; one more attempt is counted. Raises Missing."""
 

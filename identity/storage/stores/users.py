@@ -68,9 +68,9 @@ class UserStore(EntityStore[User]):
 
     @abstractmethod
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        """The organization's people with this email address, compared by name_key; oldest first, 10 at most.
+        """The organization's people with this email address, compared by ``email_key``; oldest first, 10 at most.
 
-        Nobody has the empty address."""
+        What is no address is nobody's."""
 
     @abstractmethod
     def find_by_verified_email(
@@ -87,6 +87,16 @@ class UserStore(EntityStore[User]):
         ``proven`` asks for those whose address counts everywhere (PROVEN), ``active`` for those who can sign in, as
         neither they nor their organization is deactivated.
         """
+
+    @abstractmethod
+    def has_address_as_login_name(self, organization_id: str, domain: str) -> bool:
+        """True if somebody in the organization verified an address of this domain whose local part is another user's
+        name there; compared by name_key."""
+
+    @abstractmethod
+    def addresses_proven_elsewhere(self, organization_id: str, domain: str, limit: int) -> tuple[str, ...]:
+        """The ``email_key`` of each address of the domain that active people of other organizations have and that
+        counts everywhere (PROVEN), in order, up to so many. Looks through all that are verified."""
 
     @abstractmethod
     def note_sign_in(self, user_id: str, at: datetime) -> None:

@@ -136,6 +136,7 @@ def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: B
         **dict.fromkeys(("user_name", "login_name"), "root"),
         **dict.fromkeys(("organization", "organization_id"), other.id),
         **dict.fromkeys(("roles", "role"), "IAM_OWNER"),
+        "email_verified_by": "own_link",
         **dict.fromkeys(moments, "2000-01-01T00:00:00Z"),
         **dict.fromkeys((*flags, "registered"), "true"),
     } | {"active": "false", "state": "deactivated", "password": NEW, "address": "{}"}

@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 
+from identity.domain.attempts import FREE_ATTEMPTS
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.domain.users import HumanUser
 from identity.fair_shares import asked_from
+from identity.hashing import Busy, Hasher
 from identity.ini_values import BadSetting
-from identity.plugins.ldap.search import Search
+from identity.plugins.ldap.search import Entry, Search
 from identity.plugins.ldap.settings import Settings
 from identity.provider.directory import Absent
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
+from identity.testing.relying_party import RelyingParty
 from identity.testing.serving import loopback_socket
 from identity.testing.world import World
 from tests.plugins.ldap import slapd
@@ -50,6 +53,12 @@ def settings_of(directory: Slapd, **changed: Any) -> Settings:
         "base": PEOPLE,
     }
     return Settings(**usual | changed)
+
+
+def proved(search: Search, login: str, password: str) -> Entry | None:
+    """Whose name and password these are."""
+    entry = search.find(login)
+    return entry if search.verify(entry, password) else None
 
 
 def a_name() -> str:
@@ -103,11 +112,11 @@ def test_somebody_is_found_and_let_in_over_tls_alone(directory: Slapd, way: str)
     name = a_name()
     directory.person(name, mail="ada@people.example")
     search = Search(settings_of(directory, servers=(getattr(directory, way),)))
-    entry = search.find(name, PASSWORD)
+    entry = proved(search, name, PASSWORD)
     assert entry is not None
     assert (entry.attributes["sn"], entry.attributes["mail"]) == ("Lovelace", "ada@people.example")
-    assert search.find(name, "wrong") is None
-    assert search.find("nobody", PASSWORD) is None
+    assert proved(search, name, "wrong") is None
+    assert proved(search, "nobody", PASSWORD) is None
 
 
 @pytest.mark.parametrize("way", ["tls", "start_tls"])
@@ -116,11 +125,11 @@ def test_a_certificate_of_strangers_or_for_another_name_is_not_believed(director
     directory.person(name)
     server = getattr(directory, way)
     with pytest.raises(Absent):
-        Search(settings_of(directory, servers=(server,), ca_file=None)).find(name, PASSWORD)
+        proved(Search(settings_of(directory, servers=(server,), ca_file=None)), name, PASSWORD)
     # The same server by a name that is not in its certificate.
     with pytest.raises(Absent):
-        Search(settings_of(directory, servers=(server.replace("localhost", "127.1"),))).find(name, PASSWORD)
-    assert Search(settings_of(directory, servers=(server,))).find(name, PASSWORD) is not None
+        proved(Search(settings_of(directory, servers=(server.replace("localhost", "127.1"),))), name, PASSWORD)
+    assert proved(Search(settings_of(directory, servers=(server,))), name, PASSWORD) is not None
 
 
 @pytest.mark.parametrize("password", ["", "\0", "a\0b", "x" * 501])
@@ -128,21 +137,22 @@ def test_an_empty_password_reaches_no_server(directory: Slapd, password: str, mo
     name = a_name()
     directory.person(name)
     search = Search(settings_of(directory))
-    monkeypatch.setattr(search, "_ask", lambda *_: pytest.fail("the directory was asked"))
-    assert search.find(name, password) is None
+    let_in = search._is_let_in
+    monkeypatch.setattr(search, "_is_let_in", lambda server, dn, tried: tried != password and let_in(server, dn, tried))
+    assert proved(search, name, password) is None
 
 
 @pytest.mark.parametrize("login", ["*", "ada*", "a)(uid=*", "*)(objectClass=*", "\\2a", "a\0b", "("])
 def test_no_name_is_a_filter(directory: Slapd, login: str) -> None:
     directory.person(a_name())
-    assert Search(settings_of(directory)).find(login, PASSWORD) is None
+    assert proved(Search(settings_of(directory)), login, PASSWORD) is None
 
 
 def test_of_two_with_one_name_nobody_is_let_in(directory: Slapd) -> None:
     name = a_name()
     directory.person(name)
     directory.person(f"{name}x", cn=name)
-    assert Search(settings_of(directory, filter="(|(uid={login})(cn={login}))")).find(name, PASSWORD) is None
+    assert proved(Search(settings_of(directory, filter="(|(uid={login})(cn={login}))")), name, PASSWORD) is None
 
 
 def test_servers_are_asked_in_order_and_the_next_one_if_one_is_away(directory: Slapd) -> None:
@@ -152,9 +162,9 @@ def test_servers_are_asked_in_order_and_the_next_one_if_one_is_away(directory: S
     port = gone.getsockname()[1]
     gone.close()
     search = Search(settings_of(directory, servers=(f"ldaps://localhost:{port}", directory.tls)))
-    assert search.find(name, PASSWORD) is not None
+    assert proved(search, name, PASSWORD) is not None
     with pytest.raises(Absent):
-        Search(settings_of(directory, servers=(f"ldaps://localhost:{port}",))).find(name, PASSWORD)
+        proved(Search(settings_of(directory, servers=(f"ldaps://localhost:{port}",))), name, PASSWORD)
 
 
 def test_a_server_that_never_answers_is_given_up(directory: Slapd, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +174,7 @@ def test_a_server_that_never_answers_is_given_up(directory: Slapd, monkeypatch: 
         port = silent.getsockname()[1]
         for way in ("ldap", "ldaps"):
             with pytest.raises(Absent):
-                Search(settings_of(directory, servers=(f"{way}://localhost:{port}",))).find("ada", PASSWORD)
+                proved(Search(settings_of(directory, servers=(f"{way}://localhost:{port}",))), "ada", PASSWORD)
 
 
 def test_one_network_that_asks_all_the_time_leaves_the_directory_to_others(directory: Slapd) -> None:
@@ -173,9 +183,9 @@ def test_one_network_that_asks_all_the_time_leaves_the_directory_to_others(direc
         for _ in range(4):
             search._places.take()
         with pytest.raises(Absent):
-            search.find("ada", PASSWORD)
+            proved(search, "ada", PASSWORD)
     with asked_from("198.51.100.0/24"):
-        search.find("ada", PASSWORD)
+        proved(search, "ada", PASSWORD)
 
 
 def test_a_service_account_that_is_not_let_in_is_no_answer(directory: Slapd, tmp_path: Path) -> None:
@@ -183,7 +193,7 @@ def test_a_service_account_that_is_not_let_in_is_no_answer(directory: Slapd, tmp
     wrong.write_text("wrong")
     wrong.chmod(0o600)
     with pytest.raises(Absent):
-        Search(settings_of(directory, password_file=wrong)).find("anybody", PASSWORD)
+        proved(Search(settings_of(directory, password_file=wrong)), "anybody", PASSWORD)
 
 
 def test_settings_that_cannot_be_are_refused(directory: Slapd, tmp_path: Path) -> None:
@@ -334,22 +344,209 @@ def test_groups_give_roles_of_projects(scene: Scene) -> None:
         assert not list(services.storage.user_grants.page("user_id", person.id))
 
 
-def test_a_directory_that_is_away_holds_up_nobody_else_and_counts_nothing(scene: Scene) -> None:
-    local, name = scene.world.a_person(scene.organization), a_name()
+@pytest.fixture
+def binds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The entries whose passwords were tried."""
+    seen: list[str] = []
+    original = Search._is_let_in
+
+    def note(search: Search, server: Any, dn: str, password: str) -> bool:
+        seen.append(dn)
+        return original(search, server, dn, password)
+
+    monkeypatch.setattr(Search, "_is_let_in", note)
+    return seen
+
+
+def spellings(name: str, domain: str = DOMAIN) -> list[str]:
+    """Twelve ways to type one name; some of them find its entry."""
+    wide = "".join(chr(ord(one) + 0xFEE0) for one in name)
+    return [
+        f"{name}@{domain}",
+        f"{name.upper()}@{domain}",
+        f"{name.capitalize()}@{domain.upper()}",
+        f"  {name}  @ {domain} ",
+        f"{wide}@{domain}",
+        f"{name}＠{domain}",
+        f"{name[:2]}\u200b{name[2:]}@{domain}",
+        f"{name[:2]}\u00ad{name[2:]}@{domain}",
+        f"{name}\u3164@{domain}",
+        f"{name[:2]}  {name[2:]}@{domain}",
+        f"{name}@1@{domain}",
+        f"{name}@{name}@{domain}",
+    ]
+
+
+@pytest.mark.parametrize("has_account", [False, True])
+def test_guesses_in_sixty_spellings_reach_one_counter(scene: Scene, binds: list[str], has_account: bool) -> None:
+    name = a_name()
+    dn = scene.directory.person(name)
+    if has_account:
+        scene.sign_in(name)
+    binds.clear()
+    browser = Browser(scene.world)
+    for number in range(60):
+        spelling = spellings(name)[number % 12].replace("@1@", f"@{number}@")
+        browser.open("/login")
+        assert browser.sign_in(spelling, f"guess {number}").status_int in (422, 429)
+    assert 0 < binds.count(dn) <= FREE_ATTEMPTS
+
+
+def test_an_entry_is_counted_whatever_name_it_was_found_by(scene: Scene, binds: list[str]) -> None:
+    """As in a directory whose rules equate names that nobody foresees."""
+    name = a_name()
+    dn = scene.directory.person(name)
+    scene.change(filter="(|(uid={login})(sn=Lovelace))", base=dn)
+    for number in range(60):
+        assert scene.sign_in(f"other{number}", "wrong").status_int in (422, 429)
+    assert 0 < binds.count(dn) <= FREE_ATTEMPTS
+    assert scene.sign_in("yet-another").status_int == 422, "the right password was looked at"
+
+
+def test_linked_accounts_sign_in_by_the_name_that_they_have_alone(scene: Scene, binds: list[str]) -> None:
+    name = a_name()
+    dn = scene.directory.person(name)
+    scene.sign_in(name)
+    person = scene.person(name)
+    assert person is not None
+    for spelling in spellings(name)[7:]:
+        browser = Browser(scene.world)
+        browser.open("/login")
+        assert browser.sign_in(spelling, PASSWORD).status_int == 422
+        assert not browser.session_cookies
+    scene.world.operator.users.change(person.id, ChangeHumanUser(user_name=f"{name}-married"))
+    scene.world.clock.advance(minutes=16)
+    binds.clear()
+    assert scene.sign_in(name).status_int == 422, "the name of the entry is not that of the account"
+    assert dn not in binds
+    browser = Browser(scene.world)
+    scene.sign_in(f"{name}-married", browser=browser)
+    assert browser.session_cookies
+
+
+def test_a_linked_account_is_asked_for_by_its_entry(scene: Scene) -> None:
+    """Whoever has its name in the directory by now is somebody else."""
+    name = a_name()
+    dn = scene.directory.person(name)
+    scene.sign_in(name)
+    scene.directory.modify(f"dn: {dn}\nchangetype: modrdn\nnewrdn: uid={name}-married\ndeleteoldrdn: 1\n")
+    scene.directory.person(name, "of somebody else")
+    browser = Browser(scene.world)
+    assert scene.sign_in(name, "of somebody else", browser).status_int == 422
+    scene.sign_in(name, browser=browser)
+    assert browser.session_cookies
+
+
+def test_links_of_older_releases_get_the_id_of_their_entry(scene: Scene) -> None:
+    name = a_name()
+    scene.directory.person(name)
+    scene.sign_in(name)
+    person = scene.person(name)
+    assert person is not None
+    [people] = scene.world.identity.protocol.directories.values()
+    with scene.world.transaction() as services:
+        records = services.records(people._name_space)  # type: ignore[attr-defined]
+        [record] = records.of_owner("person", user_id=person.id)
+        records.replace(record, {"login": name})
+    scene.sign_in(name)
+    with scene.world.reading() as services:
+        [record] = services.records(people._name_space).of_owner("person", user_id=person.id)  # type: ignore[attr-defined]
+    assert record.value["id"]
+
+
+def test_the_filter_holds_for_linked_entries_too(scene: Scene) -> None:
+    name = a_name()
+    dn = scene.directory.person(name)
+    scene.change(filter="(&(uid={login})(!(description=gone)))")
+    scene.sign_in(name)
+    scene.directory.modify(f"dn: {dn}\nchangetype: modify\nadd: description\ndescription: gone\n")
+    assert scene.sign_in(name).status_int == 422
+
+
+def at_the_application(scene: Scene, login_name: str, password: str, browser: Browser) -> Any:
+    """At a page that is about the directory's organization."""
+    party = RelyingParty.of(scene.world, project_id=scene.world.a_project(scene.organization).id)
+    browser.open(party.ask().url, by=party.origin)
+    return browser.sign_in(login_name, password)
+
+
+def test_the_organization_of_the_request_sends_no_password_to_a_directory(scene: Scene, binds: list[str]) -> None:
+    name, browser = a_name(), Browser(scene.world)
+    dn = scene.directory.person(name)
+    assert at_the_application(scene, name, PASSWORD, browser).status_int == 422
+    assert dn not in binds
+    assert scene.person(name) is None
+    scene.sign_in(name)
+    at_the_application(scene, name, PASSWORD, browser)
+    assert browser.session_cookies, "an account that is linked is found by its bare name as well"
+
+
+def test_accounts_that_are_not_linked_never_send_their_password(scene: Scene, binds: list[str]) -> None:
+    local, robot = scene.world.a_person(scene.organization), scene.world.a_robot(scene.organization).user
     give_password(scene.world, local, "the password kept here")
+    entries = {scene.directory.person(one.user_name) for one in (local, robot)}
+    for one in (local, robot):
+        for password in (PASSWORD, "the password kept here"):
+            scene.sign_in(one.user_name, password)
+    assert not entries & set(binds)
+    assert binds, "it takes as long"
+
+
+def test_outages_are_counted_and_look_alike_for_linked_and_unknown_names(scene: Scene) -> None:
+    name = a_name()
     scene.directory.person(name)
     scene.sign_in(name)
     scene.change(servers=("ldaps://localhost:1",))
-    for _ in range(7):
-        assert scene.sign_in(name).status_int == 503
-        assert scene.sign_in("nobody").status_int == 503
+    answers = {one: [scene.sign_in(one, "wrong") for _ in range(7)] for one in (name, "nobody", f"{name}@x")}
+    statuses = {one: [answer.status_int for answer in found] for one, found in answers.items()}
+    assert statuses[name][:FREE_ATTEMPTS] == [503] * FREE_ATTEMPTS
+    assert 429 in statuses[name]
+    assert len({tuple(found) for found in statuses.values()}) == 1
+    assert len({answers[one][0].html.select_one(".notice").text for one in answers}) == 1
+    scene.change(servers=(scene.directory.tls,))
+    assert scene.sign_in(name).status_int == 429, "the guesses of the outage count"
+
+
+def test_outages_do_not_touch_accounts_that_are_kept_here(scene: Scene) -> None:
+    """Guesses at them while the directory is away are counted, and answered as ever."""
+    local = scene.world.a_person(scene.organization)
+    give_password(scene.world, local, "the password kept here")
+    scene.change(servers=("ldaps://localhost:1",))
     browser = Browser(scene.world)
     scene.sign_in(local.user_name, "the password kept here", browser)
     assert browser.session_cookies
-    scene.change(servers=(scene.directory.tls,))
-    browser = Browser(scene.world)
-    scene.sign_in(name, browser=browser)
-    assert browser.session_cookies
+    statuses = [scene.sign_in(local.user_name, "wrong").status_int for _ in range(7)]
+    assert statuses[:FREE_ATTEMPTS] == [422] * FREE_ATTEMPTS
+    assert 429 in statuses
+    assert scene.sign_in(local.user_name, "the password kept here").status_int == 429
+
+
+def test_what_a_directory_has_looked_at_counts_though_hashing_is_busy(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = a_name()
+    scene.directory.person(name)
+
+    def busy(*_: object) -> None:
+        raise Busy
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Hasher, "verify", busy)
+        statuses = [scene.sign_in(name, "wrong").status_int for _ in range(7)]
+    assert statuses[:FREE_ATTEMPTS] == [503] * FREE_ATTEMPTS
+    assert 429 in statuses
+
+
+def test_a_directory_that_is_slow_holds_up_no_account_that_is_kept_here(directory: Slapd) -> None:
+    with loopback_socket() as silent:
+        silent.listen()
+        search = Search(settings_of(directory, servers=(f"ldaps://localhost:{silent.getsockname()[1]}",)))
+        search.take_as_long("ada")
+        assert search._failed_at > 0
+    asked: list[object] = []
+    search._ask = lambda *_, **__: asked.append(1)  # type: ignore[method-assign,assignment,return-value]
+    search.take_as_long("ada")
+    assert not asked, "it is not asked again so soon"
 
 
 def test_without_the_setting_nobody_gets_an_account(scene: Scene) -> None:

@@ -11,13 +11,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, event
+from sqlalchemy import create_engine
 from transaction.interfaces import TransientError
 
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.plugins.sql import Settings, SqlBackend
-from identity.plugins.sql.migrations import HEAD, REVISIONS, mariadb
-from identity.plugins.sql.migrations.runner import stored_revision, upgrade
+from identity.plugins.sql.migrations import HEAD, mariadb
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
 from identity.storage.contract.base import add
@@ -255,44 +254,6 @@ def test_a_migration_that_was_killed_is_gone_on_with(mariadb_server: MariadbServ
     backend.check()
     save(backend, an_organization())
     backend.close()
-    drop_database(mariadb_server, url)
-
-
-class Killed(Exception):
-    """The program ended here."""
-
-
-@pytest.mark.parametrize("revision", [one for one in REVISIONS if one > mariadb.BEGINS_WITH])
-def test_a_revision_that_was_killed_after_any_of_its_statements_is_gone_on_with(
-    mariadb_server: MariadbServer, revision: str
-) -> None:
-    """MariaDB commits each change of a schema by itself: what each revision does must be possible again."""
-    before = REVISIONS[REVISIONS.index(revision) - 1]
-    url, statements = new_database(mariadb_server), 0
-    engine = create_engine(Settings(url=url).database_url())
-    with engine.begin() as connection:
-        upgrade(connection, before)
-    while statements < 100:
-        statements += 1
-        left = itertools.count(statements, -1)
-
-        def kill(*_: object, left: Iterator[int] = left) -> None:
-            if next(left) == 0:
-                raise Killed
-
-        event.listen(engine, "before_cursor_execute", kill)
-        try:
-            with engine.begin() as connection:
-                upgrade(connection, revision)
-        except Killed:
-            continue
-        finally:
-            event.remove(engine, "before_cursor_execute", kill)
-        break
-    with engine.connect() as connection:
-        assert stored_revision(connection) == revision
-    assert statements > 3, "it was killed in between"
-    engine.dispose()
     drop_database(mariadb_server, url)
 
 

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, create_engine, event, text
 
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.engines import open_migrating_engine
-from identity.plugins.sql.migrations import REVISIONS, runner
+from identity.plugins.sql.migrations import HEAD, REVISIONS, fingerprints, runner
+from identity.plugins.sql.migrations import mariadb as of_mariadb
 from identity.storage.errors import Unavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
 
@@ -154,11 +156,34 @@ class Killed(Exception):
     """The program ended here."""
 
 
-@pytest.mark.parametrize("revision", REVISIONS[1:])
-def test_a_revision_that_was_killed_after_any_of_its_statements_is_gone_on_with(postgresql: str, revision: str) -> None:
-    made_before(revision, postgresql)
-    for statements in itertools.count(1):
-        engine = open_migrating_engine(Settings(url=postgresql))
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "mariadb":
+        from identity.testing import mariadb
+
+        server = request.getfixturevalue("mariadb_server")
+        url = mariadb.new_database(server)
+        yield url
+        mariadb.drop_database(server, url)
+    else:
+        yield (
+            f"sqlite:///{tmp_path}/identity.db" if request.param == "sqlite" else request.getfixturevalue("postgresql")
+        )
+
+
+@pytest.mark.parametrize("begins_with", [None, *REVISIONS[:-1]])
+def test_a_migration_that_was_killed_after_any_of_its_statements_is_gone_on_with(
+    empty: str, begins_with: str | None
+) -> None:
+    """Each run finds what all runs before left, and recognizes it."""
+    if begins_with is not None:
+        if empty.startswith("mariadb") and begins_with < of_mariadb.BEGINS_WITH:
+            pytest.skip(f"MariaDB begins with {of_mariadb.BEGINS_WITH}")
+        made_before(REVISIONS[REVISIONS.index(begins_with) + 1], empty)
+    # What is one transaction of hundreds of statements is as it was after each of them: a few tell that.
+    step = 60 if begins_with is None and not empty.startswith("mariadb") else 1
+    for statements in itertools.count(1, step):
+        engine = open_migrating_engine(Settings(url=empty))
         left = itertools.count(statements, -1)
 
         def kill(*_: object, left: Iterator[int] = left) -> None:
@@ -167,18 +192,21 @@ def test_a_revision_that_was_killed_after_any_of_its_statements_is_gone_on_with(
 
         event.listen(engine, "before_cursor_execute", kill)
         try:
-            with engine.connect() as connection:
-                runner.upgrade(connection, revision)
+            runner.run(engine)
         except Killed:
             continue
         finally:
             engine.dispose()
         break
     assert statements > 3, "it was killed in between"
-    with connected(postgresql) as connection:
-        assert runner.stored_revision(connection) == revision
-        invalid = "SELECT count(*) FROM pg_index WHERE NOT indisvalid"
-        assert connection.execute(text(invalid)).scalar() == 0
+    backend = SqlBackend(Settings(url=empty))
+    backend.check()
+    backend.close()
+    with connected(empty) as connection:
+        assert fingerprints.read(connection) == fingerprints.known(connection.dialect.name)[HEAD]
+        if connection.dialect.name == "postgresql":
+            invalid = "SELECT count(*) FROM pg_index WHERE NOT indisvalid"
+            assert connection.execute(text(invalid)).scalar() == 0
 
 
 def test_no_revision_makes_an_index_for_which_writers_wait(postgresql: str) -> None:

@@ -161,3 +161,55 @@ def test_no_writer_starves(sqlite_url: str) -> None:
     assert min(counts) > 0
     for backend in backends:
         backend.close()
+
+
+class Full(Exception):
+    """The server has no connection left."""
+
+
+def a_full_pool(room: list[int], **settings: Any) -> Pool:
+    """Of a server that gives as many connections as ``room`` says."""
+
+    class Counted(Link):
+        def close(self) -> None:
+            super().close()
+            room[0] += 1
+
+    def opens() -> Any:
+        if not room[0]:
+            raise Full
+        room[0] -= 1
+        return Counted()
+
+    return Pool(
+        opens, is_full=lambda error: isinstance(error, Full), **{"kept": 2, "most": 5, "wait": 60.0, **settings}
+    )
+
+
+def test_where_the_server_is_full_one_waits_for_what_comes_back() -> None:
+    pool = a_full_pool([1])
+    link = pool.take()
+    with ThreadPoolExecutor(1) as threads:
+        second = threads.submit(pool.take)
+        wait_until(lambda: len(pool._line) == 1)
+        pool.give_back(link)
+        assert second.result(60) is link
+    assert pool.in_use == 1
+
+
+def test_what_another_process_gives_back_to_a_full_server_is_found() -> None:
+    room = [0]
+    pool = a_full_pool(room)
+    with ThreadPoolExecutor(3) as threads:
+        waiting = [threads.submit(pool.take) for _ in range(3)]
+        wait_until(lambda: len(pool._line) == 3)
+        room[0] = 3
+        assert len({one.result(60) for one in waiting}) == 3
+    assert pool.in_use == 3
+
+
+def test_a_server_that_stays_full_is_told() -> None:
+    pool = a_full_pool([0], wait=0.01)
+    with pytest.raises(Full):
+        pool.take()
+    assert (pool.in_use, len(pool._line)) == (0, 0)

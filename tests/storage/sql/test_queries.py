@@ -244,6 +244,7 @@ INDEXED: dict[str, Call] = {
         PageRequest(query="ad", sort=Sort("last_sign_in_at", descending=True)),
     ),
     "users counted": call("users.page", ORGANIZATION.id, None, PageRequest(counted=True)),
+    "address as login name": call("users.has_address_as_login_name", ORGANIZATION.id, "acme.example"),
     "audit counted": call("audit.page", PageRequest(counted=True), REFUSED_THERE),
     **{f"purge {purged}": call("purges.delete", purged, 20 * [KEYS.get(purged, "id")], NOW) for purged in Purged},
     **{

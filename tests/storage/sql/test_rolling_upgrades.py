@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import Connection, Engine, Inspector, MetaData, Table, create_engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from identity.plugins.sql import Settings, SqlBackend
-from identity.plugins.sql.migrations import HEAD, REVISIONS, fits
+from identity.plugins.sql import Settings, SqlBackend, migrations
+from identity.plugins.sql.migrations import HEAD, REVISIONS, fingerprints, fits
 from identity.plugins.sql.migrations.runner import oldest_of, script_directory, upgrade
 from identity.storage.errors import Unavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
@@ -139,8 +139,32 @@ def test_a_dry_run_tells_statements_rows_and_who_goes_on(engine: Engine) -> None
     backend.close()
 
 
-def test_a_dry_run_tells_that_nodes_go_on(engine: Engine) -> None:
-    made(engine, "0006")
-    backend = SqlBackend(Settings(url=engine.url.render_as_string(hide_password=False)))
-    assert all(line.endswith("Nodes of the present version go on.") for line in backend.migrate(dry_run=True)[:1])
-    backend.close()
+def is_ready(backend: SqlBackend) -> bool:
+    try:
+        backend.check()
+    except Unavailable:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("revision", REVISIONS[:-1])
+def test_a_dry_run_promises_what_the_program_of_the_schema_does(
+    engine: Engine, revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(engine, revision)
+    url = engine.url.render_as_string(hide_password=False)
+    migrating, program = SqlBackend(Settings(url=url)), SqlBackend(Settings(url=url))
+    lines = migrating.migrate(dry_run=True)
+    promised = {line.split(".", 1)[1] for line in lines}
+    migrating.migrate()
+    if revision < "0007":
+        # Such a program compared the revision with its own, and read nothing else.
+        assert promised == {" Stop all nodes of the present version first."}
+    else:
+        monkeypatch.setattr(migrations, "REVISIONS", REVISIONS[: REVISIONS.index(revision) + 1])
+        monkeypatch.setattr(migrations, "HEAD", revision)
+        monkeypatch.setattr(fingerprints, "REVISIONS", migrations.REVISIONS)
+        goes_on = all(" go on" in each for each in promised)
+        assert is_ready(program) is goes_on
+    program.close()
+    migrating.close()

@@ -20,7 +20,6 @@ from identity.pages.held_back import held_back
 from identity.pages.page import FormPage
 from identity.pages.registration import NAMES, SECRETS, typed_account
 from identity.plugins.account.links.link_page import LinkPage
-from identity.provider.endpoints.authorize import PATH as AUTHORIZE
 from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 from identity.services.registration import Announced
@@ -38,7 +37,6 @@ class Registration(LinkPage, FormPage):
     template = "account/registration.html"
     fields = (*NAMES, *SECRETS)
     secret_fields = frozenset(SECRETS)
-    leads_away = True
 
     @lazily
     def announced(self) -> Announced:
@@ -112,4 +110,4 @@ class Registration(LinkPage, FormPage):
         # The password was typed in this very sign-in, and this very browser.
         sign_ins = self.request.services.sign_ins
         sign_ins.done(sign_ins.prove(pending, subject, (BY_PASSWORD,)), _CREATE)
-        return self.redirect(f"{AUTHORIZE}/{pending.id}")
+        return self.redirect(f"/login/{pending.id}/registered")

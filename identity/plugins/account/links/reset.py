@@ -18,6 +18,7 @@ from identity.plugins.account.pages.password import names_of
 from identity.services.attempts import TooManyAttempts
 
 _LONGEST_LOGIN_NAME = 500
+_ORGANIZATION = "organization"
 
 
 class AskForReset(LinkPage, FormPage):
@@ -39,6 +40,12 @@ class AskForReset(LinkPage, FormPage):
     def post(self) -> Response:
         return super().post() if self.mailing else Page.get(self)
 
+    def whose(self) -> Organization | None:
+        """The organization of the page that leads here, which names it by its domain."""
+        domain = self.request.GET.get(_ORGANIZATION, "")
+        found: Organization | None = self.request.services.storage.organizations.find_by_domain(domain)
+        return found if found is not None and found.active else None
+
     def values(self) -> Mapping[str, str]:
         return {"login_name": self.request.GET.get("login_name", "")}
 
@@ -48,9 +55,9 @@ class AskForReset(LinkPage, FormPage):
     def submit(self, form: Form) -> Response:
         login_name = form.one("login_name").strip()[:_LONGEST_LOGIN_NAME]
         if not login_name:
-            raise Invalid({"login_name": say("Enter your login name.")})
+            raise Invalid({"login_name": say("Enter your login name or email address.")})
         try:
-            mail_reset(self.request, login_name, language=self.language)
+            mail_reset(self.request, login_name, language=self.language, of_page=self.whose())
         except TooManyAttempts as problem:
             raise held_back(problem, password=False) from None
         return self.go_to(f"{RESET}/sent")

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from identity.domain.authentication import BY_PASSWORD
 from identity.domain.errors import Invalid
+from identity.domain.login_names import LoginName
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.hashing import Busy
@@ -104,7 +105,7 @@ class AccountPage(SignedInPage):
         if not current:
             raise Invalid({"current_password": say("Enter your present password.")})
         try:
-            subject = try_password(self.request, self.subject.login_name, current)
+            subject = try_password(self.request, LoginName.of(self.subject.login_name), current)
         except (TooManyAttempts, Busy) as problem:
             raise held_back(problem) from None
         # Nobody waits for a lock while whatever follows takes its time.

@@ -8,7 +8,7 @@ from pyramid.response import Response
 
 from identity.domain.domains import OrganizationDomain, Proof
 from identity.domain.errors import Conflict, Invalid
-from identity.domain.words import say
+from identity.domain.words import say, say_many
 from identity.hashing import Busy
 from identity.http import targets
 from identity.http.domain_checks import check_domain
@@ -135,6 +135,19 @@ class OfDomain(OfOrganization):
         """True for the one that login names have."""
         return self.name == self.thing.primary_domain
 
+    def losses(self, *, primary: bool = False) -> Sequence[str]:
+        """How many people elsewhere lose signing in by address by it, as a sentence; none if nobody does."""
+        lost = self.services.login_names.people_losing(self.thing.id, self.name, primary=primary)
+        if not lost:
+            return []
+        return [
+            say_many(
+                "{n} person of another organization can no longer sign in by an email address of this domain.",
+                "{n} people of other organizations can no longer sign in by an email address of this domain.",
+                lost,
+            )
+        ]
+
 
 class Verify(OfDomain, ConfirmThing):
     """Says what proves it, and looks for that."""
@@ -174,10 +187,6 @@ class Assert(OfDomain, ConfirmThing):
     way = (say("Assert"), say("Assert …"))
     offer = say("Say without a proof that the domain belongs to this organization.")
     title = say("Assert that {name} belongs to {organization}?")
-    effects = (
-        say("The organization can go by this name at once, without a proof. Assert only what you know."),
-        say("No other organization can have it until it is removed here."),
-    )
     label = say("Assert domain")
     keep = say("Wait for the proof")
 
@@ -188,6 +197,15 @@ class Assert(OfDomain, ConfirmThing):
     @property
     def offered(self) -> bool:
         return not self.domain.proven and self.services.domains.may_assert(self.principal)
+
+    @property
+    def effects(self) -> Sequence[str]:
+        # Told to whoever may assert alone: of a domain that is not theirs yet nobody learns whose addresses are known.
+        return [
+            say("The organization can go by this name at once, without a proof. Assert only what you know."),
+            say("No other organization can have it until it is removed here."),
+            *self.losses(),
+        ]
 
     def act(self) -> None:
         self.services.domains.assert_domain(self.thing.id, self.domain.name, by=self.principal)
@@ -218,7 +236,8 @@ class MakePrimary(OfDomain, ConfirmThing):
                 "All login names of the organization change: {before} becomes {after}.",
                 before=f"anna@{self.thing.primary_domain}",
                 after=f"anna@{self.domain.name}",
-            )
+            ),
+            *self.losses(primary=True),
         ]
 
     def act(self) -> str:
@@ -288,7 +307,11 @@ class DomainPage(OfDomain, ShowPage):
             (say("Proof"), _PROOFS[domain.proof] if domain.proof else say("None yet")),
             (say("Since"), self.ui.when(since, relative=True) if since else ""),
             (say("Added"), self.ui.when(domain.created_at, relative=True)),
+            *((say("Sign-in by email address"), sentence) for sentence in self._losses_so_far()),
         ]
+
+    def _losses_so_far(self) -> Sequence[str]:
+        return self.losses(primary=self.primary) if self.domain.proven else []
 
 
 _LIST = "/organizations/{organization}/domains"

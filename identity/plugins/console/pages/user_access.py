@@ -29,21 +29,38 @@ _ALREADY = say("This was already done; the link or password was shown then. Make
 _STAYS = say("It stays good until the person changes it.")
 
 
-def _shown_once(page: ConsolePage, user: HumanUser, initial: Initial, title: str, *, new: bool) -> Response:
-    """The only answer that ever holds it: there is nothing to redirect to. It is mailed too where that can be done."""
+def _can_mail(page: ConsolePage, email: str) -> bool:
+    """True if what the person gets can be mailed to them."""
+    return page.services.mails.enabled and bool(email)
+
+
+def _shown_once(
+    page: ConsolePage, user: HumanUser, initial: Initial, title: str, *, new: bool, hidden: bool
+) -> Response:
+    """The only answer that ever holds it: there is nothing to redirect to.
+
+    A ``hidden`` link is mailed and never shown: it proves that the person reads the mailbox. A one-time password is
+    both, where it can be mailed.
+    """
     if page.organization is None:
         raise ValueError("a user belongs to an organization")
     subject = Subject(user, page.organization)
-    mailed = mail_initial(page.request, subject, initial, new=new, language=page.language)
+    by = page.principal.subject
+    is_mailed = hidden or initial.kind == _PASSWORD
+    mailed = is_mailed and mail_initial(page.request, subject, initial, new=new, by=by, language=page.language)
     lifetime = page.services.passwords.link_lifetime(user.id)
+    back = f"{CONSOLE}/users/{user.id}"
     shown = {
         "title": page.said(title),
         "login_name": subject.login_name,
-        "initial": initial,
+        "kind": initial.kind,
+        "secret": "" if hidden else initial.secret,
         "works_once": works_once(lifetime, page.words),
-        "mailed": user.profile.email if mailed else "",
+        "email": user.profile.email,
+        "mailed": mailed,
         "to_change": page.services.passwords.changed_after_reset(user.organization_id),
-        "back": f"{CONSOLE}/users/{user.id}",
+        "back": back,
+        "hand_over": f"{back}{HandOverLink.at}",
     }
     return page.draw(shown, template="console/user_initial.html")
 
@@ -61,7 +78,7 @@ def _ways(page: ConsolePage) -> Sequence[Sequence[object]]:
 #: What a new account is told in another way than an old one.
 _HINTS = {
     "user_name": say("Unique in the organization, without spaces. For example {example}", example="anna"),
-    "email": say("The link or password is sent there too."),
+    "email": say("The link or password is sent there."),
 }
 _FIELDS = tuple(
     replace(one, hint=_HINTS.get(one.name, one.hint))
@@ -92,8 +109,9 @@ class NewUser(ConsoleForm):
     def submit(self, form: Form) -> Response:
         command = self.decoded(InviteHumanUser, self.typed(form))
         self.use_once(form, _ALREADY)
-        user, initial = self.services.users.invite(self.context.value.id, command, by=self.principal)
-        return _shown_once(self, user, initial, say("User created"), new=True)
+        hidden = command.initial == _LINK and _can_mail(self, command.email)
+        user, initial = self.services.users.invite(self.context.value.id, command, by=self.principal, mailed=hidden)
+        return _shown_once(self, user, initial, say("User created"), new=True, hidden=hidden)
 
 
 class _NewAccess(OfUser, ConfirmThing):
@@ -104,32 +122,69 @@ class _NewAccess(OfUser, ConfirmThing):
     #: The heading of the page that shows it.
     made: ClassVar[str]
 
+    @property
+    def hidden(self) -> bool:
+        """True if only the person gets to see it."""
+        return False
+
     def make(self) -> Initial:
         """What the person gets."""
         raise NotImplementedError
 
     def submit(self, form: Form) -> Response:
         self.use_once(form, _ALREADY)
-        return _shown_once(self, self.thing, self.make(), self.made, new=False)
+        return _shown_once(self, self.thing, self.make(), self.made, new=False, hidden=self.hidden)
 
 
-class NewPasswordLink(_NewAccess):
-    """Asks before a link is made by which the person chooses a new password."""
+class _Link(_NewAccess):
+    title = say("Make a new password link for {name}?")
+    keep = say("Cancel")
+    made = say("New password link")
+    replaced: ClassVar[tuple[str, ...]] = (
+        say("Nothing ends before the link is used: the present password and all sessions stay."),
+        say("Links that were made before stop working."),
+    )
+
+    def make(self) -> Initial:
+        # The mail goes there, even if the person has another address by now.
+        to = self.thing.profile.email if self.hidden else ""
+        link = self.services.users.new_password_link(self.thing.id, by=self.principal, mailed_to=to)
+        return Initial(_LINK, link)
+
+
+class NewPasswordLink(_Link):
+    """Asks before a link is made by which the person chooses a new password. It is mailed where that can be done."""
 
     at = "/password-link"
     way = (say("New password link"), say("Make link …"))
     offer = say("A link by which the person chooses a new password. The present one stays valid until then.")
-    title = say("Make a new password link for {name}?")
-    effects = (
-        say("Nothing ends before the link is used: the present password and all sessions stay."),
-        say("Links that were made before stop working."),
-    )
-    label = say("Make link")
-    keep = say("Cancel")
-    made = say("New password link")
 
-    def make(self) -> Initial:
-        return Initial(_LINK, self.services.users.new_password_link(self.thing.id, by=self.principal))
+    @property
+    def hidden(self) -> bool:
+        return _can_mail(self, self.thing.profile.email)
+
+    @property
+    def effects(self) -> Sequence[str]:
+        sent = say("The link is sent to {email}. Nobody else sees it.", email=self.thing.profile.email)
+        return (sent, *self.replaced) if self.hidden else self.replaced
+
+    @property
+    def label(self) -> str:
+        return say("Send link") if self.hidden else say("Make link")
+
+
+class HandOverLink(_Link):
+    """The same for a link that is shown here, and therefore proves nothing."""
+
+    at = "/link-to-hand-over"
+    way = (say("Link to hand over"), say("Make link …"))
+    offer = say("A link that you give to the person yourself. It does not confirm their email address.")
+    label = say("Make link")
+    effects = (*_Link.replaced, say("You see the link. It does not confirm the email address."))
+
+    @property
+    def offered(self) -> bool:
+        return _can_mail(self, self.thing.profile.email)
 
 
 class OneTimePassword(_NewAccess):
@@ -157,5 +212,5 @@ class OneTimePassword(_NewAccess):
 
 PLACES = (
     Place("/organizations/{organization}/users/new", NewUser, "user.write", targets.organization),
-    *of_things(NewPasswordLink, OneTimePassword),
+    *of_things(NewPasswordLink, HandOverLink, OneTimePassword),
 )

@@ -23,7 +23,7 @@ from identity.plugins.console.pages.connections import connections_section
 from identity.plugins.console.pages.held_grants import HELD_GRANTS
 from identity.plugins.console.pages.legal_holds import hold_badge, hold_panel
 from identity.plugins.console.pages.sessions import SessionList
-from identity.plugins.console.pages.user_access import NewPasswordLink, OneTimePassword
+from identity.plugins.console.pages.user_access import HandOverLink, NewPasswordLink, OneTimePassword
 from identity.plugins.console.pages.user_factors import factors_section
 from identity.plugins.console.places import Place, of_things
 from identity.plugins.console.sections import Facts, Note, Panel, Section
@@ -246,7 +246,7 @@ class UserPage(OfUser, ShowPage):
 
     @property
     def sections(self) -> Sequence[Section | Note | None]:
-        user, ways = self.thing, list(self.to_do(NewPasswordLink, OneTimePassword, Unlock))
+        user, ways = self.thing, list(self.to_do(NewPasswordLink, HandOverLink, OneTimePassword, Unlock))
         leaving = list(self.to_do(KeepUser))
         return [
             Panel("deletion", say("Deletion"), rows=leaving) if leaving else None,

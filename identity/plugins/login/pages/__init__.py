@@ -9,18 +9,19 @@ from identity.plugins.login.pages.accounts import Accounts
 from identity.plugins.login.pages.consent import ConsentPage
 from identity.plugins.login.pages.entrance import configure as configure_entrance
 from identity.plugins.login.pages.factors import Factors, NewFactor
-from identity.plugins.login.pages.login_name import LoginName
+from identity.plugins.login.pages.login_name import LoginNamePage
 from identity.plugins.login.pages.new_password import NewPassword
 from identity.plugins.login.pages.password import Password
-from identity.plugins.login.pages.register import Register, RegistrationSent
+from identity.plugins.login.pages.register import Register, Registered, RegistrationSent
 from identity.plugins.login.pages.sign_out import configure as configure_sign_out
 
 _BELOW: dict[str, type[Page]] = {
-    "": LoginName,
+    "": LoginNamePage,
     "/password": Password,
     "/accounts": Accounts,
     "/register": Register,
     "/register/sent": RegistrationSent,
+    "/registered": Registered,
     "/password/change": NewPassword,
     "/factors": Factors,
     "/factors/new": NewFactor,

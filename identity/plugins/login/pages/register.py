@@ -68,6 +68,22 @@ class Register(SignInPage):
         subject = services.registration.register(organization, command, hashed)
         pending = services.sign_ins.prove(self.pending, subject, (BY_PASSWORD,))
         services.sign_ins.done(pending, Create.name)
+        return self.redirect(f"{self.root}/registered")
+
+
+class Registered(SignInPage):
+    """What comes after a new account: the login name, of which only the first part was typed."""
+
+    template = "login/registered.html"
+
+    def show(self) -> Mapping[str, object] | Response:
+        proved = self.sign_in.proved
+        if proved is None or not self.sign_in.done(Create.name):
+            return self.go_on()
+        return {"login_name": proved.login_name, "organization": proved.organization}
+
+    def submit(self, form: Form) -> Response:
+        """On with the sign-in."""
         return self.go_on()
 
 

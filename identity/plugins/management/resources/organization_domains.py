@@ -1,8 +1,9 @@
 """Domains of an organization: asked for, proven, asserted."""
 
-from identity.domain.domains import Proof
+from identity.domain.domains import OrganizationDomain, Proof
 from identity.http import targets
 from identity.http.domain_checks import check_domain
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Moment, Representation
 from identity.plugins.management.resource import Resource
 from identity.services.commands.organizations import AddDomain
@@ -12,7 +13,9 @@ from identity.services.domains import ASSERTS
 class Domain(Representation):
     """A domain of an organization, which can go by it if it counts.
 
-    It is proven by a TXT record of this name and value, or by a file at this address that has the value as a line.
+    It is proven by a TXT record of this name and value, or by a file at this address that has the value as a line. From
+    then on it says how many people of other organizations cannot sign in by an email address of it, counted for up to
+    200 addresses.
     """
 
     name: str
@@ -23,6 +26,17 @@ class Domain(Representation):
     file_url: str
     created_at: Moment
     verified_at: Moment | None
+    people_losing_sign_in: int | None
+
+
+def _shown(call: Call, domain: OrganizationDomain) -> Domain:
+    # Of a domain that is not theirs yet, an organization's managers learn of nobody.
+    lost, primary = None, domain.name == call.value.primary_domain
+    if domain.proven:
+        # Of other services than before, if the operation has committed in between.
+        login_names = call.request.services.login_names
+        lost = login_names.people_losing(call.value.id, domain.name, primary=primary)
+    return Domain.of(domain, people_losing_sign_in=lost)
 
 
 _DOMAINS = Resource(
@@ -32,6 +46,7 @@ _DOMAINS = Resource(
     target=targets.organization,
     of="organization",
     delete="write",
+    show=_shown,
 )
 
 OPERATIONS = (

@@ -1,11 +1,21 @@
 """Hashes of the revisions, and of what they import: whatever has landed is never changed again.
 
-``python -m identity.plugins.sql.migrations.hashes`` adds those of new revisions. It refuses if a recorded file changed.
+``python -m identity.plugins.sql.migrations.hashes`` records new revisions: their hashes, and what the tables look like
+that they leave (``fingerprints``), by a server of each kind. It refuses if a recorded file changed. It needs the
+packages of the tests, and MariaDB's server.
 """
 
 import hashlib
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from sqlalchemy import create_engine
+
+from identity.plugins.sql.migrations import REVISIONS, fingerprints, mariadb
+from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE, Settings
 
 FOLDER = Path(__file__).parent
 _FILE = FOLDER / "hashes.txt"
@@ -23,17 +33,65 @@ def actual() -> dict[str, str]:
     return {str(file.relative_to(FOLDER)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def main() -> int:
-    """Record what is new; 1 if something that was recorded has changed or is gone."""
+def changed() -> list[str]:
+    """Which files are not, or no longer, what was recorded."""
+    now = actual()
+    return [name for name, digest in recorded().items() if digest != now.get(name)]
+
+
+def record() -> list[str]:
+    """Record the hashes of new files; returns their names."""
     before, now = recorded(), actual()
-    changed = [name for name in before if before[name] != now.get(name)]
-    for name in changed:
-        print(f"{name} was changed or removed after it had landed: restore it, and add a revision.", file=sys.stderr)
-    for name in sorted(now.keys() - before.keys()):
-        print(f"recorded  {name}")
-    added = {name: digest for name, digest in now.items() if name not in before}
-    _FILE.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted((before | added).items())))
-    return 1 if changed else 0
+    lines = sorted((now | before).items())
+    _FILE.write_text("".join(f"{digest}  {name}\n" for name, digest in lines))
+    return sorted(now.keys() - before.keys())
+
+
+def fingerprints_made(kind: str, url: str) -> dict[str, set[str]]:
+    """What the tables look like after each revision, made in this empty database of the kind."""
+    from identity.plugins.sql.migrations.runner import upgrade
+
+    found, engine = {}, create_engine(Settings(url=url).database_url())
+    for revision in REVISIONS:
+        if kind != MARIADB or revision >= mariadb.BEGINS_WITH:
+            with engine.begin() as connection:
+                upgrade(connection, revision)
+            with engine.connect() as connection:
+                found[revision] = fingerprints.read(connection)
+    engine.dispose()
+    return found
+
+
+@contextmanager
+def _empty_database(kind: str) -> Iterator[str]:
+    from identity.testing import mariadb as of_mariadb
+    from identity.testing import postgresql
+
+    with tempfile.TemporaryDirectory(prefix="identity-") as folder:
+        if kind == SQLITE:
+            yield f"sqlite:///{folder}/identity.db"
+        elif kind == POSTGRESQL:
+            with postgresql.running_server(Path(folder) / "server") as server:
+                yield postgresql.new_database(server)
+        else:
+            with of_mariadb.running_server() as server_of_mariadb:
+                yield of_mariadb.new_database(server_of_mariadb)
+
+
+def main() -> int:
+    """Record what is new; 1, and nothing is recorded, if something has changed or is gone that was recorded."""
+    for name in changed():
+        sys.stderr.write(f"{name} was changed or removed after it had landed: restore it, and add a revision.\n")
+    if changed():
+        return 1
+    for name in record():
+        sys.stdout.write(f"recorded  {name}\n")
+    for kind in (SQLITE, POSTGRESQL, MARIADB):
+        with _empty_database(kind) as url:
+            text = fingerprints.written(fingerprints_made(kind, url))
+        (fingerprints.FOLDER / f"{kind}.txt").write_text(text)
+        sys.stdout.write(f"recorded  what {kind}'s tables look like\n")
+    return 0
 
 
 if __name__ == "__main__":

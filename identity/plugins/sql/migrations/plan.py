@@ -9,8 +9,8 @@ from alembic.runtime.migration import MigrationContext, RevisionStep
 from sqlalchemy import Connection, Engine, text
 
 from identity.plugins.sql.estimates import rows_of
-from identity.plugins.sql.migrations import HEAD, refuse_newer
-from identity.plugins.sql.migrations.runner import script_directory, stored_revision
+from identity.plugins.sql.migrations import HEAD
+from identity.plugins.sql.migrations.runner import recognized_revision, script_directory
 
 _TOUCHED = re.compile(r"^(?:ALTER TABLE|UPDATE|DELETE FROM|CREATE (?:UNIQUE )?INDEX .* ON) +\"?(\w+)", re.MULTILINE)
 _MADE = re.compile(r"^CREATE TABLE +(\w+)", re.MULTILINE)
@@ -19,8 +19,7 @@ _MADE = re.compile(r"^CREATE TABLE +(\w+)", re.MULTILINE)
 def plan(engine: Engine) -> list[str]:
     """The statements of what is due, line by line, after how many rows each table has that they touch."""
     with engine.connect() as connection:
-        stored = stored_revision(connection)
-        refuse_newer(stored)
+        stored = recognized_revision(connection)
         if stored in (None, HEAD):
             return []
         sql = _sql(connection, str(stored))

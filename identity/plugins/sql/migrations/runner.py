@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Engine, MetaData, text
 from sqlalchemy.exc import DBAPIError
 
 from identity.plugins.sql.migrations import HEAD, mariadb, refuse_newer
+from identity.plugins.sql.migrations.fingerprints import recognize
 from identity.plugins.sql.migrations.indexes import NAMES
 from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE
 from identity.storage.errors import Unavailable
@@ -54,6 +55,7 @@ def run(engine: Engine, *, at_once: bool = False) -> list[str]:
             lines = _due(turn)
             if lines:
                 upgrade(turn)
+                recognize(turn, HEAD)
             return lines
         # Another one: what was read in this transaction would be held until it ends.
         with engine.connect() as connection:
@@ -65,6 +67,7 @@ def run(engine: Engine, *, at_once: bool = False) -> list[str]:
                     upgrade(connection)
             elif lines:
                 _upgrade_patiently(connection)
+            recognize(connection, HEAD)
             return lines
 
 
@@ -111,6 +114,14 @@ def stored_revision(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
+def recognized_revision(connection: Connection) -> str | None:
+    """The same. Raises Unavailable if the tables are not what that revision makes, or it is not one of ours."""
+    stored = stored_revision(connection)
+    recognize(connection, stored)
+    refuse_newer(stored)
+    return stored
+
+
 def due(engine: Engine) -> list[str]:
     """Tell what ``run`` would apply."""
     with engine.connect() as connection:
@@ -123,9 +134,7 @@ def everything() -> list[str]:
 
 
 def _due(connection: Connection) -> list[str]:
-    stored = stored_revision(connection)
-    refuse_newer(stored)
-    return _after(stored or "base")
+    return _after(recognized_revision(connection) or "base")
 
 
 def _after(stored: str) -> list[str]:
@@ -134,11 +143,14 @@ def _after(stored: str) -> list[str]:
 
 
 def _effect(revision: Script, stored: str) -> str:
-    """What becomes of nodes that run with the stored schema."""
+    """What becomes of nodes that run. Which do, the database does not know: some may be older than its schema."""
     if stored == "base":
         return ""
-    goes_on = oldest_of(revision) <= stored
-    return " Nodes of the present version go on." if goes_on else " Stop all nodes of the present version first."
+    # Programs of the time before want the revision to be their own.
+    first = max(oldest_of(revision), _TELLS_OLDEST)
+    if stored < first:
+        return " Stop all nodes of the present version first."
+    return f" Nodes of the present version go on, and older ones that came with schema {first} or a later one."
 
 
 def oldest_of(revision: Script) -> str:

@@ -81,6 +81,7 @@ _UNCOUNT = (
 _OF_USER = select(table.c.key).where(table.c.user_id == bindparam("owner")).order_by(table.c.key).with_for_update()
 # MariaDB counts the length of a text in bytes.
 _SPARED = func.substr(table.c.key, 1, bindparam("letters")) == bindparam("but", type_=String)
+_CLEAR = delete(table).where(_NAMED)
 _CLEAR_OF_USER = delete(table).where(table.c.key.in_(_OF_USER))
 _CLEAR_OTHERS = delete(table).where(table.c.key.in_(_OF_USER.where(~_SPARED)))
 
@@ -110,6 +111,9 @@ class SqlAttemptStore(SqlStore, AttemptStore):
 
     def failures(self, keys: Collection[str]) -> Mapping[str, int]:
         return dict(self._many(_FAILURES, keys, _failures_of))
+
+    def clear(self, key: str) -> None:
+        self._change(_CLEAR, {"name": key})
 
     def clear_of_user(self, user_id: str, *, but: str | None = None) -> None:
         if but is None:

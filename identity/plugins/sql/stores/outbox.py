@@ -45,6 +45,14 @@ _BACKLOG = select(
     func.count(case((_GIVEN_UP, 1))),
     func.min(table.c.created_at),
 ).where(_OF_KIND, or_(_GIVEN_UP, table.c.attempts > 0))
+_FIRST = (
+    select(table.c.created_at)
+    .where(_OF_KIND, table.c.expires_at > bindparam("at"))
+    .order_by(table.c.next_at, table.c.id)
+    .limit(bindparam("limit"))
+    .subquery()
+)
+_OLDEST = select(func.min(_FIRST.c.created_at))
 _POSTPONE = (
     update(table)
     .where(table.c.id == bindparam("message"))
@@ -87,6 +95,10 @@ class SqlOutboxStore(SqlStore, OutboxStore):
     def backlog(self, kind: str, at: datetime) -> Backlog:
         ((failing, given_up, since),) = self._all(_BACKLOG, {"kind": kind, "at": seconds(at)})
         return Backlog(failing=failing, given_up=given_up, since=_least_of(since))
+
+    def oldest(self, kind: str, at: datetime, limit: int) -> datetime | None:
+        ((oldest,),) = self._all(_OLDEST, {"kind": kind, "at": seconds(at), "limit": limit})
+        return _least_of(oldest)
 
     def postpone(self, message_id: str, next_at: datetime) -> None:
         self._touch_one(_POSTPONE, {"message": message_id, "at": seconds(next_at)})

@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import and_, bindparam, case, literal_column, not_, select, update
+from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, literal_column, not_, select, update
 
+from identity.domain.email_addresses import domain_spellings, email_key, is_same_mailbox
 from identity.domain.names import login_name_key, name_key
 from identity.domain.users import PROVEN, HumanUser, PasswordHash, Subject, User
 from identity.plugins.sql.codecs import seconds
@@ -54,16 +56,48 @@ _FIND_BY_BARE_NAME = (
     .order_by(case((_MADE_THERE, 0), else_=1), table.c.named_at, table.c.id)
     .limit(1)
 )
+#: How many of the people are looked through whose addresses look alike.
+_MOST_ALIKE = 10 * MOST_WITH_ONE_EMAIL
 _FIND_BY_EMAIL = (
-    _SUBJECT.where(table.c.organization_id == bindparam("organization"), table.c.email_key == bindparam("email"))
+    _SUBJECT.where(
+        table.c.organization_id == bindparam("organization"),
+        table.c.email_key.in_([bindparam("in_dns"), bindparam("as_written")]),
+    )
     .order_by(table.c.created_at, table.c.id)
-    .limit(MOST_WITH_ONE_EMAIL)
+    .limit(_MOST_ALIKE)
 )
 _PROVEN = table.c.email_verified_by.in_(sorted(PROVEN))
 _ACTIVE = and_(table.c.active, organizations_table.c.active)
 _BY_VERIFIED_EMAIL = (
     _SUBJECT.where(table.c.verified_email_key == bindparam("key"))
     .order_by(table.c.created_at, table.c.id)
+    .limit(bindparam("limit"))
+)
+_NAMED = table.alias()
+
+
+def _clash(address: ColumnElement[Any]) -> Select[Any]:
+    """Somebody whose address is the login name of another, in an organization with this domain."""
+    return (
+        select(table.c.id)
+        .join(_NAMED, and_(_NAMED.c.organization_id == table.c.organization_id, _NAMED.c.id != table.c.id))
+        .where(
+            table.c.organization_id == bindparam("organization"),
+            table.c.email_verified_by.is_not(None),
+            address == _NAMED.c.name_key.concat(bindparam("of_domain", type_=Text())),
+        )
+        .limit(1)
+    )
+
+
+_CLASHES = (_clash(table.c.email_key), _clash(table.c.verified_email_key))
+
+_PROVEN_ELSEWHERE = (
+    select(table.c.verified_email_key)
+    .distinct()
+    .join(organizations_table, organizations_table.c.id == table.c.organization_id)
+    .where(table.c.organization_id != bindparam("organization"), _PROVEN, _ACTIVE)
+    .order_by(table.c.verified_email_key)
     .limit(bindparam("limit"))
 )
 # The kind is fixed: a value of the other kind finds no row.
@@ -115,10 +149,16 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         return self._find(subject_of, _FIND_BY_BARE_NAME, {"name": name_key(user_name), "first_in": first_in})
 
     def find_by_email(self, organization_id: str, email: str) -> tuple[Subject, ...]:
-        key = name_key(email)
-        # Whoever has no address, service users included, is stored with an empty one.
-        rows = self._all(_FIND_BY_EMAIL, {"organization": organization_id, "email": key}) if key else ()
-        return tuple(map(subject_of, rows))
+        if email_key(email) is None:
+            return ()
+        # The column is coarser than the rule, so that lists can be sorted by it.
+        in_dns, as_written = map(name_key, domain_spellings(email))
+        values = {"organization": organization_id, "in_dns": in_dns, "as_written": as_written}
+        found = map(subject_of, self._all(_FIND_BY_EMAIL, values))
+        same = [
+            one for one in found if isinstance(one.user, HumanUser) and is_same_mailbox(one.user.profile.email, email)
+        ]
+        return tuple(same[:MOST_WITH_ONE_EMAIL])
 
     def find_by_verified_email(
         self,
@@ -140,6 +180,15 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
         found = map(subject_of, self._all(query, values))
         # A release before 0011 changes the profile alone.
         return tuple(one for one in found if isinstance(one.user, HumanUser) and one.user.verified_email_key == key)
+
+    def has_address_as_login_name(self, organization_id: str, domain: str) -> bool:
+        values = {"organization": organization_id, "of_domain": f"@{domain}"}
+        return any(self._all(query, values) for query in _CLASHES)
+
+    def addresses_proven_elsewhere(self, organization_id: str, domain: str, limit: int) -> tuple[str, ...]:
+        values = {"organization": organization_id, "limit": limit}
+        of_domain = table.c.verified_email_key.endswith(f"@{domain}", autoescape=True)
+        return tuple(row[0] for row in self._all(_PROVEN_ELSEWHERE.where(of_domain), values))
 
     def update(self, value: User) -> None:
         values = ROWS.values(value)

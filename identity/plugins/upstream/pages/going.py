@@ -59,7 +59,7 @@ def go(context: WaitingSignIn, request: Request) -> Response:
         Purpose.SIGN_IN,
         pending.id,
         anew=anew,
-        login_hint=pending.login_name,
+        login_hint="" if sign_in.login_name is None else sign_in.login_name.whole,
         ui_locales=pending.ui_locales,
         back=f"/login/{pending.id}",
     )

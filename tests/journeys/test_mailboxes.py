@@ -1,0 +1,374 @@
+"""Which links prove that somebody reads a mailbox, and what may be done by typing an address."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from identity.domain.audit import ActorKind
+from identity.domain.organizations import Organization
+from identity.domain.users import EmailVerifier, HumanUser
+from identity.pages import mails
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.users import ChangeHumanUser
+from identity.testing.browser import Browser, give_password
+from identity.testing.post import Post, link_in, text_of
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.journeys.conftest import shape
+
+pytestmark = pytest.mark.every_storage
+
+NEW = "a new and longer password"
+_NUMBERS = count()
+
+
+@pytest.fixture
+def world(mailing: World) -> World:
+    return mailing
+
+
+@pytest.fixture(autouse=True)
+def nothing_waits(world: World, post: Post) -> None:
+    """Worlds in memory go on with what tests before left."""
+    world.identity.senders["mail"].send_due()
+    post.letters.clear()
+    post.recipients.clear()
+
+
+def an_address() -> str:
+    return f"ada{next(_NUMBERS)}@mailbox.example"
+
+
+def a_person(
+    world: World,
+    email: str,
+    *,
+    by: EmailVerifier | None = EmailVerifier.OWN_LINK,
+    organization: Organization | None = None,
+    **changes: Any,
+) -> tuple[HumanUser, str]:
+    """Somebody with a password, and their login name; ``by`` is who verified the address."""
+    person = world.a_person(organization)
+    login_name = give_password(world, person)
+    with world.transaction() as services:
+        stored = services.users.get(person.id)
+        profile = replace(stored.profile, email=email, email_verified=by is not None)
+        changed = {"profile": profile, "email_verified_by": by, "version": stored.version + 1} | changes
+        services.storage.users.update(replace(stored, **changed))
+        return services.users.get(person.id), login_name
+
+
+def verifier_of(world: World, person: HumanUser) -> EmailVerifier | None:
+    with world.reading() as services:
+        stored = services.users.get(person.id)
+    assert stored.profile.email_verified is (stored.email_verified_by is not None)
+    return stored.email_verified_by
+
+
+def sent(world: World, post: Post) -> list[Any]:
+    """What has come, one after the other."""
+    world.identity.senders["mail"].send_due()
+    letters = list(post.letters)
+    post.letters.clear()
+    return letters
+
+
+def use(world: World, link: str) -> None:
+    reader = Browser(world)
+    reader.open(link)
+    reader.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
+    assert reader.path == "/password/changed", reader.page
+
+
+def owner(world: World, organization: Organization) -> Browser:
+    manager = world.a_person(organization)
+    world.make_manager(manager, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(manager)
+    return browser
+
+
+def invited(world: World, browser: Browser, organization: Organization, email: str) -> HumanUser:
+    browser.open(f"/console/organizations/{organization.id}/users/new")
+    typed = {"user_name": f"new{next(_NUMBERS)}", "given_name": "Ada", "family_name": "L", "email": email}
+    browser.submit(typed, form="page-form")
+    with world.reading() as services:
+        found = services.storage.users.find_by_email(organization.id, email)
+    user = found[-1].user
+    assert isinstance(user, HumanUser)
+    return user
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def test_mailed_invitation_confirms_the_address_once_it_is_used(world: World, post: Post) -> None:
+    organization, address = world.an_organization(), an_address()
+    browser = owner(world, organization)
+    person = invited(world, browser, organization, address)
+    [letter] = sent(world, post)
+    link = link_in(letter)
+    assert link.rpartition("/")[2] not in browser.page.text
+    Browser(world).open(link)
+    assert verifier_of(world, person) is None, "looking proves nothing"
+    use(world, link)
+    assert verifier_of(world, person) is EmailVerifier.OWN_LINK
+    browser.open(f"/console/users/{person.id}")
+    assert "Confirmed" in browser.page.text
+    assert "Not confirmed" not in browser.page.text
+    assert [one.event for one in world.audit_events(object_id=person.id)].count("email.verified") == 1
+
+
+def test_new_password_link_of_a_manager_is_mailed_and_confirms(world: World, post: Post) -> None:
+    organization = world.an_organization()
+    person, _ = a_person(world, an_address(), by=EmailVerifier.PROVIDER, organization=organization)
+    browser = owner(world, organization)
+    browser.open(f"/console/users/{person.id}/password-link")
+    browser.submit(form="page-form")
+    assert f"We have sent the link to {person.profile.email}." in browser.page.text
+    [letter] = sent(world, post)
+    assert link_in(letter).rpartition("/")[2] not in browser.page.text
+    use(world, link_in(letter))
+    assert verifier_of(world, person) is EmailVerifier.OWN_LINK
+
+
+def _handed_out_by_console(world: World, organization: Organization, person: HumanUser) -> str:
+    browser = owner(world, organization)
+    browser.open(f"/console/users/{person.id}/link-to-hand-over")
+    browser.submit(form="page-form")
+    [link] = set(re.findall(r"https://[^\s\"<]+/password/reset/[\w-]{43}", browser.page.text))
+    return link
+
+
+def _handed_out_by_api(world: World, organization: Organization, person: HumanUser) -> str:
+    robot = world.a_robot(organization)
+    world.make_manager(robot, "ORG_OWNER")
+    answer = world.client.management(f"/users/{person.id}/password-link", robot.managing_token(), "POST")
+    return str(answer.json["password_link"])
+
+
+def _handed_out_by_command(world: World, _: Organization, person: HumanUser) -> str:
+    with world.transaction() as services:
+        return services.passwords.issue_link(person.id)
+
+
+@pytest.mark.storages("memory")
+@pytest.mark.parametrize("make", [_handed_out_by_console, _handed_out_by_api, _handed_out_by_command])
+@pytest.mark.parametrize("by", [None, EmailVerifier.EARLIER])
+def test_link_that_was_shown_to_a_manager_proves_nothing(
+    world: World, post: Post, make: Callable[..., str], by: EmailVerifier | None
+) -> None:
+    organization = world.an_organization()
+    person, _ = a_person(world, an_address(), by=by, organization=organization)
+    link = make(world, organization, person)
+    assert sent(world, post) == []
+    use(world, link)
+    assert verifier_of(world, person) is by
+
+
+@pytest.mark.storages("memory")
+def test_mailed_link_proves_nothing_for_another_address(world: World, post: Post) -> None:
+    organization, first = world.an_organization(), an_address()
+    person = invited(world, owner(world, organization), organization, first)
+    [letter] = sent(world, post)
+    with world.transaction() as services:
+        services.users.change(person.id, ChangeHumanUser(email=an_address()), by=THE_OPERATOR)
+        services.users.change(person.id, ChangeHumanUser(email=first), by=THE_OPERATOR)
+    assert Browser(world).open(link_in(letter)).status_int == 410
+    assert verifier_of(world, person) is None
+
+
+@pytest.mark.storages("memory")
+def test_link_that_could_not_be_mailed_is_shown_to_nobody(world: World, post: Post) -> None:
+    organization, address = world.an_organization(), an_address()
+    browser = owner(world, organization)
+    for _ in range(5):
+        invited(world, browser, organization, address)
+    assert len(sent(world, post)) == 5
+    browser.open(f"/console/organizations/{organization.id}/users/new")
+    typed = {"user_name": "last", "given_name": "Ada", "family_name": "L", "email": address}
+    browser.submit(typed, form="page-form")
+    assert f"The link was not sent: {address} got too many mails in the last hour." in browser.page.text
+    assert "/password/reset/" not in browser.page.text
+    browser.click("Hand over another link yourself")
+    browser.submit(form="page-form")
+    assert "Hand over this link now" in browser.page.text
+    assert sent(world, post) == []
+
+
+@pytest.mark.storages("memory")
+def test_invitation_names_who_invites_and_shows_no_address_in_their_name(world: World, post: Post) -> None:
+    organization = world.an_organization()
+    browser = owner(world, organization)
+    with world.transaction() as services:
+        [manager] = [one for one in services.storage.users.page(organization.id, None) if isinstance(one, HumanUser)]
+        name = "Dr. Eve https://evil.example/now evil.example"
+        services.users.change(manager.id, ChangeHumanUser(display_name=name), by=THE_OPERATOR)
+    person = invited(world, browser, organization, an_address())
+    [letter] = sent(world, post)
+    text = " ".join(text_of(letter).split())
+    assert f"Dr. Eve https evil example now evil example invites you to {organization.name}." in text
+    assert f"Your login name is {person.user_name}@{organization.primary_domain}." in text
+    assert "evil.example" not in text
+
+
+# --- a forgotten password, by address ---------------------------------------------------------------------------------
+
+
+def ask(world: World, typed: str, organization: Organization | None = None) -> Browser:
+    asking = Browser(world)
+    asking.open(
+        "/password/reset" if organization is None else f"/password/reset?organization={organization.primary_domain}"
+    )
+    asking.submit({"login_name": typed}, form="page-form")
+    assert asking.path == "/password/reset/sent"
+    return asking
+
+
+def test_forgotten_password_by_address_from_end_to_end(world: World, post: Post) -> None:
+    address = an_address()
+    person, login_name = a_person(world, address)
+    other, other_login_name = a_person(world, address, by=EmailVerifier.OPERATOR)
+    a_person(world, address, by=None)
+    a_person(world, address, by=EmailVerifier.PROVIDER)
+    a_person(world, address, active=False)
+    ask(world, f" {address.upper()} ")
+    [letter] = sent(world, post)
+    assert letter["To"] == address
+    text = text_of(letter)
+    names = re.findall(r"Login name: (\S+)", text)
+    assert names == [login_name, other_login_name]
+    links = re.findall(r"https://\S+/password/reset/\S{43}", text)
+    use(world, links[1])
+    assert verifier_of(world, other) is EmailVerifier.OPERATOR
+    assert Browser(world).open(links[0]).status_int == 200, "the others stay good"
+    [event] = [one for one in world.audit_events(object_id=person.id) if one.event == "password.link_asked"]
+    assert event.actor.kind is ActorKind.ANONYMOUS
+    assert event.actor.request_id
+
+
+@pytest.mark.storages("memory")
+def test_forgotten_at_an_organization_finds_those_verified_there_too(world: World, post: Post) -> None:
+    here, address = world.an_organization(), an_address()
+    _, own = a_person(world, address)
+    _, there = a_person(world, address, by=EmailVerifier.EARLIER, organization=here)
+    a_person(world, address, by=EmailVerifier.EARLIER)
+    ask(world, address, here)
+    [letter] = sent(world, post)
+    assert set(re.findall(r"Login name: (\S+)", text_of(letter))) == {own, there}
+    ask(world, address)
+    [letter] = sent(world, post)
+    assert re.findall(r"Login name: (\S+)", text_of(letter)) == [own]
+
+
+@pytest.mark.storages("memory")
+def test_forgot_takes_a_login_name_that_exists_for_no_address(world: World, post: Post) -> None:
+    """Active or not, with an address or without."""
+    for active, email in ((True, ""), (False, an_address())):
+        named, login_name = a_person(world, email, by=None, active=active)
+        _, anothers = a_person(world, login_name)
+        ask(world, login_name)
+        assert sent(world, post) == []
+        with world.transaction() as services:
+            services.users.remove(named.id, by=THE_OPERATOR)
+        ask(world, login_name)
+        [letter] = sent(world, post)
+        assert anothers in text_of(letter)
+
+
+@pytest.mark.storages("memory")
+def test_forgot_says_the_same_whatever_is_found(world: World, post: Post) -> None:
+    one, many, gone = an_address(), an_address(), an_address()
+    _, login_name = a_person(world, one)
+    for _ in range(12):
+        a_person(world, many)
+    a_person(world, gone, active=False)
+    typed = (login_name, one, many, gone, an_address(), "nobody", "a@b", "\ud7ff@x.example", "x" * 4000 + "@x.example")
+    shapes = [shape(ask(world, each)) for each in typed]
+    assert all(each == shapes[0] for each in shapes)
+    with world.reading() as services:
+        assert len(services.outbox.due("mail")) == len(typed)
+    letters = sent(world, post)
+    assert sorted(each["To"] for each in letters) == sorted([one, one, many])
+    [long] = [each for each in letters if each["To"] == many]
+    assert len(re.findall("Login name:", text_of(long))) == 10
+
+
+@pytest.mark.storages("memory")
+def test_mailbox_gets_three_mails_an_hour_that_tell_its_accounts(world: World, post: Post) -> None:
+    address = an_address()
+    _, login_name = a_person(world, address)
+    for spelling in (address, address.upper(), f" {address}", address, address):
+        ask(world, spelling)
+    assert len(sent(world, post)) == 3
+    ask(world, login_name)
+    assert len(sent(world, post)) == 1, "by login name it is counted apart"
+    world.clock.advance(hours=1)
+    ask(world, address)
+    assert len(sent(world, post)) == 1
+
+
+@pytest.mark.storages("memory")
+def test_each_spelling_of_an_address_gets_the_links_of_its_own_accounts(world: World, post: Post) -> None:
+    """A mail server may tell them apart."""
+    small = an_address()
+    large = small.replace("ada", "Ada")
+    (_, one), (_, other) = a_person(world, small), a_person(world, large)
+    ask(world, small)
+    letters = {letter["To"]: text_of(letter) for letter in sent(world, post)}
+    assert letters.keys() == {small, large}
+    assert one in letters[small]
+    assert other in letters[large]
+    assert one not in letters[large]
+    ask(world, small.replace("ada", "ａda"))
+    assert sent(world, post) == []
+
+
+@pytest.mark.storages("memory")
+@pytest.mark.parametrize("of_directory", [True, False])
+def test_accounts_without_a_password_here_are_named_without_a_link(
+    world: World, post: Post, monkeypatch: pytest.MonkeyPatch, of_directory: bool
+) -> None:
+    address = an_address()
+    person, login_name = a_person(world, address)
+    if of_directory:
+        monkeypatch.setattr(mails, "is_of_directory", lambda directories, subject, services: True)
+    else:
+        provided = world.a_person()
+        with world.transaction() as services:
+            stored = services.users.get(provided.id)
+            profile = replace(stored.profile, email=address, email_verified=True)
+            changed = replace(stored, profile=profile, email_verified_by=EmailVerifier.OWN_LINK, version=2)
+            services.storage.users.update(changed)
+            services.storage.users.note_sign_in(stored.id, services.now)
+            services.users.deactivate(person.id, by=THE_OPERATOR)
+            subject = services.storage.users.find_subject(stored.id)
+            assert subject is not None
+            login_name = subject.login_name
+    ask(world, address)
+    [letter] = sent(world, post)
+    assert login_name in text_of(letter)
+    assert "/password/reset/" not in text_of(letter)
+    assert "This account has no password here." in text_of(letter)
+
+
+@pytest.mark.storages("memory")
+def test_password_page_leads_to_forgot_of_its_organization(world: World, post: Post) -> None:
+    party, address = RelyingParty.of(world), an_address()
+    browser = Browser(world)
+    browser.open(party.ask().url, by=party.origin)
+    browser.submit({"login_name": address}, form="page-form")
+    browser.click("Forgot your password?")
+    domain = parse_qs(urlsplit(browser.url).query)["organization"][0]
+    with world.reading() as services:
+        organization = services.storage.organizations.find_by_domain(domain)
+    assert organization is not None
+    a_person(world, address, by=EmailVerifier.EARLIER, organization=organization)
+    browser.submit(form="page-form")
+    [letter] = sent(world, post)
+    assert letter["To"] == address

@@ -1,0 +1,263 @@
+"""Whom a login name or an email address means: a table of who has it × where it is typed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from identity.domain.domains import OrganizationDomain, Proof
+from identity.domain.login_names import LoginName
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE
+from identity.domain.users import EmailVerifier, HumanUser
+from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.users import ChangeHumanUser
+from identity.testing.fixtures import MakeWorld
+from identity.testing.world import World
+
+ADDRESS = "ada@post.example"
+OWN, MANAGER, EARLIER = EmailVerifier.OWN_LINK, EmailVerifier.MANAGER, EmailVerifier.EARLIER
+
+
+@dataclass
+class Scene:
+    """Three organizations; who has the address is noted by a name for the person."""
+
+    world: World
+    acme: Organization
+    bolt: Organization
+    post: Organization
+
+    def has(
+        self,
+        organization: Organization,
+        by: EmailVerifier | None,
+        *,
+        holder: bool = False,
+        active: bool = True,
+        email: str = ADDRESS,
+    ) -> HumanUser:
+        """A new person with the address."""
+        person = self.world.a_person(organization)
+        with self.world.transaction() as services:
+            stored = services.storage.users.find(person.id)
+            assert isinstance(stored, HumanUser)
+            profile = replace(stored.profile, email=email, email_verified=by is not None)
+            services.storage.users.update(
+                replace(stored, profile=profile, email_verified_by=by, active=active, version=stored.version + 1)
+            )
+        if holder:
+            self.world.make_manager(person, "IAM_OWNER_VIEWER", resource=INSTANCE)
+        return person
+
+    def proves(self, organization: Organization, proof: Proof = Proof.DNS) -> None:
+        """The organization has the address's domain from now on."""
+        with self.world.transaction() as services:
+            now = services.now
+            services.storage.organizations.add_domain(
+                OrganizationDomain(
+                    organization_id=organization.id,
+                    name="post.example",
+                    challenge="x",
+                    created_at=now,
+                    proof=proof,
+                    verified_at=now,
+                )
+            )
+
+    def means(self, typed: str = ADDRESS, at: Organization | None = None) -> str | None:
+        """The id of whom it means."""
+        with self.world.reading() as services:
+            subject = services.login_names.resolve(LoginName.of(typed, at)).subject
+        return None if subject is None else subject.user.id
+
+
+@pytest.fixture
+def scene(make_world: MakeWorld) -> Scene:
+    world = make_world()
+    return Scene(world, *(world.an_organization() for _ in range(3)))
+
+
+def test_an_address_means_the_one_who_has_it_verified_there(scene: Scene) -> None:
+    ada = scene.has(scene.acme, MANAGER)
+    assert scene.means(at=scene.acme) == ada.id
+    assert scene.means() is None, "what a manager says counts in the organization alone"
+    assert scene.means(at=scene.bolt) is None
+
+
+@pytest.mark.parametrize("by", EmailVerifier)
+def test_who_verified_an_address_decides_where_it_counts(scene: Scene, by: EmailVerifier) -> None:
+    ada = scene.has(scene.acme, by)
+    assert scene.means(at=scene.acme) == ada.id
+    assert scene.means() == (ada.id if by.counts_everywhere else None)
+
+
+def test_an_address_that_is_not_verified_means_nobody(scene: Scene) -> None:
+    scene.has(scene.acme, None)
+    assert (scene.means(at=scene.acme), scene.means()) == (None, None)
+
+
+def test_of_several_in_one_organization_nobody_is_meant(scene: Scene) -> None:
+    scene.has(scene.acme, OWN)
+    scene.has(scene.acme, MANAGER)
+    elsewhere = scene.has(scene.bolt, MANAGER)
+    assert scene.means(at=scene.acme) is None
+    assert scene.means(at=scene.bolt) == elsewhere.id
+
+
+def test_of_several_who_proved_an_address_nobody_is_meant(scene: Scene) -> None:
+    for organization in (scene.acme, scene.bolt):
+        scene.has(organization, OWN)
+    assert scene.means() is None
+    assert scene.means(at=scene.post) is None
+
+
+def test_where_nobody_there_has_it_it_means_whom_it_means_everywhere(scene: Scene) -> None:
+    ada = scene.has(scene.acme, OWN)
+    assert scene.means(at=scene.bolt) == ada.id
+
+
+def test_holders_of_an_instance_role_come_first_but_for_whoever_has_it_there(scene: Scene) -> None:
+    holder = scene.has(scene.acme, OWN, holder=True)
+    there = scene.has(scene.post, MANAGER)
+    scene.has(scene.bolt, OWN)
+    scene.proves(scene.post)
+    assert scene.means() == holder.id
+    assert scene.means(at=scene.bolt) != holder.id
+    assert scene.means(at=scene.post) == there.id
+    assert scene.means(at=scene.world.an_organization()) == holder.id
+
+
+def test_a_holder_who_did_not_prove_an_address_comes_first_nowhere(scene: Scene) -> None:
+    scene.has(scene.acme, MANAGER, holder=True)
+    other = scene.has(scene.bolt, OWN)
+    assert scene.means() == other.id
+
+
+@pytest.mark.parametrize("proof", Proof)
+def test_whose_organization_has_proven_the_domain_comes_before_others(scene: Scene, proof: Proof) -> None:
+    elsewhere, there = scene.has(scene.acme, OWN), scene.has(scene.post, MANAGER)
+    scene.proves(scene.post, proof)
+    assert scene.means() == (elsewhere.id if proof is Proof.UNPROVEN else there.id)
+    scene.has(scene.post, MANAGER)
+    assert scene.means() == elsewhere.id, "two there have it"
+
+
+@pytest.mark.parametrize("of", ["person", "organization"])
+def test_who_cannot_sign_in_is_not_meant_by_an_address(scene: Scene, of: str) -> None:
+    ada = scene.has(scene.acme, OWN, active=of != "person")
+    if of == "organization":
+        scene.world.operator.organizations.deactivate(scene.acme.id)
+    assert (scene.means(at=scene.acme), scene.means()) == (None, None)
+    other = scene.has(scene.bolt, OWN)
+    assert scene.means() == other.id != ada.id
+
+
+def test_a_login_name_that_exists_wins_active_or_not(scene: Scene) -> None:
+    named = scene.world.a_person(scene.acme)
+    login_name = f"{named.user_name}@{scene.acme.primary_domain}"
+    scene.has(scene.acme, OWN, email=login_name, holder=True)
+    assert scene.means(login_name) == named.id
+    scene.world.operator.users.deactivate(named.id)
+    assert scene.means(login_name) == named.id
+    assert scene.means(login_name, scene.bolt) == named.id
+
+
+def test_a_service_user_wins_as_well(scene: Scene) -> None:
+    robot = scene.world.a_robot(scene.acme).user
+    login_name = f"{robot.user_name}@{scene.acme.primary_domain}"
+    scene.has(scene.acme, OWN, email=login_name)
+    assert scene.means(login_name) == robot.id
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_meant"),
+    [
+        ("ADA@Post.Example", True),
+        (" ada@post.example ", True),
+        ("ａda@post.example", False),
+        ("ada@post.example.", False),
+        ("ada@x@post.example", False),
+        ("ada", False),
+    ],
+)
+def test_addresses_are_compared_but_for_the_case_of_ascii_letters(scene: Scene, typed: str, is_meant: bool) -> None:
+    ada = scene.has(scene.acme, OWN)
+    assert scene.means(typed) == (ada.id if is_meant else None)
+
+
+def off(scene: Scene, organization: Organization | None) -> None:
+    with scene.world.transaction() as services:
+        owner = "instance" if organization is None else organization.id
+        services.policies.change(owner, ChangePolicy.of(sign_in_by_email=False))
+
+
+def by_nobody(_: Scene) -> None:
+    """The policy is as it comes."""
+
+
+@pytest.mark.parametrize(
+    ("prepare", "person", "holder"),
+    [
+        (by_nobody, True, True),
+        (lambda scene: off(scene, scene.acme), False, True),
+        (lambda scene: off(scene, scene.bolt), True, True),
+        (lambda scene: off(scene, None), False, False),
+    ],
+)
+def test_the_policy_of_the_person_decides(
+    scene: Scene, prepare: Callable[[Scene], None], person: bool, holder: bool
+) -> None:
+    """Of holders of an instance role the instance's alone: an organization does not shut them out."""
+    ada = scene.has(scene.acme, OWN)
+    boss = scene.has(scene.acme, OWN, email="boss@post.example", holder=True)
+    prepare(scene)
+    for at in (None, scene.acme, scene.bolt):
+        assert (scene.means(at=at) == ada.id) is person
+        assert (scene.means("boss@post.example", at) == boss.id) is holder
+
+
+def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: Scene) -> None:
+    boss, _ = scene.has(scene.acme, OWN, holder=True), scene.has(scene.bolt, MANAGER)
+    with scene.world.reading() as services:
+        resolve = services.login_names.resolve
+        assert resolve(LoginName.of(ADDRESS, scene.bolt)).is_barred
+        assert not resolve(LoginName.of(ADDRESS)).is_barred
+        own = resolve(LoginName.of(ADDRESS)).subject
+    assert own is not None
+    assert own.user.id == boss.id
+
+
+@pytest.mark.parametrize(
+    ("prepare", "losing"),
+    [
+        (lambda scene: scene.has(scene.acme, OWN), 0),
+        (lambda scene: (scene.has(scene.acme, OWN), scene.has(scene.post, MANAGER)), 1),
+        (lambda scene: (scene.has(scene.acme, OWN), scene.has(scene.post, OWN)), 1),
+        (lambda scene: (scene.has(scene.acme, MANAGER), scene.has(scene.post, MANAGER)), 0),
+        (lambda scene: (scene.has(scene.acme, OWN, holder=True), scene.has(scene.post, MANAGER)), 0),
+        (lambda scene: (scene.has(scene.acme, OWN), *(scene.has(scene.post, MANAGER) for _ in range(2))), 0),
+        (lambda scene: (*(scene.has(one, OWN) for one in (scene.acme, scene.bolt)), scene.has(scene.post, OWN)), 0),
+    ],
+)
+def test_who_loses_by_a_domain_that_is_proven_is_counted(
+    scene: Scene, prepare: Callable[[Scene], object], losing: int
+) -> None:
+    """Before and after: whom the address meant, and then means no more."""
+    prepare(scene)
+    with scene.world.reading() as services:
+        assert services.login_names.people_losing(scene.post.id, "post.example") == losing
+    before = scene.means()
+    scene.proves(scene.post)
+    assert (scene.means() != before) or not losing
+    with scene.world.reading() as services:
+        assert services.login_names.people_losing(scene.post.id, "post.example") == losing
+
+
+def test_who_loses_by_login_names_of_a_primary_domain_is_counted(scene: Scene) -> None:
+    scene.has(scene.acme, OWN)
+    person = scene.world.a_person(scene.post)
+    scene.world.operator.users.change(person.id, ChangeHumanUser(user_name="ada"))
+    with scene.world.reading() as services:
+        assert services.login_names.people_losing(scene.post.id, "post.example") == 0
+        assert services.login_names.people_losing(scene.post.id, "post.example", primary=True) == 1

@@ -1,0 +1,122 @@
+"""As many connections as servers give: what is needed is told, and whoever finds none left waits."""
+
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from psycopg import sql
+
+from identity.plugins.sql import Settings, SqlBackend
+from identity.storage.contract.factories import an_organization
+from identity.storage.contract.transactions import Transactions, committing
+from identity.storage.errors import Unavailable
+from identity.testing.postgresql import PostgresqlServer, new_database
+
+MOST = 12
+#: As PostgreSQL is installed, less what is kept for superusers.
+USUAL = 97
+RACERS = 100
+
+
+@pytest.fixture(scope="module")
+def small_server() -> Iterator[PostgresqlServer]:
+    """A server that gives few connections."""
+    with tempfile.TemporaryDirectory(prefix="identity-small-") as folder:
+        settings = f"fsync = off\nmax_connections = {MOST}\nsuperuser_reserved_connections = 2\n"
+        server = PostgresqlServer(Path(folder) / "server", settings)
+        yield server
+        server.close()
+
+
+@pytest.fixture(params=["postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
+def crowded(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of an empty database whose server gives fewer connections than one process may open."""
+    if request.param == "postgresql":
+        yield new_database(request.getfixturevalue("small_server"))
+        return
+    from identity.testing import mariadb
+
+    server = request.getfixturevalue("mariadb_server")
+    server.execute(f"SET GLOBAL max_connections = {MOST}")
+    url = mariadb.new_database(server)
+    yield url
+    mariadb.drop_database(server, url)
+    server.execute("SET GLOBAL max_connections = 500")
+
+
+def test_no_request_of_a_race_is_refused_where_the_server_is_full(crowded: str) -> None:
+    settings = Settings(url=crowded, pool_timeout=timedelta(minutes=5), lock_timeout=timedelta(minutes=5))
+    backend = SqlBackend(settings)
+    assert settings.pool_size + settings.max_overflow > MOST
+    backend.migrate()
+    backend.check()
+    organizations = [an_organization() for _ in range(RACERS)]
+
+    def write_and_look(number: int) -> bool:
+        """As a request does: it looks up by another connection than it writes by."""
+        with committing(backend, Transactions()) as storage:
+            storage.organizations.add(organizations[number])
+            with backend.reading() as reading:
+                reading.organizations.find("of nobody")
+        return True
+
+    with ThreadPoolExecutor(RACERS) as threads:
+        assert list(threads.map(write_and_look, range(RACERS))) == [True] * RACERS
+    with backend.reading() as reading:
+        assert len(reading.organizations.find_many([one.id for one in organizations])) == RACERS
+    backend.close()
+
+
+def test_a_full_server_is_told_in_the_end(small_server: PostgresqlServer) -> None:
+    url = new_database(small_server)
+    first = SqlBackend(Settings(url=url, pool_size=MOST))
+    first.migrate()
+    second = SqlBackend(Settings(url=url, pool_timeout=timedelta(milliseconds=50)))
+    readings = [first.reading() for _ in range(MOST)]
+    for one in readings:
+        one.__enter__()
+    with pytest.raises(Unavailable, match="no connection left"):
+        second.check()
+    for one in readings:
+        one.__exit__(None, None, None)
+    first.close()
+    second.check()
+    second.close()
+
+
+def test_defaults_fit_a_server_as_it_is_installed_with_three_workers() -> None:
+    settings = Settings(url="postgresql://identity@db/identity")
+    assert 3 * 2 * (settings.pool_size + settings.max_overflow) <= USUAL
+
+
+def test_what_so_many_processes_need_is_compared_with_the_limit(small_server: PostgresqlServer) -> None:
+    url = new_database(small_server)
+    SqlBackend(Settings(url=url)).migrate()
+
+    def told(processes: int, **settings: int) -> str | None:
+        backend = SqlBackend(Settings(url=url, **settings))  # type: ignore[arg-type]
+        problem = backend.connections_problem(processes)
+        backend.close()
+        return problem
+
+    assert told(1, pool_size=4, max_overflow=1) is None
+    assert "2 processes × 2 × (pool_size + max_overflow = 5) are up to 20" in str(told(2, pool_size=4, max_overflow=1))
+    assert f"the server gives {MOST - 2} (max_connections" in str(told(2, pool_size=4, max_overflow=1))
+    assert told(50, pooler=True) is None
+    database = sql.Identifier(url.partition("?")[0].rpartition("/")[2])
+    small_server.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 7").format(database))
+    assert "gives 7 (CONNECTION LIMIT of the database" in str(told(1, pool_size=4, max_overflow=1))
+    assert told(1, pool_size=3, max_overflow=0) is None
+
+
+def test_sqlite_and_a_roomy_mariadb_have_enough(sqlite_url: str, mariadb_url: str) -> None:
+    for url, processes in ((sqlite_url, 1000), (mariadb_url, 3)):
+        backend = SqlBackend(Settings(url=url))
+        assert backend.connections_problem(processes) is None
+        backend.close()
+    backend = SqlBackend(Settings(url=mariadb_url))
+    assert "server gives 500 (max_connections" in str(backend.connections_problem(100))
+    backend.close()
