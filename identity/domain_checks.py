@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Sequence
 from http.client import HTTPException
-from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
 from identity import __version__, hashing
 from identity.domain.domains import OrganizationDomain, Proof
+from identity.fair_shares import FairShares, on_behalf_of
 from identity.outgoing import Outgoing, networks_of
 from identity.settings import Settings, read_name_server
 
@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 
 #: How long an answer may take: of the DNS, and of the web server.
 SECONDS = 5.0
-#: Whoever has slow servers of their own keeps so many requests waiting, and no more.
-_AT_ONCE = 2
+#: Whoever has slow servers of their own keeps a quarter of so many waiting, and no more.
+_AT_ONCE = 8
 _BUSY_SECONDS = 10
 
 
@@ -28,20 +28,20 @@ class DomainChecks:
 
     def __init__(self, settings: Settings) -> None:
         self._servers = [read_name_server(word) for word in settings.dns_resolver]
-        self._places = BoundedSemaphore(_AT_ONCE)
-        self._web = Outgoing(networks=networks_of(settings.outgoing_networks), seconds=SECONDS, resolve=self._addresses)
+        self._places = FairShares(_AT_ONCE)
+        self._web = Outgoing(
+            networks=networks_of(settings.reachable_networks), seconds=SECONDS, resolve=self._addresses
+        )
 
     def find(self, domain: OrganizationDomain) -> Proof | None:
         """Where the domain's challenge stands: in its DNS, else in the file; None if it does not. Raises Busy."""
-        if not self._places.acquire(blocking=False):
-            raise hashing.Busy(_BUSY_SECONDS, "Too many domains are being checked just now.")
-        try:
-            with hashing.stepping_aside():
-                if domain.record_value in self._texts(domain.record_name):
-                    return Proof.DNS
-                return Proof.FILE if domain.record_value in self._lines(domain.file_url) else None
-        finally:
-            self._places.release()
+        with (
+            on_behalf_of(domain.organization_id),
+            hashing.holding(self._places, "Too many domains are being checked just now.", seconds=_BUSY_SECONDS),
+        ):
+            if domain.record_value in self._texts(domain.record_name):
+                return Proof.DNS
+            return Proof.FILE if domain.record_value in self._lines(domain.file_url) else None
 
     def _texts(self, name: str) -> Sequence[str]:
         from dns.exception import DNSException

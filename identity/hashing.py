@@ -1,26 +1,28 @@
-"""Hashing passwords without holding up anybody else: a few at a time, a short queue, then "busy"."""
+"""Hashing passwords without holding up anybody else: a few at a time, a queue with fair shares, then "busy"."""
 
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import TypeVar
 
 from identity import processors, watching
 from identity.crypto.passwords import Cost, Verdict, hash_password, verify_nothing, verify_password
 from identity.domain.errors import DomainError
+from identity.fair_shares import FairShares, Full
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-#: How many passwords may wait for a worker.
-LONGEST_QUEUE = 32
+#: How many passwords may wait for a worker; of one network, or one organization, a quarter.
+LONGEST_QUEUE = 128
 BUSY_SECONDS = 5
 
 _NICENESS = 10
+_TOO_MANY = "Too many passwords are being checked just now."
 
 #: Entered while a request waits for a hash, or is at a large document. A server whose threads are few lets another
 #: one work meanwhile.
@@ -32,11 +34,33 @@ class Busy(DomainError):
 
     keep_changes = True
 
-    def __init__(
-        self, seconds: int = BUSY_SECONDS, message: str = "Too many passwords are being checked just now."
-    ) -> None:
+    def __init__(self, seconds: int = BUSY_SECONDS, message: str = _TOO_MANY) -> None:
         super().__init__(message)
         self.seconds = seconds
+
+
+@contextmanager
+def holding(shares: FairShares, message: str, *, seconds: int = BUSY_SECONDS, part: str = "") -> Iterator[None]:
+    """Hold a place of these meanwhile, while another thread answers requests. Raises Busy with the message."""
+    try:
+        leave = shares.take(part)
+    except Full:
+        raise Busy(seconds, message) from None
+    try:
+        with stepping_aside():
+            yield
+    finally:
+        leave()
+
+
+#: Documents that are read or written at the same time: each takes a thread, and as long as whoever sends or reads it.
+DOCUMENTS_AT_ONCE = 8
+_DOCUMENTS = FairShares(DOCUMENTS_AT_ONCE)
+
+
+def at_document() -> AbstractContextManager[None]:
+    """Around the work at a large document, which takes long. Raises Busy."""
+    return holding(_DOCUMENTS, "Too many large documents are being read or written just now.")
 
 
 class Hasher:
@@ -58,7 +82,7 @@ class Hasher:
     def _make_places(self, processes: int) -> None:
         # One processor is left to those who only want a token.
         self._workers = self._chosen or max(1, (processors.available() - 1) // processes)
-        self._places = threading.BoundedSemaphore(self._workers + LONGEST_QUEUE)
+        self._places = FairShares(self._workers + LONGEST_QUEUE)
 
     def hash(self, password: str) -> str:
         """The hash to store. Raises Busy."""
@@ -87,15 +111,13 @@ class Hasher:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, work: Callable[[], Result]) -> Result:
-        if not self._places.acquire(blocking=False):
-            raise Busy
-        self._count(1)
-        try:
-            with stepping_aside(), watching.timed(watching.HASH):
-                return self._threads().submit(work).result()
-        finally:
-            self._count(-1)
-            self._places.release()
+        with holding(self._places, _TOO_MANY):
+            self._count(1)
+            try:
+                with watching.timed(watching.HASH):
+                    return self._threads().submit(work).result()
+            finally:
+                self._count(-1)
 
     def _count(self, more: int) -> None:
         with self._lock:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from threading import BoundedSemaphore, Thread, Timer
+from threading import Thread, Timer
 from time import monotonic
 from urllib.parse import SplitResult, unquote, urlsplit
+
+from identity.fair_shares import FairShares, Full
 
 Network = IPv4Network | IPv6Network
 #: The addresses of a host name, within so many seconds. Raises OSError.
@@ -70,34 +72,36 @@ def resolve_by_system(host: str, seconds: float) -> Sequence[str]:
     return [str(sockaddr[0]) for *_, sockaddr in found]
 
 
-#: Look-ups of names that are waited for: the system's own way gives up when it likes.
-_MOST_LOOKUPS = 8
+#: Look-ups of names that are under way: the system's own way gives up when it likes, often long after we did.
+_MOST_LOOKUPS = 32
 
 
 class TimelyResolver:
     """Resolves as this machine does, and waits no longer than it may: a name server that is silent keeps nobody."""
 
     def __init__(self) -> None:
-        self._places = BoundedSemaphore(_MOST_LOOKUPS)
+        self._places = FairShares(_MOST_LOOKUPS)
 
     def __call__(self, host: str, seconds: float) -> Sequence[str]:
-        """The addresses. Raises OSError, also if too many look-ups are waited for."""
-        if not self._places.acquire(blocking=False):
-            raise TimeoutError("too many names are looked up just now")
+        """The addresses. Raises OSError, also if too many look-ups are under way for whoever asks."""
+        try:
+            leave = self._places.take()
+        except Full:
+            raise TimeoutError("too many names are looked up just now") from None
         found: Future[Sequence[str]] = Future()
-        Thread(target=self._look_up, args=(host, found), name="identity-names", daemon=True).start()
+        Thread(target=self._look_up, args=(host, found, leave), name="identity-names", daemon=True).start()
         try:
             return found.result(seconds)
         except FutureTimeout:
             raise TimeoutError("no name server has answered") from None
 
-    def _look_up(self, host: str, found: "Future[Sequence[str]]") -> None:
+    def _look_up(self, host: str, found: "Future[Sequence[str]]", leave: Callable[[], None]) -> None:
         try:
             found.set_result(resolve_by_system(host, 0))
         except (OSError, UnicodeError) as problem:
             found.set_exception(OSError(type(problem).__name__))
         finally:
-            self._places.release()
+            leave()
 
 
 class Outgoing:

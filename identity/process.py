@@ -160,9 +160,6 @@ class Identity:
 
     def committed(self, services: UnitOfWork) -> None:
         """Tell whom it concerns what these services did, now that it is committed."""
-        self.process.policy_cache.drop(
-            one.object_id or "" for one in services.recorded if one.event in ("policy.changed", "organization.removed")
-        )
         self.host.notify(services.recorded)
         for kind in sorted(services.queued):
             self.worker.call(self.senders[kind].name)

@@ -23,6 +23,7 @@ _NAMESPACE = re.compile(r"urn(:[A-Za-z0-9][A-Za-z0-9-]*){2,}\Z")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _SMTP = "smtp."
 _SHORTEST_RETENTION = timedelta(days=30)
+_LOCAL_NETWORKS = ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7")
 #: What ``trusted_proxy`` says where there is none.
 NO_PROXY = "none"
 
@@ -247,7 +248,8 @@ class Settings:
     )
     outgoing_networks: tuple[str, ...] = setting(
         "Networks that requests of the service may go to though they are not public, such as 10.1.0.0/16: receivers of"
-        " webhooks, web servers whose domains are proven by a file. All other private addresses are refused.",
+        " webhooks, other identity providers, web servers whose domains are proven by a file. All other private"
+        " addresses are refused; in development loopback, RFC 1918 and unique local addresses are not.",
         default=(),
         check=_read_by(ip_network, "10.1.0.0/16 or 127.0.0.1"),
     )
@@ -348,6 +350,12 @@ class Settings:
         """The domains that the service gives out itself, and its own hosts, which are nobody's."""
         urls = (self.issuer_url, self.base_url, self.login_url)
         return NameSpace(self.default_domain, frozenset(urlsplit(url).hostname or "" for url in urls))
+
+    @property
+    def reachable_networks(self) -> tuple[str, ...]:
+        """Where requests of the service may go besides public addresses: in development also to this machine and the
+        networks around it, but to no link-local address, at which clouds tell secrets."""
+        return (*self.outgoing_networks, *(_LOCAL_NETWORKS if self.development else ()))
 
     @property
     def announcement_age(self) -> timedelta:

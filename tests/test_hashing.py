@@ -61,7 +61,7 @@ def test_beyond_the_queue_it_is_busy(hasher: Hasher, monkeypatch: pytest.MonkeyP
         refused = 0
         while not refused:
             # As soon as all of them have their places.
-            if hasher._places._value == 0:
+            if not hasher._places._all.free:
                 with pytest.raises(Busy) as busy:
                     hasher.hash("x")
                 refused += 1

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import json
 import os
 import re
 import secrets
@@ -30,6 +31,13 @@ def new_id() -> str:
     Time-ordered, so that indexes stay local. Not a secret: knowing one must never authorise anything.
     """
     return str(uuid_utils.uuid7())
+
+
+def derived_id(*texts: str) -> str:
+    """The identifier that follows from these texts: a UUID version 8 (RFC 9562 §5.8). Nobody can choose which one."""
+    made = hashlib.sha256(json.dumps(texts).encode()).digest()[:16]
+    bits = int.from_bytes(made, "big") & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62
+    return str(uuid_utils.UUID(int=bits))
 
 
 def is_id(text: str) -> bool:

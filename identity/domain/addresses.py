@@ -5,6 +5,9 @@ from ipaddress import IPv6Address, ip_address, ip_network
 #: An address of IPv6 belongs to whoever has the network of this size.
 _NETWORK = 64
 
+#: What one client can well have addresses of: a provider's customer has that much of IPv6, and its neighbours of IPv4.
+_NEIGHBOURHOODS = {4: 24, 6: 48}
+
 
 def network_of(address: str) -> str | None:
     """What counts as one network address: of IPv6 a network. None for what is no address."""
@@ -15,3 +18,12 @@ def network_of(address: str) -> str | None:
     if isinstance(parsed, IPv6Address):
         return str(parsed.ipv4_mapped or ip_network((parsed, _NETWORK), strict=False))
     return str(parsed)
+
+
+def neighbourhood_of(address: str) -> str:
+    """The network that shares places as one client; empty for what is no address."""
+    network = network_of(address)
+    if network is None:
+        return ""
+    parsed = ip_network(network)
+    return str(parsed.supernet(new_prefix=_NEIGHBOURHOODS[parsed.version]))

@@ -10,6 +10,9 @@ BY_PASSWORD, PASSWORD = "pwd", "password"
 REMEMBERED = "remembered"
 #: The method of whoever signed in elsewhere, where that is not believed or does not say by which methods.
 FEDERATED = "federated"
+#: The further method of whoever signed in elsewhere, where that does not say that it was just now: it may have been
+#: days ago, by a session there.
+UNDATED = "undated"
 
 #: Authentication context classes, each more than the one before: one factor; two of different kinds; two of which one
 #: cannot be given away to a site that looks like ours.
@@ -33,7 +36,7 @@ _KINDS: Mapping[str, str] = {
 _RESISTANT = frozenset({"hwk", "sc", "swk"})
 _MFA = "mfa"
 #: What counts here and is no word of RFC 8176.
-_OURS = frozenset({REMEMBERED, FEDERATED})
+_OURS = frozenset({REMEMBERED, FEDERATED, UNDATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,11 @@ class Proof:
     factor: str
     methods: tuple[str, ...]
     at: datetime
+
+
+def dated(proofs: Iterable[Proof]) -> tuple[Proof, ...]:
+    """Those by which somebody proved who they are at the moment that they tell."""
+    return tuple(one for one in proofs if one.factor != REMEMBERED and UNDATED not in one.methods)
 
 
 def methods_of(proofs: Iterable[Proof]) -> tuple[str, ...]:

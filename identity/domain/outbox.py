@@ -9,6 +9,7 @@ class OutgoingMessage:
     """A message that waits to be sent. ``sealed`` is its content, encrypted: it may hold a link that works once.
 
     ``kind`` says who sends it. It is tried at ``next_at``, and given up at ``expires_at`` if nobody took it until then.
+    Organizations take turns; ``bulk`` is what nobody waits for, and comes after the rest.
     """
 
     id: str
@@ -18,6 +19,8 @@ class OutgoingMessage:
     next_at: datetime
     expires_at: datetime
     attempts: int = 0
+    organization_id: str | None = None
+    bulk: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,7 @@ class RegistrationRule(StrEnum):
 
     ALLOWED = "allowed"
     BY_DOMAIN = "by_domain"
+    BY_PROVIDER = "by_provider"
     OFF = "off"
 
 
@@ -227,6 +228,9 @@ class Policy:
         words={
             RegistrationRule.ALLOWED: say("Whoever wants to, where the organization lets people register"),
             RegistrationRule.BY_DOMAIN: say("Nobody but people with an email address of the domains that are named"),
+            RegistrationRule.BY_PROVIDER: say(
+                "Only people who come from an identity provider of the organization that creates accounts"
+            ),
             RegistrationRule.OFF: say("Nobody, whatever the organization says"),
         },
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from identity.domain.authentication import Proof, methods_of
+from identity.domain.authentication import UNDATED, Proof, dated, methods_of
 from identity.domain.users import Subject
 
 
@@ -35,6 +35,13 @@ class Session:
     def methods(self) -> tuple[str, ...]:
         """By which methods the person proved to be it (RFC 8176)."""
         return methods_of(self.proofs)
+
+    @property
+    def proved_at(self) -> datetime | None:
+        """When the person last proved who they are; None if another provider alone says so, and not when."""
+        if not any(UNDATED in one.methods for one in self.proofs[:1]):
+            return self.authenticated_at
+        return max((one.at for one in dated(self.proofs)), default=None)
 
     def live(self, now: datetime, idle_age: timedelta, max_age: timedelta) -> bool:
         """True until it is ended, has been idle for ``idle_age``, reaches its absolute end, or the person proved who

@@ -187,7 +187,9 @@ class UpstreamProvider:
     create_accounts: bool = setting(
         default=False,
         label=say("Create accounts"),
-        hint=say("Whoever signs in there for the first time gets an account here."),
+        hint=say(
+            "People who sign in there for the first time get an account here, if the rules of registration allow it."
+        ),
         words={
             True: say("Whoever signs in there for the first time gets an account."),
             False: say("Only people who have linked their account can sign in there."),

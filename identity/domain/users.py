@@ -1,6 +1,6 @@
 """The two kinds of users: people and programs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -212,10 +212,14 @@ User = HumanUser | ServiceUser
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A user together with the organization that owns it: what every token decision starts from."""
+    """A user together with the organization that owns it: what every token decision starts from.
+
+    ``rules_version`` is that of the rules of signing in when this was read; None where the backend does not tell it.
+    """
 
     user: User
     organization: Organization
+    rules_version: int | None = field(default=None, compare=False)
 
     @property
     def active(self) -> bool:

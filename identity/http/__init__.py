@@ -9,6 +9,7 @@ def includeme(config: Configurator) -> None:
     config.include("identity.http.requests")
     config.include("identity.http.request_ids")
     config.include("identity.http.request_log")
+    config.include("identity.http.shares")
     config.include("identity.http.transactions")
     config.include("identity.http.routes")
     config.include("identity.http.security")

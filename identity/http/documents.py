@@ -96,7 +96,7 @@ class _Sent:
 
 def _content(identity: "Identity", actor: Actor, make: Callable[[Services], Iterator[str]]) -> Iterator[bytes]:
     # It takes as long as whoever reads it.
-    with hashing.stepping_aside(), identity.snapshot(actor) as services:
+    with hashing.at_document(), identity.snapshot(actor) as services:
         size, found = 0, []
         for piece in make(services):
             found.append(piece.encode())

@@ -14,7 +14,8 @@ from pyramid.response import Response
 
 log = logging.getLogger(__name__)
 
-_LONGEST = 40
+#: Of an address that leads nowhere nothing is told: whoever asks chooses it.
+_NO_ROUTE = "no route"
 
 
 def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -> Callable[[Request], Response]:
@@ -26,7 +27,7 @@ def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -
         started = time.perf_counter()
         response = handler(request)
         span = (time.perf_counter() - started) * 1000
-        log.info("%s %s %d, %.0f ms", request.method, _place(request), response.status_int, span)
+        log.info("%s %s %d, %.0f ms", request.known_method, _place(request), response.status_int, span)
         return response
 
     return logging_handler
@@ -34,10 +35,7 @@ def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -
 
 def _place(request: Request) -> str:
     route = getattr(request, "matched_route", None)
-    if route is not None:
-        return str(route.pattern)
-    first, *rest = request.environ.get("PATH_INFO", "").lstrip("/").split("/", 1)
-    return f"/{first[:_LONGEST]}{'…' if rest or len(first) > _LONGEST else ''}"
+    return _NO_ROUTE if route is None else str(route.pattern)
 
 
 def includeme(config: Configurator) -> None:

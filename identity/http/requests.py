@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from identity.process import Identity
 
 
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+#: As OpenTelemetry's conventions call it.
+_OTHER_METHOD = "_OTHER"
+
+
 class IdentityRequest(Request):  # type: ignore[misc]
     """Each attribute is made when first asked for.
 
@@ -61,6 +66,12 @@ class IdentityRequest(Request):  # type: ignore[misc]
         if waiting is not None:
             return self.browser.sign_ins.get(waiting)
         return None if self.account is None else self.browser.sessions.get(self.account.session.id)
+
+    @property
+    def known_method(self) -> str:
+        """The method, for logs and traces; any that no view has is one and the same."""
+        method: str = self.method
+        return method if method in _METHODS else _OTHER_METHOD
 
     def commit(self) -> None:
         """Commit what was done so far, and go on in another transaction; who acts and what was refused stays.

@@ -9,6 +9,7 @@ from pyramid.security import Allowed, Denied
 from identity.domain.audit import ActorKind
 from identity.domain.users import Subject
 from identity.domain.words import say
+from identity.fair_shares import belongs_to
 from identity.http.routes import accepted_credential
 from identity.http.targets import Target
 from identity.provider.bearer import from_header
@@ -107,6 +108,7 @@ def _principal_of_session(request: Request) -> Principal | None:
 
 def _acting(request: Request, subject: Subject, *, session_id: str | None, client_id: str | None = None) -> Principal:
     """The subject as the one who acts in this request."""
+    belongs_to(subject.organization.id)
     services = request.services
     actor = services.audit.actor
     services.audit.actor = actor.proven(ActorKind.USER, subject.user.id, client_id=client_id, session_id=session_id)

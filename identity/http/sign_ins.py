@@ -15,6 +15,7 @@ from identity.domain.errors import Conflict
 from identity.domain.login_names import LoginName
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
+from identity.fair_shares import on_behalf_of
 from identity.hashing import Busy
 from identity.http.cookies import headers_for
 from identity.http.endpoints import context_of
@@ -83,8 +84,31 @@ def _told(way: str, attempt: Callable[[], Verdict | None]) -> Verdict | None:
 
 
 def _try_password(request: Request, login_name: LoginName, password: str) -> Subject | None:
-    identity = request.registry.identity
+    organization_id = _named_organization(request, login_name)
     trial: Trial = request.services.passwords.reserve(login_name, request.browser.known)
+    with on_behalf_of(organization_id, known_browser=trial.reservation.known_browser):
+        return _judged(request, login_name, password, trial)
+
+
+def _named_organization(request: Request, login_name: LoginName) -> str:
+    """The id of the organization whose share a password counts for, by the typed domain alone; empty for none.
+
+    Whether anybody has the name does not count: places that are left tell nothing of an account.
+    """
+    domain = login_name.domain
+    if not domain:
+        return ""
+    with request.services.look() as storage:
+        named = storage.organizations.find_by_domain(domain)
+        holder = storage.organizations.find_domain_holder(domain) if named is None else None
+    if named is not None:
+        return str(named.id)
+    return "" if holder is None else str(holder.organization_id)
+
+
+def _judged(request: Request, login_name: LoginName, password: str, trial: Trial) -> Subject | None:
+    """Whose password it is: by a directory that is concerned, by a plugin, or by its hash."""
+    identity = request.registry.identity
     directories = identity.protocol.directories.values()
     question = question_of(directories, trial.named, request.services, held=trial.reservation.held)
     request.commit()
@@ -197,7 +221,8 @@ def _try_factor(request: Request, subject: Subject | None, verify: Callable[[], 
     reservation = services.attempts.reserve_factor(subject, browser)
     request.commit()
     try:
-        verdict = None if subject is None else verify()
+        with on_behalf_of("" if subject is None else subject.organization.id, known_browser=browser is not None):
+            verdict = None if subject is None else verify()
     except Conflict:
         # Somebody else used it at the same moment.
         verdict = None

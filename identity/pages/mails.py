@@ -242,8 +242,14 @@ def _queue(
     mail = _drawn(request.registry.identity, pages, template, to, values, words, looks)
     proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
     proved_by = reader.user.id if reader is not None and proved and to == email_of(reader) else ""
+    organization_id = None if organization is None else organization.id
     queued: bool = request.services.mails.queue(
-        mail, reason, proved_by=proved_by, instead_of=instead_of, forgotten=forgotten
+        mail,
+        reason,
+        proved_by=proved_by,
+        instead_of=instead_of,
+        forgotten=forgotten,
+        organization_id=organization_id,
     )
     return queued
 

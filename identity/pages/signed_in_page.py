@@ -66,7 +66,7 @@ class SignedInPage(Page):
     def is_fresh(self) -> bool:
         """True if the person has proved in the last ten minutes who they are, as well as they can."""
         session, context = self.account.session, context_of(self.request)
-        young = context.now - session.authenticated_at < FRESH_FOR
+        young = session.proved_at is not None and context.now - session.proved_at < FRESH_FOR
         return young and not could_prove_more(self.subject, session.methods, context)
 
     def preferred_locales(self) -> str:

@@ -241,4 +241,4 @@ class Plugin:
         """One delivery for each receiver. Raises BadSetting for plain http to another machine outside development."""
         if not settings.development and any(map(_is_plain, self.settings.urls)):
             raise BadSetting("identity.plugin.webhooks.urls", "must start with https:// (http:// on a loopback host)")
-        return [Webhook(url, self.settings, settings.outgoing_networks) for url in self.settings.urls]
+        return [Webhook(url, self.settings, settings.reachable_networks) for url in self.settings.urls]

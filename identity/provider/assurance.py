@@ -5,12 +5,13 @@ What is asked for comes from the policy of the person's organization, from what 
 """
 
 from collections.abc import Collection
+from dataclasses import replace
 
-from identity.domain.authentication import ACR_VALUES, REMEMBERED, TWO_FACTORS, Proof, methods_of, reaches
+from identity.domain.authentication import ACR_VALUES, REMEMBERED, TWO_FACTORS, Proof, dated, methods_of, reaches
 from identity.domain.policies import ASKED_ONCE, Policy, SecondFactor
 from identity.domain.users import HumanUser, Subject
 from identity.provider.context import Context
-from identity.provider.errors import InvalidGrant, UnmetAuthenticationRequirements
+from identity.provider.errors import InvalidGrant, LoginRequired, UnmetAuthenticationRequirements
 from identity.provider.factor import Factor
 from identity.provider.grant import Authorization
 from identity.provider.interaction import Need, SignIn
@@ -46,11 +47,14 @@ def wanted_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
 def missing(sign_in: SignIn, context: Context) -> Need | None:
     """What is still to be proved; None if nothing is, or nobody is there.
 
-    Raises UnmetAuthenticationRequirements where a client asks for what there is no way to.
+    Raises UnmetAuthenticationRequirements where a client asks for what there is no way to; LoginRequired where somebody
+    signed in elsewhere, nobody knows when, and they have no factor here.
     """
     subject = sign_in.subject
     if subject is None or not isinstance(subject.user, HumanUser):
         return None
+    if sign_in.wants_proof and sign_in.proved is not None and not dated(proofs_of(sign_in)):
+        return _proof_here(sign_in, context)
     policies = context.services.policies
     policy = policies.of_subject(subject)
     wanted, asked = wanted_acr(sign_in)
@@ -72,6 +76,14 @@ def missing(sign_in: SignIn, context: Context) -> Need | None:
         return None
     need = _need(sign_in, context, proved, (TWO_FACTORS,), by_client=False)
     return need if need.by or policies.asks_second_factor(subject) else None
+
+
+def _proof_here(sign_in: SignIn, context: Context) -> Need:
+    """A factor of ours, since nobody knows when they signed in elsewhere (OpenID Connect Core §3.1.2.1)."""
+    need = _need(sign_in, context, methods_of(proofs_of(sign_in)), (TWO_FACTORS,), by_client=False)
+    if not need.by:
+        raise LoginRequired("It is not known when the user was authenticated.")
+    return replace(need, to_enrol=())
 
 
 def remembered(sign_in: SignIn, policy: Policy, context: Context) -> Proof | None:

@@ -175,8 +175,13 @@ class SignIn:
             return True
         if "login" in self.prompts:
             return False
-        max_age = self.max_age
-        return max_age is None or self.now - account.session.authenticated_at < max_age
+        max_age, proved_at = self.max_age, account.session.proved_at
+        return max_age is None or (proved_at is not None and self.now - proved_at < max_age)
+
+    @property
+    def wants_proof(self) -> bool:
+        """True if a proof counts alone of which it is known when it was given (prompt=login, max_age)."""
+        return self.max_age is not None or "login" in self.prompts
 
 
 def is_named(subject: Subject, login_name: str) -> bool:

@@ -27,6 +27,8 @@ REQUESTS = "requests"
 
 #: How keys of attempts at further factors begin.
 _FACTOR = "factor:"
+#: … and those of attempts at a browser that the account knows.
+_BROWSER = "browser:"
 #: How keys begin that may belong to nobody, and then do not go with an account.
 _OF_NOBODY = ("beyond:", "entry:", "name:")
 
@@ -62,6 +64,11 @@ class Reservation:
     held: bool = False
     refusal: TooManyAttempts | None = None
 
+    @property
+    def known_browser(self) -> bool:
+        """True if the account knows the browser."""
+        return any(key.startswith(_BROWSER) for key, _ in self.counted)
+
 
 class Attempts(UseCases):
     """Only failures that were looked at count. What is refused tells nothing of an account that might be there.
@@ -87,7 +94,7 @@ class Attempts(UseCases):
         """
         address = self._count(ADDRESS, subject)
         if subject is not None and browser is not None:
-            key = f"browser:{browser}"
+            key = f"{_BROWSER}{browser}"
             return Reservation(self._now, address, ((key, self._reserve(key, subject, self._limits_of(subject))),))
         # By what is typed alone: how soon one has to wait tells nothing of an account.
         owner = None if by_address else subject

@@ -38,6 +38,8 @@ class Reason(StrEnum):
 #: The most mails to one address in MAIL_SPAN of those reasons that need more than others: only who knows the password
 #: has codes sent.
 _MORE: Mapping[str, int] = {Reason.CODE: 10}
+#: What managers can cause by the thousand; whoever asked for one of the others sits and waits for it.
+_BULK = frozenset({Reason.ACCESS, Reason.NOTICE})
 
 
 #: The most mails to one mailbox in MAIL_SPAN that tell its accounts.
@@ -131,6 +133,7 @@ class Mails(UseCases):
         proved_by: str = "",
         instead_of: str = "",
         forgotten: Forgotten | None = None,
+        organization_id: str | None = None,
     ) -> bool:
         """Have it sent once this transaction is committed; False if its address was written to too often.
 
@@ -146,7 +149,7 @@ class Mails(UseCases):
         content = (mail if counted else replace(mail, to="")).content
         if forgotten is not None and self._may_look(forgotten, instead_of) and not mail.to:
             content = forgotten.content
-        self._outbox.queue(KIND, content)
+        self._outbox.queue(KIND, content, organization_id=organization_id, bulk=reason in _BULK)
         return counted
 
     def queue_notice(self, notice: Notice, *, proved_by: str = "") -> bool:
@@ -157,7 +160,9 @@ class Mails(UseCases):
         whose = f"{Reason.NOTICE}:{notice.template}:{proved_by}" if proved_by else f"{Reason.NOTICE}:"
         counted = self._count(whose, notice.to)
         if counted:
-            self._outbox.queue(KIND, notice.content, worth=_NOTICE_LASTS)
+            self._outbox.queue(
+                KIND, notice.content, worth=_NOTICE_LASTS, organization_id=notice.organization_id, bulk=True
+            )
         return counted
 
     def _may_look(self, forgotten: Forgotten, typed: str) -> bool:

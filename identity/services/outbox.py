@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from itertools import takewhile
 
 from identity.crypto.sealing import Sealer
 from identity.crypto.secrets import new_id
@@ -17,7 +16,8 @@ from identity.storage.errors import Missing
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE = 50
+#: As much is taken up at a time: what comes meanwhile and is not bulk waits for no more than that.
+_AT_ONCE = 10
 #: Delays are up to a fifth shorter than they could be: what failed together is not tried again together.
 _JITTER = 0.2
 
@@ -86,10 +86,19 @@ class Outbox(UseCases):
         #: The kinds of what was queued in this transaction.
         self.queued: set[str] = set()
 
-    def queue(self, kind: str, content: bytes, *, worth: timedelta | None = None) -> None:
+    def queue(
+        self,
+        kind: str,
+        content: bytes,
+        *,
+        worth: timedelta | None = None,
+        organization_id: str | None = None,
+        bulk: bool = False,
+    ) -> None:
         """Have it sent once this transaction is committed; ``worth`` is how long it is, if not as long as its kind.
 
-        Raises ValueError where nobody sends this kind.
+        Organizations take turns, and ``bulk`` comes after what somebody waits for. Raises ValueError where nobody sends
+        this kind.
         """
         delivery = self._deliveries.get(kind)
         if delivery is None:
@@ -103,6 +112,8 @@ class Outbox(UseCases):
                 created_at=self._now,
                 next_at=self._now,
                 expires_at=self._now + (worth or delivery.worth_sending),
+                organization_id=organization_id,
+                bulk=bulk,
             )
         )
         self._note_effect()
@@ -117,12 +128,11 @@ class Outbox(UseCases):
                 log.exception("%s: has nothing to tell of %s", kind, event.event)
                 continue
             if content is not None:
-                self.queue(kind, content)
+                self.queue(kind, content, organization_id=event.organization_id)
 
     def due(self, kind: str) -> tuple[OutgoingMessage, ...]:
         """What is to be sent now: as much as is taken up at a time."""
-        waiting = self._storage.outbox.waiting(kind, self._now, _AT_ONCE)
-        return tuple(takewhile(lambda message: message.next_at <= self._now, waiting))
+        return self._storage.outbox.due(kind, self._now, _AT_ONCE)
 
     def next_at(self, kind: str) -> datetime | None:
         """When the next message is due, past moments included; None if nothing waits."""

@@ -12,6 +12,7 @@ from identity.domain.names import name_key
 from identity.domain.organizations import Organization
 from identity.domain.users import PROVEN, EmailVerifier, HumanUser, PasswordHash, Subject
 from identity.domain.words import say
+from identity.fair_shares import belongs_to
 from identity.hashing import Hasher
 from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
 from identity.services.audit import differences
@@ -137,6 +138,8 @@ class Passwords(UseCases):
 
         ``names`` are those of the user, which are no passwords; ``again`` the second typing, None if there is none.
         """
+        # What it takes to hash it is the organization's business.
+        belongs_to(whose.organization.id if isinstance(whose, Subject) else whose.id)
         password_key, least = name_key(password), self.min_length(whose)
         wanted = self._policies.about(whose).password_strength
         problem = None

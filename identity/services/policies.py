@@ -44,33 +44,31 @@ _NOBODY = say(
     "Nobody could sign in by these rules. Leave a way that this service offers, and a second factor if one is needed."
 )
 _CHANGED = say("This was changed by somebody else meanwhile. Read it again, then repeat.")
-#: How long a process goes by what it has read; what it changes itself holds at once.
+#: How long a process keeps what it has read, though its version has not moved: during an upgrade it may be a program of
+#: the release before that changes rules, and moves none.
 _FRESH = timedelta(seconds=5)
+_MOST_KEPT = 10_000
 
 
 @dataclass
 class PolicyCache:
-    """What holds where, as a process has found it lately."""
+    """What holds where by a version of the rules, as a process has found it lately.
 
-    read: dict[str, tuple[datetime, Policy]] = field(default_factory=dict)
+    The version is read with every subject, so a change holds in all processes from its commit on.
+    """
 
-    def find(self, owner: str, now: datetime) -> Policy | None:
-        """What was found a few seconds ago at most."""
-        known = self.read.get(owner)
-        return known[1] if known is not None and abs(now - known[0]) < _FRESH else None
+    read: dict[str, tuple[int, datetime, Policy]] = field(default_factory=dict)
 
-    def drop(self, owners: Iterable[str]) -> None:
-        """Find out anew what holds there; below the instance that is everywhere."""
-        for owner in owners:
-            if owner == INSTANCE:
-                self.read.clear()
-            self.read.pop(owner, None)
+    def find(self, owner: str, version: int, now: datetime) -> Policy | None:
+        """What was found at this version, a few seconds ago at most."""
+        at_version, at, policy = self.read.get(owner, (None, now, None))
+        return policy if at_version == version and abs(now - at) < _FRESH else None
 
-    def keep(self, owner: str, policy: Policy, now: datetime) -> None:
-        """Keep what is committed."""
-        if len(self.read) >= 10_000:
+    def keep(self, owner: str, policy: Policy, version: int, now: datetime) -> None:
+        """Keep what is committed, and was read after this version."""
+        if len(self.read) >= _MOST_KEPT:
             self.read.clear()
-        self.read[owner] = (now, policy)
+        self.read[owner] = (version, now, policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +101,7 @@ class Policies(UseCases):
         super().__init__(services)
         self._changed = False
         self._is_supposed = False
+        self._version: int | None = None
         # Asked several times by one request.
         self._held: dict[str, Policy] = {}
 
@@ -130,30 +129,46 @@ class Policies(UseCases):
 
     def of(self, organization_id: str) -> Policy:
         """What holds for people of the organization who hold no role at the instance; ``of_subject`` knows the rest."""
-        known = self._held.get(organization_id)
-        if known is not None:
-            return known
-        known = None if self._changed or self._is_supposed else self._policy_cache.find(organization_id, self._now)
-        if known is None:
-            # What was found of the instance some seconds ago would be kept twice as long.
-            above = self._held[INSTANCE] if self._is_supposed else self._read_instance()
-            known = self._together(above, self.set_at(organization_id).policy)
-            self._keep(organization_id, known)
-        self._held[organization_id] = known
-        return known
+        return self._at(organization_id, lambda: self._read_organization(organization_id))
 
     def of_instance(self) -> Policy:
         """What holds where no organization says more."""
-        if self._is_supposed:
-            return self._held[INSTANCE]
-        known = None if self._changed else self._policy_cache.find(INSTANCE, self._now)
-        if known is None:
-            known = self._read_instance()
-            self._keep(INSTANCE, known)
-        return known
+        return self._at(INSTANCE, self._read_instance)
+
+    def _read_organization(self, organization_id: str) -> Policy:
+        above = self._held[INSTANCE] if self._is_supposed else self._read_instance()
+        return self._together(above, self.set_at(organization_id).policy)
+
+    def _at(self, owner: str, read: Callable[[], Policy]) -> Policy:
+        held = self._held.get(owner)
+        if held is not None:
+            return held
+        # What was changed here is not committed yet, and may never be.
+        is_read = self._changed or self._is_supposed
+        held = read() if is_read else self._kept(owner) or self._read_and_keep(owner, read)
+        self._held[owner] = held
+        return held
+
+    def _kept(self, owner: str) -> Policy | None:
+        if self._version is None:
+            with self._look() as storage:
+                self._version = storage.organizations.rules_version()
+        return None if self._version is None else self._policy_cache.find(owner, self._version, self._now)
+
+    def _read_and_keep(self, owner: str, read: Callable[[], Policy]) -> Policy:
+        # Where the rules are read, and before: what is kept is never older than its version.
+        with self._look() as storage:
+            version = storage.organizations.rules_version()
+        held = read()
+        if version is not None:
+            self._policy_cache.keep(owner, held, version, self._now)
+        return held
 
     def of_subject(self, subject: Subject) -> Policy:
-        """What holds for this person. Nothing is asked where the organization says nothing of its own."""
+        """What holds for this person. Nothing is asked where the organization says nothing of its own, nor whether the
+        rules have changed where that was read with the person."""
+        if self._version is None:
+            self._version = subject.rules_version
         usual, above = self.of(subject.organization.id), self.of_instance()
         if usual == above or not self._holders.is_one(subject.user.id):
             return usual
@@ -272,8 +287,7 @@ class Policies(UseCases):
 
     def forget(self, organization_id: str) -> None:
         """Drop what an organization that is gone had set."""
-        self._changed = True
-        self._held.clear()
+        self._move()
         self._records.drop(_KIND, organization_id)
 
     def asks_second_factor(self, subject: Subject) -> bool:
@@ -307,8 +321,10 @@ class Policies(UseCases):
 
     def lacks_factor(self, subject: Subject, methods: Iterable[str]) -> bool:
         """True if the methods by which a person proved to be it are not enough, by what holds for them now."""
+        if not isinstance(subject.user, HumanUser):
+            return False
         policy = self.of_subject(subject)
-        if policy.second_factor in ASKED_ONCE or not isinstance(subject.user, HumanUser):
+        if policy.second_factor in ASKED_ONCE:
             return False
         known = frozenset(methods)
         if reaches(known, TWO_FACTORS) or (REMEMBERED in known and policy.remember_browser):
@@ -384,17 +400,16 @@ class Policies(UseCases):
         return any(one.usable and one.trust_methods for one in offered)
 
     def _store(self, owner: str, found: Record | None, value: Mapping[str, object]) -> None:
-        self._changed = True
-        self._held.clear()
+        self._move()
         if found is not None:
             self._records.replace(found, value)
         elif self._records.add(_KIND, owner, value) is not None:
             raise Conflict(_CHANGED)
 
-    def _keep(self, owner: str, holding: Policy) -> None:
-        # What this transaction changed is not committed yet, and may never be.
-        if not self._changed and not self._is_supposed:
-            self._policy_cache.keep(owner, holding, self._now)
+    def _move(self) -> None:
+        self._changed = True
+        self._held.clear()
+        self._storage.organizations.move_rules_version()
 
     def _read_instance(self) -> Policy:
         return overridden(self.default, self.set_at(INSTANCE).policy)

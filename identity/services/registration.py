@@ -21,6 +21,9 @@ from identity.services.policies import Policies
 #: How many people of one name are told apart by numbers, and how long the name is at most.
 _MOST_ALIKE, _LONGEST_NAME = 100, 100
 
+#: The rules under which nobody makes an account for themselves.
+_NONE_BY_THEMSELVES = (RegistrationRule.BY_PROVIDER, RegistrationRule.OFF)
+
 #: The same words whether somebody has the name or it is reserved: nobody learns who is there.
 _TAKEN = {"user_name": say("Choose another user name; this one cannot be used.")}
 
@@ -73,10 +76,21 @@ class Registration(UseCases):
             return False
         return self._lets(organization) and (bool(verified_email) or not self._verifies(organization))
 
+    def takes_in(self, organization: Organization, verified_email: str) -> bool:
+        """True if an identity provider of the organization may bring somebody new, with this address; the provider
+        itself says whether it does. ``verified_email`` is empty if none of theirs counts as verified."""
+        policy = self._policies.of(organization.id)
+        domains = policy.registration_domains
+        if policy.registration is RegistrationRule.OFF:
+            return False
+        if domains is None:
+            return policy.registration is not RegistrationRule.BY_DOMAIN
+        return verified_email.rpartition("@")[2].lower() in domains
+
     def _lets(self, organization: Organization) -> bool:
         """True if the organization lets people register, and what holds there lets anybody."""
         policy = self._policies.of(organization.id)
-        if not organization.registration or policy.registration is RegistrationRule.OFF:
+        if not organization.registration or policy.registration in _NONE_BY_THEMSELVES:
             return False
         named = policy.registration_domains
         return bool(named) or (named is None and policy.registration is RegistrationRule.ALLOWED)

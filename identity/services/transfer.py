@@ -120,9 +120,11 @@ class Incoming(AbstractContextManager["Incoming"]):
         return decode_document(OrganizationDocument, values, problems, lists)
 
     def __enter__(self) -> Self:
-        self._open.enter_context(hashing.stepping_aside())
-        for spooled in self._lists.values():
-            self._open.callback(spooled.close)
+        with self._open:
+            for spooled in self._lists.values():
+                self._open.callback(spooled.close)
+            self._open.enter_context(hashing.at_document())
+            self._open = self._open.pop_all()
         return self
 
     def __exit__(self, *_exception: object) -> None:

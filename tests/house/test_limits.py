@@ -45,6 +45,10 @@ FIXED = {
     "Sign-ins under way in a browser": "identity.http.cookies:MOST",
     "Factors of one kind that a person sets up": "identity.services.factors:MOST",
     "Passwords that wait for that": "identity.hashing:LONGEST_QUEUE",
+    "Large documents read or written at the same time, per process": "identity.hashing:DOCUMENTS_AT_ONCE",
+    "Host names of others that are looked up at the same time, per process": "identity.outgoing:_MOST_LOOKUPS",
+    "Passwords that the LDAP directory is asked about at the same time, per process": "identity.plugins.ldap.search:_AT_ONCE",  # noqa: E501
+    "Mails taken up at a time": "identity.services.outbox:_AT_ONCE",
     "Waiting until a person's account is deleted": "identity.services.deletions:WAIT",
     "Logo": "identity.services.pictures:LARGEST_SENT",
     "Domains checked at the same time, per process": "identity.domain_checks:_AT_ONCE",

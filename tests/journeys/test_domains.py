@@ -11,6 +11,7 @@ import pytest
 from identity import domain_checks
 from identity.domain import domains
 from identity.domain.organizations import Organization
+from identity.fair_shares import FairShares
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.organizations import ChangeOrganization
 from identity.testing.browser import Browser, give_password
@@ -203,7 +204,9 @@ def test_so_many_are_checked_at_a_time(
 ) -> None:
     """Whoever's name server never answers holds up nobody else."""
     asked(api, organization)
-    monkeypatch.setattr(world.identity.domain_checks._places, "acquire", lambda blocking: False)
+    places = FairShares(1)
+    monkeypatch.setattr(world.identity.domain_checks, "_places", places)
+    places.take()
     answer = api.ask("POST", f"{path_of(organization, OWN)}/verify")
     check_api_error(answer, 503, "temporarily_unavailable")
     assert answer.headers["Retry-After"] == "10"

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from threading import BoundedSemaphore
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from identity.crypto.secrets import new_token
+from identity.fair_shares import FairShares, Full
 from identity.ini_values import BadSetting
 from identity.plugins.ldap.settings import LOGIN, Settings
 from identity.provider.directory import Absent
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-#: How long a server may take for each answer, and how many ask at the same time: others have theirs to do.
+#: How long a server may take for each answer, and how many ask at the same time, of one network a quarter.
 SECONDS = 5
-_AT_ONCE = 4
+_AT_ONCE = 16
 #: The same for whoever does not need the answer, and how long a directory that was away is not asked by them.
 _SHORT_SECONDS = 1
 _TRUSTED_AFTER = 60.0
@@ -59,7 +59,8 @@ class Search:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._places = BoundedSemaphore(_AT_ONCE)
+        # All of them serve one organization.
+        self._places = FairShares(_AT_ONCE, by_organization=False)
         self._failed_at = -_TRUSTED_AFTER
 
     def find(self, login: str) -> Entry | None:
@@ -98,8 +99,10 @@ class Search:
         from ldap3.core.exceptions import LDAPException
         from pyasn1.error import PyAsn1Error
 
-        if not self._places.acquire(blocking=False):
-            raise Absent("too many ask the directory")
+        try:
+            leave = self._places.take()
+        except Full:
+            raise Absent("too many ask the directory") from None
         try:
             for address in self._settings.servers:
                 try:
@@ -107,7 +110,7 @@ class Search:
                 except (LDAPException, PyAsn1Error, OSError, BadSetting, *_NO_LDAP) as problem:
                     log.warning("the directory %s does not answer as it should: %s", address, type(problem).__name__)
         finally:
-            self._places.release()
+            leave()
         self._failed_at = monotonic()
         raise Absent("no server of the directory answers")
 

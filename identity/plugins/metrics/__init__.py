@@ -128,8 +128,9 @@ class Plugin:
         if not self.settings.enabled:
             return
         config.registry.metrics_counts = self.counts
-        protocol = config.registry.identity.protocol
-        self._noughts = Share(noughts(protocol.grants, protocol.factors))
+        identity = config.registry.identity
+        self.counts.methods = frozenset({*identity.process.choices.ways, *identity.protocol.factors})
+        self._noughts = Share(noughts(identity.protocol.grants, sorted(self.counts.methods)))
         config.add_tween("identity.plugins.metrics.requests.tween_factory", under=INGRESS)
         if not self.settings.listen:
             config.add_route("metrics", PATH)

@@ -8,7 +8,6 @@ from typing import Any
 
 from identity import watching
 from identity.domain.audit import EVENTS as ALL_EVENTS
-from identity.domain.authentication import PASSWORD
 from identity.plugins.metrics.families import (
     COUNTED,
     EVENTS,
@@ -28,6 +27,8 @@ from identity.watching import OUTCOMES, Watcher
 
 #: What a request for tokens can come to beside the error codes of the protocol; failed are those that failed by us.
 ISSUED, FAILED = "issued", "failed"
+#: What is not among the words that were known beforehand: labels come from closed sets, never from a request.
+OTHER = "other"
 
 #: The labels of a sample, and its values: a number, or of a histogram the sum and each bucket by itself.
 Samples = dict[tuple[str, ...], list[float]]
@@ -42,6 +43,8 @@ class Counts(Watcher):
 
     def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
         self.on_change = on_change
+        #: The ways to sign in that there are.
+        self.methods: frozenset[str] = frozenset()
         self._samples: dict[str, Samples] = {family.name: {} for family in COUNTED}
         self._lock = threading.Lock()
         self._words: dict[str, tuple[str, ...]] = {}
@@ -107,7 +110,8 @@ class Counts(Watcher):
     def came_to(self, what: str, name: str, outcome: str) -> None:
         """A sign-in was tried, an endpoint has answered from here or there, or the web server has refused a request."""
         if what == watching.SIGN_IN:
-            self.count(SIGN_INS, name, outcome)
+            method = name if name in self.methods else OTHER
+            self.count(SIGN_INS, method, outcome if outcome in OUTCOMES else OTHER)
         elif what == watching.READ:
             self.count(READS, name, outcome)
         elif what == watching.REFUSAL:
@@ -137,7 +141,7 @@ class Counts(Watcher):
         known = self._words.get(statement)
         if known is None:
             word = statement.split(None, 1)[0].upper() if statement.strip() else ""
-            known = (word if word in _WORDS else "other",)
+            known = (word if word in _WORDS else OTHER,)
             if len(self._words) < _MOST_KNOWN:
                 self._words[statement] = known
         return known
@@ -148,11 +152,11 @@ class Counts(Watcher):
             self.on_change()
 
 
-def noughts(grants: Iterable[str], factors: Iterable[str]) -> dict[str, Samples]:
+def noughts(grants: Iterable[str], methods: Iterable[str]) -> dict[str, Samples]:
     """What can be counted by names that are known before: of a counter that begins at one, nobody sees that it grew."""
     return {
         GRANTS.name: {(name, outcome): [0] for name in grants for outcome in (ISSUED, FAILED)},
-        SIGN_INS.name: {(name, outcome): [0] for name in (PASSWORD, *factors) for outcome in OUTCOMES},
+        SIGN_INS.name: {(name, outcome): [0] for name in methods for outcome in OUTCOMES},
         EVENTS.name: {(name,): [0] for name in ALL_EVENTS},
     }
 

@@ -48,5 +48,6 @@ def tween_factory(handler: Callable[[Request], Response], registry: Registry) ->
 def _outcome(request: Request, status: int) -> str:
     if status < 300:
         return ISSUED
-    error = getattr(request.__dict__.get("exception"), "error", None)
+    # By its class: what an object says may have come with the request.
+    error = getattr(type(request.__dict__.get("exception")), "error", None)
     return error if status < 500 and isinstance(error, str) else FAILED

@@ -49,7 +49,7 @@ from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
-from identity.plugins.sql.codecs import Moment, Sorted, String
+from identity.plugins.sql.codecs import Flag, Moment, Sorted, String
 from identity.plugins.sql.mapping import Layout
 from identity.storage.stores.users import UserKind
 
@@ -157,6 +157,8 @@ instance = _table(
     Instance,
     # One row at most: its key can only be 1.
     Column("id", Integer, primary_key=True, autoincrement=False, info={"of": lambda _: 1}),
+    # Of no field: it moves with each change of rules, and is read with each subject.
+    Column("rules_version", Integer, nullable=False, server_default=text("0"), info={"of": lambda _: 0}),
     CheckConstraint("id = 1", name="one_row"),
     field="instance",
 )
@@ -420,7 +422,11 @@ signing_keys = _table(
 outgoing_messages = _table(
     "outgoing_messages",
     OutgoingMessage,
+    # Programs that know neither go on during an upgrade.
+    Column("organization_id", String, nullable=True),
+    Column("bulk", Flag, nullable=False, server_default=text("false")),
     Index(None, "kind", "next_at", "id"),
+    Index("ix_outgoing_messages_lanes", "kind", "bulk", "organization_id", "next_at", "id", "expires_at"),
     Index(None, "expires_at"),
 )
 

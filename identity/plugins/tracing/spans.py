@@ -52,7 +52,7 @@ class Spans(Watcher):
         sent = {name: environ[key] for name, key in _CARRIED.items() if trusted and key in environ}
         around = _W3C.extract(sent, context.Context())
         with self.tracer.start_as_current_span(
-            request.method, around, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+            request.known_method, around, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         ) as span:
             made = span.get_span_context()
             if made.is_valid:
@@ -61,9 +61,9 @@ class Spans(Watcher):
             def ended(status: int) -> None:
                 route = getattr(request, "matched_route", None)
                 if route is not None:
-                    span.update_name(f"{request.method} {route.name}")
+                    span.update_name(f"{request.known_method} {route.name}")
                     span.set_attribute("http.route", route.pattern)
-                span.set_attribute("http.request.method", request.method)
+                span.set_attribute("http.request.method", request.known_method)
                 span.set_attribute("http.response.status_code", status)
                 span.set_attribute("identity.request_id", request.request_id)
                 if status >= 500:

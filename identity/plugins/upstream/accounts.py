@@ -155,13 +155,12 @@ class Accounts:
         """A new account for them. Raises NotLinked, NoAccount."""
         if not self.provider.create_accounts:
             raise NotLinked("no account is linked")
-        organization = in_question
+        organization, welcomes = in_question, self.services.registration.welcomes
         if not self.provider.everywhere:
             organization = self.services.organizations.get(self.provider.organization_id)
+            welcomes = self.services.registration.takes_in
         trusted = "" if organization is None else self._trusted_email(somebody, organization)
-        if organization is None or (
-            self.provider.everywhere and not self.services.registration.welcomes(organization, trusted)
-        ):
+        if organization is None or not welcomes(organization, trusted):
             raise NotLinked("no organization lets people register with this address")
         found = told(self.provider, somebody.claims)
         profile = change(found, with_email=True).apply_to(Profile())

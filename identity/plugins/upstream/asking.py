@@ -5,31 +5,39 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPException
-from threading import BoundedSemaphore, Lock
 from time import monotonic
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from identity import __version__, hashing
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.fair_shares import FairShares, Full, on_behalf_of
 from identity.outgoing import Outgoing, Refused
 
 log = logging.getLogger(__name__)
 
 #: How long a provider may take for all that one sign-in asks of it.
 SECONDS = 5.0
-#: How many requests wait for one provider, and for all of them together.
-_AT_ONE, _AT_ALL = 2, 8
+#: How many requests wait for providers: a quarter of them for those of one organization, half of that for one of these.
+_AT_ALL = 32
 #: How long nobody asks one that did not answer.
 _REST_SECONDS = 5.0
 _MOST_REMEMBERED = 1000
+#: Names the networks that are asked besides public addresses.
+SETTING = "identity.outgoing_networks"
 
 
 class Unreachable(Exception):
-    """The provider did not answer, or not now; ``why`` says it in words of ours."""
+    """The provider did not answer, or not now; ``why`` says it in words of ours.
 
-    def __init__(self, why: str) -> None:
+    ``private`` if it has no address that it may be asked at. That is told to operators and the instance's managers
+    alone: others would learn which names lead into the network.
+    """
+
+    def __init__(self, why: str, *, private: bool = False) -> None:
         super().__init__(why)
         self.why = why
+        self.private = private
 
 
 class Refusal(Exception):
@@ -90,7 +98,8 @@ class Asking:
                 raise TimeoutError
             answer = self._way.send(method, url, headers=said, body=body, seconds=left)
         except Refused:
-            raise Unreachable("the provider has no public address") from None
+            # The same words as for a name that nobody knows.
+            raise Unreachable("the provider did not answer: OSError", private=True) from None
         except (OSError, HTTPException, ValueError) as problem:
             raise Unreachable(f"the provider did not answer: {type(problem).__name__}") from None
         return answer.status, answer.body
@@ -101,40 +110,34 @@ class Asked:
 
     def __init__(self, way: Outgoing | Way) -> None:
         self._way = way
-        self._lock = Lock()
-        self._all = BoundedSemaphore(_AT_ALL)
-        self._each: dict[str, BoundedSemaphore] = {}
+        self._places = FairShares(_AT_ALL)
         self._rest_until: dict[str, float] = {}
 
     @contextmanager
-    def at(self, provider_id: str) -> Iterator[Asking]:
+    def at(self, provider: UpstreamProvider) -> Iterator[Asking]:
         """Ask this provider, within. Raises Unreachable if too many wait for it, or it has not answered just now."""
-        place = self._place(provider_id)
-        if not place.acquire(blocking=False):
-            raise Unreachable("too many wait for the provider")
-        try:
-            if not self._all.acquire(blocking=False):
-                raise Unreachable("too many wait for providers")
+        if monotonic() < self._rest_until.get(provider.id, 0):
+            raise Unreachable("the provider has not answered just now")
+        with on_behalf_of(provider.organization_id):
+            try:
+                leave = self._places.take(provider.id)
+            except Full:
+                raise Unreachable("too many wait for providers") from None
             try:
                 with hashing.stepping_aside():
                     yield Asking(self._way)
             except Unreachable as problem:
-                log.warning("identity provider %s: %s", provider_id, problem.why)
-                self._rest_until[provider_id] = monotonic() + _REST_SECONDS
+                why = f"it has no public address ({SETTING} can name its network)" if problem.private else problem.why
+                log.warning("identity provider %s: %s", provider.id, why)
+                self._rest(provider.id)
                 raise
             finally:
-                self._all.release()
-        finally:
-            place.release()
+                leave()
 
-    def _place(self, provider_id: str) -> BoundedSemaphore:
-        if monotonic() < self._rest_until.get(provider_id, 0):
-            raise Unreachable("the provider has not answered just now")
-        with self._lock:
-            if len(self._each) > _MOST_REMEMBERED:
-                self._each.clear()
-                self._rest_until.clear()
-            return self._each.setdefault(provider_id, BoundedSemaphore(_AT_ONE))
+    def _rest(self, provider_id: str) -> None:
+        if len(self._rest_until) > _MOST_REMEMBERED:
+            self._rest_until.clear()
+        self._rest_until[provider_id] = monotonic() + _REST_SECONDS
 
 
 def read_object(body: bytes) -> dict[str, Any]:

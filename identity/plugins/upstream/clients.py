@@ -15,7 +15,7 @@ from identity.crypto.secrets import new_token
 from identity.domain.authentication import PHISHING_RESISTANT, TWO_FACTORS
 from identity.domain.upstream_providers import ISSUERS, UpstreamAuthentication, UpstreamKind, UpstreamProvider
 from identity.plugins.upstream.asking import Asking, Refusal, read_object
-from identity.plugins.upstream.id_tokens import Expected, check_access_token_hash, check_id_token
+from identity.plugins.upstream.id_tokens import Expected, check_access_token_hash, check_id_token, is_just_now
 from identity.plugins.upstream.metadata import Known, Metadata
 
 _ASSERTION_LIFETIME = timedelta(seconds=60)
@@ -40,11 +40,15 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Somebody:
-    """Who signed in elsewhere: known by issuer and subject, by nothing else. ``id_token`` serves to sign out there."""
+    """Who signed in elsewhere: known by issuer and subject, by nothing else. ``id_token`` serves to sign out there.
+
+    ``just_now`` is True if the provider says that they proved who they are since they were sent there.
+    """
 
     issuer: str
     subject: str
     claims: Mapping[str, Any]
+    just_now: bool = False
     id_token: str = field(default="", repr=False)
 
     @property
@@ -138,6 +142,7 @@ class OpenIdClient(Client):
             issuer=metadata.issuer,
             subject=subject,
             claims={**self._userinfo(metadata, access_token, subject), **claims},
+            just_now=is_just_now(claims, begun.at),
             id_token=str(text),
         )
 

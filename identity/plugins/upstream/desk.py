@@ -21,13 +21,13 @@ class Desk:
     def __init__(self, settings: Settings, name_space: NameSpace, way: Way | None = None) -> None:
         self.name_space = name_space
         self.known = Known()
-        networks = networks_of(settings.outgoing_networks)
+        networks = networks_of(settings.reachable_networks)
         self._asked = Asked(way or Outgoing(networks=networks, seconds=SECONDS, resolve=TimelyResolver()))
 
     @contextmanager
     def client(self, provider: UpstreamProvider) -> Iterator[Client]:
         """The provider's client, for what one sign-in asks of it. Raises Unreachable."""
-        with self._asked.at(provider.id) as asking:
+        with self._asked.at(provider) as asking:
             yield client_of(provider, self.known, asking)
 
 

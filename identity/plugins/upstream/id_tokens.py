@@ -97,9 +97,14 @@ def _check_times(claims: Mapping[str, Any], expected: Expected) -> None:
     authenticated_at = _seconds(claims, "auth_time")
     if "auth_time" in claims and authenticated_at is None:
         raise Refusal("the ID token does not say when somebody signed in")
-    begun_at = None if expected.since is None else expected.since.timestamp()
-    if begun_at is not None and authenticated_at is not None and authenticated_at < begun_at - skew:
+    if expected.since is not None and authenticated_at is not None and not is_just_now(claims, expected.since):
         raise Refusal("nobody has signed in at the provider just now")
+
+
+def is_just_now(claims: Mapping[str, Any], since: datetime) -> bool:
+    """True if they say that somebody proved who they are since that moment (``auth_time``)."""
+    authenticated_at = _seconds(claims, "auth_time")
+    return authenticated_at is not None and authenticated_at >= since.timestamp() - _SKEW.total_seconds()
 
 
 def _seconds(claims: Mapping[str, Any], name: str) -> int | None:

@@ -44,6 +44,7 @@ class Known:
         self._lock = Lock()
         self._metadata: dict[str, tuple[float, Metadata]] = {}
         self._keys: dict[str, tuple[float, tuple[ForeignKey, ...]]] = {}
+        self._looked_again: dict[str, float] = {}
 
     def kept(self, issuer: str) -> Metadata | None:
         """What is known of the provider without asking it."""
@@ -61,18 +62,32 @@ class Known:
         return found
 
     def keys(self, uri: str, asking: Asking, *, missing: bool = False) -> tuple[ForeignKey, ...]:
-        """The provider's keys; ``missing`` says that one is not among those kept. Raises Unreachable, Refusal."""
+        """The provider's keys; ``missing`` says that one is not among those kept. Raises Unreachable, Refusal.
+
+        A key may be shown for the first time just after a look (OpenID Connect Core §10.1.1), so within a while one
+        more look is taken, and no other, whatever keys are named.
+        """
+        now = self._seconds()
         with self._lock:
             at, found = self._keys.get(uri, (0.0, ()))
-        age = self._seconds() - at
-        if found and age < (SOONEST_SECONDS if missing else _KEPT_SECONDS):
-            return found
+            recent = now - at < SOONEST_SECONDS
+            if found and now - at < _KEPT_SECONDS and not (missing and self._may_look(uri, now, recent=recent)):
+                return found
         try:
             found = read_key_set(asking.get(uri))
         except UnreadableKey:
             raise Refusal("the provider's keys cannot be read") from None
         self._keep(self._keys, uri, found)
         return found
+
+    def _may_look(self, uri: str, now: float, *, recent: bool) -> bool:
+        if recent and now - self._looked_again.get(uri, -SOONEST_SECONDS) < SOONEST_SECONDS:
+            return False
+        if recent:
+            if len(self._looked_again) >= _MOST_KEPT:
+                self._looked_again.clear()
+            self._looked_again[uri] = now
+        return True
 
     def _keep(self, kept: dict[str, tuple[float, Any]], name: str, value: Any) -> None:
         with self._lock:

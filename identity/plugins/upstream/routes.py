@@ -15,9 +15,9 @@ from identity.pages.sign_in_page import SignInPage
 from identity.plugins.upstream import ways
 from identity.plugins.upstream.pages.account import IDENTITIES, Add, Remove, kept_of, sections
 from identity.plugins.upstream.pages.answered import answered
-from identity.plugins.upstream.pages.going import WAY, Straight, go, way_to
+from identity.plugins.upstream.pages.going import PERMISSION, WAY, Straight, go, way_to
 from identity.plugins.upstream.pages.linking import Link, Unknown
-from identity.plugins.upstream.pages.trying import PATH, PERMISSION, TARGET, Try
+from identity.plugins.upstream.pages.trying import PATH, TARGET, Try
 from identity.plugins.upstream.sign_out import BACK, WAY_OUT, back, leave
 from identity.services.sign_ins import ANOTHER_WAY, STRONGEST
 

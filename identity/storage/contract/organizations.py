@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import an_organization
+from identity.storage.contract.factories import an_instance, an_organization
 from identity.storage.contract.paging import check_query
 from identity.storage.errors import Duplicate
 from identity.storage.paging import PageRequest
@@ -23,6 +23,18 @@ class OrganizationContract(ContractBase):
         on.write.organizations.update(moved)
         assert on.read.organizations.find_by_domain("moved.example") == moved
         assert on.read.organizations.find_by_domain(organization.primary_domain) is None
+
+    def test_organizations_rules_version_moves_and_comes_with_each_subject(self, on: On) -> None:
+        assert on.read.organizations.rules_version() is None, "there is no instance whose it is"
+        on.saved(an_instance())
+        before = on.read.organizations.rules_version()
+        on.write.organizations.move_rules_version()
+        after = on.read.organizations.rules_version()
+        subject = on.read.users.find_subject(on.human_user.id)
+        assert subject is not None
+        assert subject.rules_version in (None, after)
+        assert (before is None) == (after is None)
+        assert before is None or before != after
 
     def test_organizations_update_to_a_taken_domain_is_refused(self, on: On) -> None:
         with pytest.raises(Duplicate) as refusal:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from identity.domain.outbox import Backlog
+from identity.domain.outbox import Backlog, OutgoingMessage
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import NOW, an_id, an_outgoing_message
 from identity.storage.errors import Missing
@@ -30,6 +30,27 @@ class OutboxContract(ContractBase):
         on.save(*reversed(messages))
         for limit in (1, 2, 3, 4, 10):
             assert on.read.outbox.waiting("mail", NOW, limit) == (*messages[:limit],)
+
+    def test_outbox_organizations_take_turns_and_bulk_comes_last(self, on: On) -> None:
+        def sent(number: int, organization_id: str | None, *, bulk: bool = False) -> OutgoingMessage:
+            return an_outgoing_message(
+                next_at=NOW - timedelta(seconds=100 - number), organization_id=organization_id, bulk=bulk
+            )
+
+        flood = [sent(number, "acme", bulk=True) for number in range(5)]
+        early, late = sent(6, "bolt", bulk=True), sent(7, None, bulk=True)
+        reset, second, other = sent(8, "acme"), sent(9, "acme"), sent(10, "bolt")
+        to_come = an_outgoing_message(next_at=NOW + SECOND)
+        on.save(*flood, early, late, reset, second, other, to_come, an_outgoing_message(kind="logout"))
+        in_turn = (reset, other, second, flood[0], early, late, *flood[1:])
+        for limit in (1, 4, 20):
+            assert on.read.outbox.due("mail", NOW, limit) == in_turn[:limit]
+
+    def test_outbox_what_is_due_is_not_expired(self, on: On) -> None:
+        message = on.saved(an_outgoing_message(next_at=NOW, expires_at=NOW + SECOND))
+        assert on.read.outbox.due("mail", NOW - SECOND, 10) == ()
+        assert on.read.outbox.due("mail", NOW, 10) == (message,)
+        assert on.read.outbox.due("mail", NOW + SECOND, 10) == ()
 
     def test_outbox_each_kind_is_by_itself(self, on: On) -> None:
         mail, logout = an_outgoing_message(), an_outgoing_message(kind="logout", next_at=NOW - SECOND)

@@ -1,7 +1,9 @@
 """The outbox, in memory."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime
+from operator import itemgetter
 
 from identity.domain.outbox import Backlog, OutgoingMessage
 from identity.storage.memory.entities import MemoryStore
@@ -17,6 +19,16 @@ class MemoryOutboxStore(MemoryStore, OutboxStore):
     def waiting(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
         messages = self._waiting(kind, at)
         return tuple(sorted(messages, key=lambda message: (message.next_at, message.id))[:limit])
+
+    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        due = (message for message in self._waiting(kind, at) if message.next_at <= at)
+        turns: Counter[tuple[bool, str | None]] = Counter()
+        ordered = []
+        for message in sorted(due, key=lambda message: (message.next_at, message.id)):
+            lane = message.bulk, message.organization_id
+            ordered.append((message.bulk, turns[lane], message.next_at, message.id, message))
+            turns[lane] += 1
+        return tuple(message for *_, message in sorted(ordered, key=itemgetter(0, 1, 2, 3))[:limit])
 
     def backlog(self, kind: str, at: datetime) -> Backlog:
         failing = [message for message in self._waiting(kind, at) if message.attempts]

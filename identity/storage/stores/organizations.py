@@ -68,6 +68,18 @@ class OrganizationStore(EntityStore[Organization]):
     def find_instance(self) -> Instance | None:
         """The instance, or None before bootstrap."""
 
+    def rules_version(self) -> int | None:
+        """A number that is another one after each change of rules; None where none is kept.
+
+        A backend that keeps one tells it with each Subject, too: then what follows from the rules is kept in a process
+        until the number moves, and read each time otherwise.
+        """
+        return None
+
+    def move_rules_version(self) -> None:
+        """Have it be another number from this transaction's commit on, if there is an instance. Nobody is refused for
+        moving it at the same time."""
+
     @abstractmethod
     def add_instance(self, instance: Instance) -> None:
         """Store it. Raises Duplicate("instance") if there is one: of two racing bootstraps one wins."""

@@ -21,6 +21,14 @@ class OutboxStore(ABC):
         """
 
     @abstractmethod
+    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        """Up to ``limit`` of those whose ``next_at`` has come: those that are not bulk first; of either the first of
+        each organization, then the second of each, and so on. Messages of no organization are together as of one.
+
+        One that cannot be read keeps no other from being found.
+        """
+
+    @abstractmethod
     def backlog(self, kind: str, at: datetime) -> Backlog:
         """What of this kind was tried in vain and is not expired (``failing``), what is expired (``given_up``), and
         when the oldest of both was made."""

@@ -12,6 +12,7 @@ from identity.domain.attempts import FREE_ATTEMPTS
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.domain.users import HumanUser
+from identity.fair_shares import asked_from
 from identity.hashing import Busy, Hasher
 from identity.ini_values import BadSetting
 from identity.plugins.ldap.search import Entry, Search
@@ -176,11 +177,14 @@ def test_a_server_that_never_answers_is_given_up(directory: Slapd, monkeypatch: 
                 proved(Search(settings_of(directory, servers=(f"{way}://localhost:{port}",))), "ada", PASSWORD)
 
 
-def test_so_many_ask_at_the_same_time_and_no_more(directory: Slapd) -> None:
+def test_one_network_that_asks_all_the_time_leaves_the_directory_to_others(directory: Slapd) -> None:
     search = Search(settings_of(directory))
-    for _ in range(4):
-        search._places.acquire()
-    with pytest.raises(Absent):
+    with asked_from("192.0.2.0/24"):
+        for _ in range(4):
+            search._places.take()
+        with pytest.raises(Absent):
+            proved(search, "ada", PASSWORD)
+    with asked_from("198.51.100.0/24"):
         proved(search, "ada", PASSWORD)
 
 

@@ -257,3 +257,40 @@ def test_after_the_process_nobody_watches(make_watched: MakeWatched) -> None:
     assert watching.watched()
     watched.world.identity.close()
     assert not watching.watched()
+
+
+@pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
+def test_hostile_requests_add_no_label_of_their_own(watched: Watched) -> None:
+    """Security 20.10: methods, paths, grant types, factors and outcomes come from closed sets."""
+    app, evil = watched.world.client.app, "evil-7f3a"
+    for path in (
+        f"/{evil}",
+        f"/login/{evil}",
+        f"/login/upstream/{evil}",
+        f"/account/identities/new/{evil}",
+        "/metrics",
+    ):
+        for method in ("GET", "POST", evil.upper()):
+            app.request(path, method=method, expect_errors=True)
+    for form in ({"grant_type": evil}, {"grant_type": "refresh_token", "refresh_token": evil, "client_id": evil}):
+        app.post("/oauth/v2/token", form, headers={"X-Request-ID": evil, "User-Agent": evil}, expect_errors=True)
+    watching.came_to(watching.SIGN_IN, evil, evil)
+    watching.came_to(watching.SIGN_IN, "password", evil)
+    text = watched.ask().text
+    assert evil not in text.lower()
+    told = watched.told()
+    assert told.value("identity_sign_ins_total", method="other", outcome="other") == 1
+    assert told.labels("identity_sign_ins_total", "method") <= {
+        *watched.world.identity.process.choices.ways, "recovery_codes", "other"
+    }  # fmt: skip
+
+
+def test_outcome_of_a_grant_is_a_code_of_its_class() -> None:
+    from types import SimpleNamespace
+
+    from identity.plugins.metrics.requests import _outcome
+    from identity.provider.errors import InvalidGrant
+
+    refused = InvalidGrant("why")
+    refused.error = "evil"
+    assert _outcome(SimpleNamespace(exception=refused), 400) == "invalid_grant"  # type: ignore[arg-type]

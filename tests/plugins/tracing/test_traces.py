@@ -187,3 +187,14 @@ def test_each_line_in_the_log_names_the_request_and_its_trace_also_of_forked_wor
     assert {members(span)["identity.request_id"]: span.trace_id.hex() for span in spans} == logged
     assert set(logged) == ids
     assert len(set(logged.values())) == len(ids)
+
+
+@pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
+def test_hostile_methods_and_paths_are_in_no_span(make_world: MakeWorld, collector: Collector) -> None:
+    """Security 20.10."""
+    world, evil = a_world(make_world, collector), "evil-7f3a"
+    with world.identity.running():
+        for path in (f"/{evil}", "/healthz"):
+            world.client.app.request(path, method=evil.upper(), headers={"User-Agent": evil}, expect_errors=True)
+    assert {span.name for span in collector.spans if span.name.startswith("_OTHER")} >= {"_OTHER"}
+    assert evil.encode() not in collector.bodies.lower()

@@ -37,6 +37,7 @@ class Elsewhere:
     def __post_init__(self) -> None:
         self.keys = {"one": rsa.generate_private_key(public_exponent=65537, key_size=2048)}
         self.signs_with = "one"
+        self.dates = False
         self.codes: dict[str, dict[str, str]] = {}
         self.tokens: dict[str, str] = {}
         self.elliptic = ec.generate_private_key(ec.SECP256R1())
@@ -115,6 +116,7 @@ class Elsewhere:
         )
         if not right or asked is None:
             return _json({"error": "invalid_grant"}, 400)
+        self.dates = "max_age" in asked
         access_token = new_token()
         self.tokens[access_token] = self.subject
         return _json(
@@ -127,10 +129,11 @@ class Elsewhere:
         )
 
     def id_token(self, nonce: str) -> str:
-        """An ID token, as it is to be."""
+        """An ID token, as it is to be: it says when somebody signed in where that is asked for."""
         now = int(self.now().timestamp())
         claims = {
             "iss": self.issuer, "sub": self.subject, "aud": CLIENT_ID, "nonce": nonce, "iat": now, "exp": now + 300,
+            **({"auth_time": now} if self.dates else {}),
             **self.claims,
         }  # fmt: skip
         claims = {name: value for name, value in claims.items() if value is not None}

@@ -1,6 +1,10 @@
 """Linked accounts in the account, and the test of a provider in the console."""
 
+import pytest
+
+from identity.domain.permissions import INSTANCE
 from identity.domain.users import HumanUser
+from identity.outgoing import Refused
 from identity.testing.browser import Browser, give_password
 from tests.plugins.upstream.conftest import Scene
 from tests.plugins.upstream.elsewhere import ISSUER
@@ -129,3 +133,39 @@ def test_somebody_who_may_not_change_it_does_not_try_it(scene: Scene) -> None:
     page = browser.open(f"/console/upstream-providers/{scene.provider.id}")
     assert "Test" not in [one.text for one in page.html.select(".console__head a")]
     assert browser.open(f"/console/upstream-providers/{scene.provider.id}/test").status_int == 403
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER", "IAM_OWNER"])
+def test_whoever_tries_a_provider_learns_why_it_is_of_no_use(scene: Scene, role: str) -> None:
+    """Of addresses that are not public nobody learns but who manages the instance: not by page, nor by audit trail."""
+    manager = scene.world.a_person(scene.organization)
+    scene.world.make_manager(manager, role, resource=INSTANCE if role == "IAM_OWNER" else None)
+    browser = Browser(scene.world)
+    browser.start_session(manager)
+    pages = []
+    for answer in (Refused("private"), OSError("unknown"), TimeoutError()):
+        scene.elsewhere.answers["/.well-known/openid-configuration"] = answer
+        scene.world.app.registry.upstream._asked._rest_until.clear()
+        browser.open(f"/console/upstream-providers/{scene.provider.id}/test")
+        page = browser.submit(form="page-form")
+        assert page.status_int == 503
+        pages.append(page.html.find("main").text.partition("01a")[0])
+    assert "The reason: the provider did not answer: TimeoutError." in pages[2]
+    assert ("identity.outgoing_networks" in pages[0]) is (role == "IAM_OWNER")
+    assert (pages[0] == pages[1]) is (role == "ORG_OWNER")
+    events = scene.world.audit_events(event="authentication.refused", object_id=scene.provider.id)
+    assert "private" not in str(events)
+    scene.ask()
+    assert "The reason" not in scene.browser.click(scene.button)
+
+
+def test_answer_that_cannot_be_relied_on_is_explained_to_whoever_tries(scene: Scene) -> None:
+    manager = scene.world.a_person(scene.organization)
+    scene.world.make_manager(manager, "ORG_OWNER")
+    browser = Browser(scene.world)
+    browser.start_session(manager)
+    browser.open(f"/console/upstream-providers/{scene.provider.id}/test")
+    browser.submit(form="page-form")
+    scene.elsewhere.claims = {"aud": "somebody-else"}
+    page = browser.open(scene.elsewhere.approve(str(browser.left_for)), by=ISSUER)
+    assert "The reason: the ID token is for somebody else." in page

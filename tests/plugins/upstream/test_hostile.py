@@ -1,15 +1,19 @@
 """Providers that lie, and strangers who bring answers that are not theirs (security 19.6, 19.7)."""
 
 import json
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
 
 from identity.crypto import base64url
+from identity.fair_shares import asked_from
 from identity.outgoing import Answer
+from identity.plugins.upstream.asking import Unreachable
+from identity.plugins.upstream.metadata import Known
 from identity.testing.browser import Browser
 from tests.plugins.upstream.conftest import Scene
-from tests.plugins.upstream.elsewhere import CLIENT_ID, ISSUER, Elsewhere, never
+from tests.plugins.upstream.elsewhere import CLIENT_ID, ISSUER, SECRET, Elsewhere, never
 
 
 def refused(scene: Scene, answer: Any, status: int = 400) -> str:
@@ -301,10 +305,13 @@ def test_who_does_not_answer_is_left_alone_for_a_while(scene: Scene, monkeypatch
 
 def test_so_many_wait_for_one_provider_and_no_more(scene: Scene) -> None:
     desk = scene.world.app.registry.upstream
-    with desk._asked.at(scene.provider.id), desk._asked.at(scene.provider.id):
+    another = scene.world.an_upstream_provider(scene.organization, issuer="https://other.example", client_secret=SECRET)
+    with ExitStack() as waiting:
+        for _ in range(4):
+            waiting.enter_context(desk._asked.at(scene.provider))
         scene.ask()
         assert scene.browser.click(scene.button).status_int == 503
-        with desk._asked.at("another"):
+        with desk._asked.at(another):
             pass
     scene.ask()
     assert scene.go()
@@ -328,7 +335,32 @@ def test_a_provider_that_names_unknown_keys_again_and_again_is_not_asked_each_ti
     for _ in range(3):
         scene.ask()
         scene.sign_in()
-    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 1
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 2, "one look more in a while"
+
+
+def test_key_that_is_first_shown_just_after_a_look_is_looked_for_once_more(scene: Scene) -> None:
+    """OpenID Connect Core §10.1.1."""
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked)
+    scene.elsewhere.keys["two"] = scene.elsewhere.keys.pop("one")
+    scene.elsewhere.signs_with = "two"
+    scene.browser = Browser(scene.world)
+    asked = scene.ask()
+    assert scene.party.tokens(scene.sign_in(), asked)
+
+
+def test_unknown_key_ids_buy_one_look_in_half_a_minute(scene: Scene) -> None:
+    moment = [1000.0]
+    scene.world.app.registry.upstream.known = Known(lambda: moment[0])
+    looks = []
+    for number in range(12):
+        scene.elsewhere.header = {"kid": f"unknown-{number}"}
+        scene.ask()
+        scene.sign_in()
+        looks.append(len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]))
+        moment[0] += 10
+    assert looks[:3] == [2, 2, 2]
+    assert looks[-1] <= 2 * 120 / 30
 
 
 def test_an_elliptic_key_signs_too(scene: Scene) -> None:
@@ -364,3 +396,20 @@ def test_no_secret_of_a_sign_in_is_in_the_address_or_the_trail(scene: Scene) -> 
     trail = json.dumps([dict(event.detail) for event in scene.world.audit_events()], default=str)
     assert form["code_verifier"] not in trail
     assert form["code"] not in trail
+
+
+def test_slow_providers_of_one_tenant_leave_sign_in_to_others(scene: Scene) -> None:
+    """Security 20.6: four of them, asked from everywhere until no more wait."""
+    desk, tenant = scene.world.app.registry.upstream, scene.world.an_organization()
+    slow = [
+        scene.world.an_upstream_provider(tenant, issuer=f"https://slow-{number}.example", client_secret=SECRET)
+        for number in range(4)
+    ]
+    with ExitStack() as waiting:
+        for number in range(40):
+            with asked_from(f"192.{number}.2.0/24"), suppress(Unreachable):
+                waiting.enter_context(desk._asked.at(slow[number % 4]))
+        for _ in range(15):
+            scene.browser = Browser(scene.world)
+            asked = scene.ask()
+            assert scene.party.tokens(scene.sign_in(), asked)

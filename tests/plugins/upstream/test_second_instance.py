@@ -1,12 +1,14 @@
 """A second instance of this service as the provider, over real HTTP."""
 
 from collections.abc import Iterator
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import pytest
 
 from identity.domain.applications import ApplicationType
 from identity.domain.upstream_providers import UpstreamAuthentication
+from identity.outgoing import networks_of
 from identity.testing.browser import Browser, give_password
 from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import RelyingParty
@@ -94,5 +96,27 @@ def test_an_instance_on_a_private_address_is_not_asked_without_a_setting(
     party.opened(browser)
     assert browser.click(f"Sign in with {provider.name}").status_int == 503
     [event] = here.audit_events(event="authentication.refused", object_id=provider.id)
-    assert event.reason == "the provider has no public address"
+    assert event.reason == "the provider did not answer: OSError"
     assert urlsplit(upstream.issuer).hostname == "127.0.0.1"
+
+
+def test_development_asks_an_instance_on_this_machine(make_world: MakeWorld, upstream: World) -> None:
+    here = make_world(**{"identity.development": "true"})
+    organization = here.an_organization()
+    provider = here.an_upstream_provider(organization, issuer=upstream.issuer)
+    browser = Browser(here)
+    RelyingParty.of(here, project_id=here.a_project(organization).id).opened(browser)
+    browser.click(f"Sign in with {provider.name}")
+    assert str(browser.left_for).startswith(f"{upstream.issuer}/")
+
+
+def test_development_reaches_local_networks_but_nothing_link_local(make_world: MakeWorld) -> None:
+    reached = {
+        development: networks_of(
+            make_world(**{"identity.development": development}).identity.settings.reachable_networks
+        )
+        for development in ("true", "false")
+    }
+    assert reached["false"] == ()
+    for address, allowed in (("127.0.0.1", True), ("192.168.1.9", True), ("fd00::1", True), ("169.254.169.254", False)):
+        assert any(ip_address(address) in network for network in reached["true"]) is allowed

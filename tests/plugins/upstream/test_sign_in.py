@@ -7,6 +7,7 @@ import pytest
 
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE
 from identity.testing.browser import Browser
 from tests.plugins.upstream.conftest import Scene
 
@@ -271,3 +272,40 @@ def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: Scen
     assert registered(scene) == (1 if rule == "open" else 0)
     assert scene.browser.path.endswith("/upstream/unlinked") is (rule != "open")
     scene.change(everywhere=False)
+
+
+@pytest.mark.parametrize("owner", ["instance", "organization"])
+@pytest.mark.parametrize(
+    ("rules", "made"),
+    [
+        ({"registration": "off"}, 0),
+        ({"registration": "by_provider"}, 1),
+        ({"registration": "by_domain"}, 0),
+        ({"registration_domains": ("acme.example",)}, 0),
+        ({"registration": "allowed"}, 1),
+    ],
+    ids=str,
+)
+def test_registration_off_stops_a_provider_that_creates_accounts(
+    scene: Scene, owner: str, rules: dict[str, object], made: int
+) -> None:
+    """Its own switch lets nobody in whom the policy keeps out."""
+    with scene.world.transaction() as services:
+        services.policies.change(INSTANCE if owner == "instance" else scene.organization.id, ChangePolicy.of(**rules))
+    scene.ask()
+    scene.sign_in()
+    assert registered(scene) == made
+    assert scene.browser.path.endswith("/upstream/unlinked") is (not made)
+    with scene.world.transaction() as services:
+        services.policies.change(INSTANCE, ChangePolicy.of(registration=None, registration_domains=None))
+
+
+def test_domains_of_registration_hold_for_whom_a_provider_brings(scene: Scene) -> None:
+    domain = scene.organization.primary_domain
+    with scene.world.transaction() as services:
+        services.policies.change(scene.organization.id, ChangePolicy.of(registration_domains=(domain,)))
+    scene.change(trust_email=True)
+    scene.elsewhere.claims = {"email": f"kim@{domain}", "email_verified": True}
+    scene.ask()
+    scene.sign_in()
+    assert registered(scene) == 1

@@ -4,12 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from markupsafe import Markup
+from pyramid.response import Response
+
+from identity.crypto.secrets import derived_id, new_id
 from identity.domain.entity import members
+from identity.domain.errors import Invalid
 from identity.domain.permissions import INSTANCE
-from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.upstream_providers import RETURN_PATH, UpstreamAuthentication, UpstreamKind, UpstreamProvider
 from identity.domain.words import say
 from identity.http import targets
-from identity.pages.forms import VERSION, Form, Value
+from identity.lazily import lazily
+from identity.pages.forms import ONCE, VERSION, Form, Value
 from identity.plugins.console.badges import Badge, state_badge
 from identity.plugins.console.confirm_page import LATER, ConfirmThing, DeactivatePage, ReactivatePage
 from identity.plugins.console.console_form import ChangePage, ConsoleForm, NewPage
@@ -61,10 +67,13 @@ class UpstreamProviderList(ListPage):
 _SECRET = Text(
     "client_secret",
     say("Client secret"),
-    say("As the provider gave it; of Apple the private key. Empty leaves it as it is."),
+    say("As the provider gave it; of Apple the private key."),
     required=False,
     attributes={"rows": 2, "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"},
 )
+_KEPT = say("As the provider gave it; of Apple the private key. Empty leaves it as it is.")
+#: These have no other way than a secret.
+_BY_SECRET = (UpstreamKind.APPLE, UpstreamKind.GITHUB)
 
 
 def _fields(*without: str) -> tuple[Field, ...]:
@@ -80,7 +89,7 @@ class ProviderForm(ConsoleForm):
 
     def drawn(self) -> Sequence[Field]:
         decides = self.services.access.may(self.principal, OF_INSTANCE, INSTANCE)
-        return [one for one in self.inputs if decides or one is _SECRET or not _needs_instance(one)]
+        return [one for one in self.inputs if decides or one.name == _SECRET.name or not _needs_instance(one)]
 
     def typed(self, form: Form) -> dict[str, object]:
         told = super().typed(form)
@@ -93,7 +102,8 @@ def _needs_instance(one: Field) -> bool:
 
 
 class NewUpstreamProvider(ProviderForm, NewPage):
-    """Adds one, and leads to its page."""
+    """Adds one, and leads to its page. Its redirect URI is there from the start: the provider wants to know it before
+    it gives a client id and a secret."""
 
     section, under = "upstream-providers", say("Identity providers")
     title = say("New identity provider")
@@ -102,8 +112,42 @@ class NewUpstreamProvider(ProviderForm, NewPage):
     pages_at = "upstream-providers"
     label = say("Add")
 
+    def values(self) -> Mapping[str, Value]:
+        return {**super().values(), ONCE: self._once}
+
+    def show(self) -> Mapping[str, object]:
+        redirect = f"{self.request.registry.identity.settings.login_url}{RETURN_PATH}/{self._id}"
+        about = Markup("{} {}").format(
+            self.words.t(
+                "First register this service at the provider, with this redirect URI. It stays the same after saving."
+            ),
+            self.ui.identifier(redirect),
+        )
+        return {**super().show(), "about": about}
+
+    def post(self) -> Response:
+        self._once = self._read().one(ONCE) or self._once
+        return super().post()
+
+    def submit(self, form: Form) -> Response:
+        wanted = form.one("authentication") != UpstreamAuthentication.PRIVATE_KEY_JWT or form.one("kind") in _BY_SECRET
+        if wanted and not form.one(_SECRET.name):
+            # It is not sent back where something else is wrong, and would be missed later.
+            self.command_from(self.command, form)
+            raise Invalid({_SECRET.name: say("Enter the client secret.")})
+        return super().submit(form)
+
     def make(self, command: CreateUpstreamProvider) -> Any:
-        return self.services.upstream_providers.create(self.context.value.id, command, by=self.principal)
+        return self.services.upstream_providers.create(self.context.value.id, command, by=self.principal, id=self._id)
+
+    @lazily
+    def _once(self) -> str:
+        return new_id()
+
+    @property
+    def _id(self) -> str:
+        """Of the provider that this form makes, however often it is drawn; nobody else's, and of nobody's choice."""
+        return derived_id("upstream_provider", self.principal.id or "", self.context.value.id, self._once)
 
 
 class ChangeUpstreamProviderPage(OfUpstreamProvider, ProviderForm, ChangePage):
@@ -111,6 +155,11 @@ class ChangeUpstreamProviderPage(OfUpstreamProvider, ProviderForm, ChangePage):
 
     inputs = _fields("kind")
     command = ChangeUpstreamProvider
+
+    def drawn(self) -> Sequence[Field]:
+        if not self.thing.secret_changed_at:
+            return super().drawn()
+        return [replace(one, hint=_KEPT) if one.name == _SECRET.name else one for one in super().drawn()]
 
     def values(self) -> Mapping[str, Value]:
         held = {

@@ -1,6 +1,6 @@
 """Organizations in SQL."""
 
-from sqlalchemy import bindparam, delete, not_, update
+from sqlalchemy import bindparam, delete, not_, select, update
 
 from identity.domain.domains import OrganizationDomain, Proof
 from identity.domain.instance import Instance
@@ -43,6 +43,8 @@ _REMOVE_DOMAIN = delete(domains).where(*_THIS_DOMAIN)
 _REMOVE_WAITING = delete(domains).where(domains.c.organization_id == bindparam("key"), domains.c.proof.is_(None))
 
 _INSTANCE = Mapped[Instance](instance_table)
+_RULES_VERSION = select(instance_table.c.rules_version)
+_MOVE_RULES_VERSION = update(instance_table).values(rules_version=instance_table.c.rules_version + 1)
 
 
 class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
@@ -90,6 +92,13 @@ class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
 
     def find_instance(self) -> Instance | None:
         return self._find(_INSTANCE.of, _INSTANCE.select, {})
+
+    def rules_version(self) -> int | None:
+        row = self._one(_RULES_VERSION, {})
+        return None if row is None else row[0]
+
+    def move_rules_version(self) -> None:
+        self._change(_MOVE_RULES_VERSION, {})
 
     def add_instance(self, instance: Instance) -> None:
         self._try(_INSTANCE.insert, _INSTANCE.values(instance))

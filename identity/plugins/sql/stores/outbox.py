@@ -2,8 +2,9 @@
 
 from datetime import datetime
 from itertools import count
+from typing import Any
 
-from sqlalchemy import bindparam, case, delete, func, or_, select, update
+from sqlalchemy import Select, bindparam, case, delete, func, or_, select, update
 
 from identity.domain.outbox import Backlog, OutgoingMessage
 from identity.plugins.sql.codecs import moment, seconds
@@ -20,6 +21,24 @@ _WAITING = (
     .limit(bindparam("limit"))
     .offset(bindparam("passed"))
 )
+_IS_DUE = (_OF_KIND, table.c.expires_at > bindparam("at"), table.c.next_at <= bindparam("at"))
+_FIRST_AT = func.min(table.c.next_at)
+# What an organization has waiting is counted by no statement: it may be a hundred thousand messages.
+_LANES = (
+    select(table.c.bulk, table.c.organization_id)
+    .where(*_IS_DUE)
+    .group_by(table.c.bulk, table.c.organization_id)
+    .order_by(table.c.bulk, _FIRST_AT)
+    .limit(bindparam("limit"))
+)
+_OF_LANE = (
+    _ROWS.select.where(*_IS_DUE, table.c.bulk == bindparam("bulk"))
+    .order_by(table.c.next_at, table.c.id)
+    .limit(bindparam("limit"))
+    .offset(bindparam("passed"))
+)
+_OF_ORGANIZATION = _OF_LANE.where(table.c.organization_id == bindparam("organization"))
+_OF_NONE = _OF_LANE.where(table.c.organization_id.is_(None))
 _GIVEN_UP = table.c.expires_at <= bindparam("at")
 _BACKLOG = select(
     func.count(case((_GIVEN_UP, None), else_=1)),
@@ -49,9 +68,25 @@ class SqlOutboxStore(SqlStore, OutboxStore):
         self._try(_ROWS.insert, _ROWS.values(message))
 
     def waiting(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        return self._readable(_WAITING, kind, at, limit)
+
+    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+        found: list[tuple[int, OutgoingMessage]] = []
+        for bulk, organization_id in self._all(_LANES, {"kind": kind, "at": seconds(at), "limit": limit}):
+            lane: dict[str, Any] = {"bulk": bulk}
+            if organization_id is not None:
+                lane["organization"] = organization_id
+            statement = _OF_NONE if organization_id is None else _OF_ORGANIZATION
+            found += enumerate(self._readable(statement, kind, at, limit, **lane))
+        found.sort(key=lambda one: (one[1].bulk, one[0], one[1].next_at, one[1].id))
+        return tuple(message for _, message in found[:limit])
+
+    def _readable(
+        self, statement: Select[Any], kind: str, at: datetime, limit: int, **lane: Any
+    ) -> tuple[OutgoingMessage, ...]:
         found: list[OutgoingMessage] = []
         for passed in count(0, limit):
-            rows = self._all(_WAITING, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed})
+            rows = self._all(statement, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed, **lane})
             found += readable(_ROWS.of, rows)
             if len(found) >= limit or len(rows) < limit:
                 break

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, not_, select, update
+from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, case, literal_column, not_, select, update
 
 from identity.domain.email_addresses import domain_spellings, email_key, is_same_mailbox
 from identity.domain.names import login_name_key, name_key
@@ -15,7 +15,7 @@ from identity.plugins.sql.mapping import Mapped, Row, slices
 from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import move_forward, upsert
 from identity.plugins.sql.stores import organizations
-from identity.plugins.sql.tables import last_sign_in, passwords
+from identity.plugins.sql.tables import instance, last_sign_in, passwords
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import users as table
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
@@ -23,8 +23,15 @@ from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, UserKind, UserSto
 
 ROWS = Entities[User](table)
 #: What a subject is made of.
-SUBJECT = (*ROWS.columns, *organizations.ROWS.columns)
-_USER, _ORGANIZATION = slices(ROWS, organizations.ROWS)
+SUBJECT = (
+    *ROWS.columns,
+    *organizations.ROWS.columns,
+    select(instance.c.rules_version)
+    .where(instance.c.id == literal_column("1"))
+    .scalar_subquery()
+    .label("rules_version"),
+)
+_USER, _ORGANIZATION, _RULES = slices(ROWS, organizations.ROWS, 1)
 _ORDERS = {
     "user_name": table.c.name_key,
     "display_name": table.c.display_key,
@@ -216,9 +223,9 @@ class SqlUserStore(SqlEntityStore[User], UserStore):
 
 def subject_of(row: Row) -> Subject:
     """The subject in a row of ``SUBJECT``."""
-    return Subject(ROWS.of(row[_USER]), organizations.ROWS.of(row[_ORGANIZATION]))
+    return Subject(ROWS.of(row[_USER]), organizations.ROWS.of(row[_ORGANIZATION]), *row[_RULES])
 
 
 def subject_or_none(row: Row) -> Subject | None:
     """The same, where there may be none."""
-    return subject_of(row) if any(row) else None
+    return subject_of(row) if any(row[_USER]) else None

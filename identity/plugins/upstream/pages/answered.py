@@ -7,7 +7,7 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity import watching
-from identity.domain.authentication import FEDERATED
+from identity.domain.authentication import FEDERATED, UNDATED
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.upstream_providers import UpstreamProvider
@@ -29,7 +29,7 @@ from identity.plugins.upstream.profile import apple_name
 from identity.plugins.upstream.sign_out import remember
 from identity.plugins.upstream.states import Purpose, Waiting
 from identity.provider.endpoints.authorize import PATH, sign_in_of
-from identity.provider.errors import MethodNotAllowed, OAuthError
+from identity.provider.errors import LoginRequired, MethodNotAllowed, OAuthError
 from identity.provider.parameters import Parameters
 from identity.services.sign_ins import NoSignIn
 
@@ -71,7 +71,7 @@ def answered(request: Request) -> Response:
             somebody = client.redeem(said["code"], waiting.begun, credentials, request.services.now)
     except (Unreachable, Refusal) as problem:
         watching.came_to(watching.SIGN_IN, ways.FACTOR, watching.FAILED)
-        return failed(request, provider, problem, back=back)
+        return failed(request, provider, problem, back=back, purpose=waiting.purpose)
     return PURPOSES[waiting.purpose](request, provider, waiting, apple_name(provider, somebody, said.get("user", "")))
 
 
@@ -167,10 +167,28 @@ def _sign_in(request: Request, provider: UpstreamProvider, waiting: Waiting, som
     except NoAccount as refused:
         return _no_account(request, provider, refused, f"/login/{pending.id}")
     methods = somebody.methods if provider.trust_methods and somebody.methods else (FEDERATED,)
-    services.sign_ins.prove(pending, subject, methods, factor=ways.FACTOR)
+    methods = methods if somebody.just_now else (*methods, UNDATED)
+    proved = services.sign_ins.prove(pending, subject, methods, factor=ways.FACTOR)
+    if not _goes_on(request, proved):
+        why = say(
+            "{provider} does not say when you last signed in there, and that is asked for.", provider=provider.name
+        )
+        return _no_account(request, provider, NoAccount(why, "the provider does not say when"), f"/login/{pending.id}")
     watching.came_to(watching.SIGN_IN, ways.FACTOR, watching.SUCCEEDED)
     remember(request, provider, subject, somebody)
     return redirect(request, f"{PATH}/{pending.id}")
+
+
+def _goes_on(request: Request, proved: PendingAuthorization) -> bool:
+    """False if it is to be known when they proved who they are, and they have nothing to prove it here."""
+    try:
+        _ = sign_in_of(proved, request.browser, context_of(request)).need
+    except LoginRequired:
+        return False
+    except OAuthError:
+        # It is answered where the sign-in goes on.
+        return True
+    return True
 
 
 def _refuse(request: Request, provider: UpstreamProvider, reason: str) -> None:
@@ -206,7 +224,8 @@ def link(request: Request, provider: UpstreamProvider, waiting: Waiting, somebod
         return _unknown(request)
     if not services.upstream_providers.serves(provider, account.subject):
         raise NotFound("identity provider", provider.id)
-    if services.now - account.session.authenticated_at >= FRESH_FOR:
+    proved_at = account.session.proved_at
+    if proved_at is None or services.now - proved_at >= FRESH_FOR:
         # It took too long there: who they are is proved again first.
         return redirect(request, f"/account/identities/new/{provider.id}")
     try:

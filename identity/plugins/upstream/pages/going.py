@@ -1,11 +1,12 @@
 """The way out: somebody is sent to a provider, and what they are to bring back is remembered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.domain.errors import NotFound
+from identity.domain.permissions import INSTANCE, organization_resource
 from identity.domain.upstream_providers import RETURN_PATH, UpstreamProvider
 from identity.domain.words import say
 from identity.http.endpoints import context_of
@@ -16,14 +17,17 @@ from identity.pages.errors import error_page
 from identity.pages.forms import Form
 from identity.pages.sign_in_page import SignInPage
 from identity.plugins.upstream import states, ways
-from identity.plugins.upstream.asking import Refusal, Unreachable
+from identity.plugins.upstream.asking import SETTING, Refusal, Unreachable
 from identity.plugins.upstream.desk import desk_of
 from identity.plugins.upstream.pages.runners import run_by
 from identity.plugins.upstream.states import Purpose
+from identity.services.upstream_providers import OF_INSTANCE
 
 _DECISION = "decision"
 #: Where somebody who signs in is sent to a provider: below the providers' paths, where GET may write.
 WAY = f"{RETURN_PATH}/{{provider}}/for/{{request}}"
+#: What it takes to change a provider, and to try it.
+PERMISSION = "upstream_provider.write"
 
 
 def way_to(provider: UpstreamProvider, request_id: str) -> str:
@@ -67,7 +71,7 @@ def go(context: WaitingSignIn, request: Request) -> Response:
         raise NotFound("identity provider", provider_id)
     pending, sign_in = context.pending, context.sign_in
     anew = sign_in.chosen is not None and not sign_in.fresh(sign_in.chosen)
-    anew = anew or "login" in sign_in.prompts
+    anew = anew or sign_in.wants_proof
     return send(
         request,
         found[provider_id],
@@ -102,7 +106,7 @@ def send(
         with desk.client(provider) as client:
             address = client.address(begun, login_hint=login_hint, ui_locales=ui_locales)
     except (Unreachable, Refusal) as problem:
-        return failed(request, provider, problem, back=back)
+        return failed(request, provider, problem, back=back, purpose=purpose)
     response = redirect(request, "/")
     response.headers["Location"] = address
     # What follows is the provider's business, and where they come from is not.
@@ -110,23 +114,44 @@ def send(
     return response
 
 
-def failed(request: Request, provider: UpstreamProvider, problem: Exception, *, back: str) -> Response:
-    """The page that says that the provider is of no use now; only its own button is lost."""
+def failed(
+    request: Request, provider: UpstreamProvider, problem: Unreachable | Refusal, *, back: str, purpose: Purpose
+) -> Response:
+    """The page that says that the provider is of no use now; only its own button is lost.
+
+    Whoever tries it learns why.
+    """
     services = request.services
-    why = getattr(problem, "why", type(problem).__name__)
     services.audit.refuse(
         "authentication.refused",
         kind="upstream_provider",
         id=provider.id,
         organization_id=provider.organization_id,
-        reason=why,
+        reason=problem.why,
     )
     absent = isinstance(problem, Unreachable)
     return error_page(
         request,
         503 if absent else 400,
         say("You cannot sign in at {provider} now", provider=provider.name),
-        [say("It does not answer.") if absent else say("What it answered cannot be relied on.")],
+        [
+            say("It does not answer.") if absent else say("What it answered cannot be relied on."),
+            *(_reasons(request, provider, problem) if purpose is Purpose.TEST else ()),
+        ],
         advice=say("Try it again, or choose another way."),
         action=(say("Choose another way"), back),
     )
+
+
+def _reasons(request: Request, provider: UpstreamProvider, problem: Unreachable | Refusal) -> Iterator[str]:
+    """What is wrong, for whoever may change the provider; of addresses that are not public for the instance's managers
+    alone."""
+    access = request.services.access
+    principal = access.principal(request.account.subject)
+    if not access.may(principal, PERMISSION, organization_resource(provider.organization_id)):
+        return
+    if isinstance(problem, Unreachable) and problem.private and access.may(principal, OF_INSTANCE, INSTANCE):
+        yield say("Its host name leads to no public address.")
+        yield say("To allow it, name the network in the setting {setting}.", setting=SETTING)
+    else:
+        yield say("The reason: {reason}.", reason=problem.why)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.domain.authentication import dated
 from identity.domain.errors import Conflict
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import Subject
@@ -114,7 +115,7 @@ class Link(_Page):
 
     def _is_fresh(self) -> bool:
         """True if they have proved who they are in the last ten minutes; the sign-in may have waited for longer."""
-        proved_at = self.pending.authenticated_at
+        proved_at = self.pending.authenticated_at if dated(self.pending.proofs) else None
         return proved_at is not None and self.request.services.now - proved_at < FRESH_FOR
 
     def _accounts(self, provider: UpstreamProvider) -> Accounts:

@@ -15,14 +15,13 @@ from identity.http.targets import Target
 from identity.pages.forms import Form
 from identity.pages.page import FormPage
 from identity.plugins.upstream.clients import Somebody
-from identity.plugins.upstream.pages.going import send
+from identity.plugins.upstream.pages.going import PERMISSION, send
 from identity.plugins.upstream.profile import told
 from identity.plugins.upstream.states import Purpose, Waiting
 
 #: The page of the provider in the console, where the way here begins.
 _CONSOLE = "/console/upstream-providers"
 PATH = f"{_CONSOLE}/{{upstream_provider}}/test"
-PERMISSION = "upstream_provider.write"
 TARGET = targets.upstream_provider
 
 _LONGEST_VALUE = 500

@@ -1,0 +1,144 @@
+"""Fair shares: pools of few places, of which no client network and no organization can hold more than a quarter.
+
+Each request is for somebody: its client's network, and the organization whose business it turns out to be. What has no
+organization, such as an unknown login name, shares one bucket. What the service does by itself is for nobody, and is
+bounded by the size of the pool alone.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from threading import Lock
+
+#: One in so many places is the share of a network and of an organization, and of browsers that an account knows.
+_SHARES = 4
+
+#: What is counted, by kind and value.
+_Key = tuple[str, str]
+
+
+class Full(Exception):
+    """No place is left, or none for whoever asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """For whom a request is. ``network`` is empty where it is not known: then the organization alone counts."""
+
+    network: str = ""
+    organization_id: str = ""
+    known_browser: bool = False
+
+
+_asker: ContextVar[Asker | None] = ContextVar("asker", default=None)
+
+
+@contextmanager
+def asked_from(network: str) -> Iterator[None]:
+    """Around a request of a client in this network; also undoes what ``belongs_to`` says meanwhile."""
+    before = _asker.set(Asker(network))
+    try:
+        yield
+    finally:
+        _asker.reset(before)
+
+
+def belongs_to(organization_id: str) -> None:
+    """The rest of the request is this organization's business."""
+    asker = _asker.get()
+    if asker is not None:
+        _asker.set(replace(asker, organization_id=organization_id))
+
+
+@contextmanager
+def on_behalf_of(organization_id: str, *, known_browser: bool = False) -> Iterator[None]:
+    """Within, what is done is this organization's business; without one, nobody's that is known."""
+    asker = _asker.get()
+    if asker is None:
+        yield
+        return
+    before = _asker.set(replace(asker, organization_id=organization_id, known_browser=known_browser))
+    try:
+        yield
+    finally:
+        _asker.reset(before)
+
+
+class FairShares:
+    """So many places, and a quarter as many beside them for browsers that an account knows.
+
+    Without ``by_organization`` networks alone share them: where all of them serve one organization anyway.
+    """
+
+    def __init__(self, places: int, *, by_organization: bool = True) -> None:
+        self._by_organization = by_organization
+        self._known = _Pool(max(1, places // _SHARES))
+        self._all = _Pool(places)
+
+    @contextmanager
+    def place(self, part: str = "") -> Iterator[None]:
+        """Hold a place meanwhile. Raises Full."""
+        leave = self.take(part)
+        try:
+            yield
+        finally:
+            leave()
+
+    def take(self, part: str = "") -> Callable[[], None]:
+        """Take a place; returns what gives it back, in whatever thread. Raises Full.
+
+        Of the share of an organization each ``part`` of it, such as one of its providers, holds half at most.
+        """
+        asker = _asker.get()
+        keys = self._keys(asker, part)
+        pools = (self._known, self._all) if asker is not None and asker.known_browser else (self._all,)
+        for pool in pools:
+            if pool.enter(keys):
+                return lambda: pool.leave(keys)
+        raise Full
+
+    def _keys(self, asker: Asker | None, part: str) -> tuple[_Key, ...]:
+        keys = [("part", part)] if part else []
+        if asker is not None and asker.network:
+            keys.append(("network", asker.network))
+        if asker is not None and self._by_organization:
+            keys.append(("organization", asker.organization_id))
+        return tuple(keys)
+
+
+class _Pool:
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._share = max(1, places // _SHARES)
+        self._held: Counter[_Key] = Counter()
+        self._used = 0
+        self._lock = Lock()
+
+    @property
+    def free(self) -> int:
+        """How many places are left."""
+        return self._places - self._used
+
+    def enter(self, keys: tuple[_Key, ...]) -> bool:
+        with self._lock:
+            free = self.free
+            if free < 1 or any(self._held[key] >= self._most(key, free) for key in keys):
+                return False
+            self._used += 1
+            self._held.update(keys)
+            return True
+
+    def leave(self, keys: tuple[_Key, ...]) -> None:
+        with self._lock:
+            self._used -= 1
+            self._held.subtract(keys)
+            for key in keys:
+                if not self._held[key]:
+                    del self._held[key]
+
+    def _most(self, key: _Key, free: int) -> int:
+        """How many places this key may hold: fewer as they get scarce, so that one is left for whoever comes next."""
+        share = max(1, self._share // 2) if key[0] == "part" else self._share
+        return min(share, (free + 1) // 2)

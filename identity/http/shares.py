@@ -1,0 +1,28 @@
+"""For whom each request is, so that places that are few are shared fairly (identity.fair_shares)."""
+
+from collections.abc import Callable
+
+from pyramid.config import Configurator
+from pyramid.registry import Registry
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.addresses import neighbourhood_of
+from identity.fair_shares import asked_from
+
+
+def tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
+    """Within, the network of the client is known. A proxy that does not say whose requests these are is nobody's."""
+    trusted_proxy: str = registry.identity.settings.trusted_proxy
+
+    def shared(request: Request) -> Response:
+        address: str = request.environ.get("REMOTE_ADDR") or ""
+        with asked_from("" if address == trusted_proxy else neighbourhood_of(address)):
+            return handler(request)
+
+    return shared
+
+
+def includeme(config: Configurator) -> None:
+    """Around all that may wait for a place."""
+    config.add_tween("identity.http.shares.tween_factory", under="identity.http.request_ids.tween_factory")

@@ -1,0 +1,103 @@
+"""Fair shares: neither a network nor an organization holds more than a quarter, and one place is left for the next."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from identity.fair_shares import FairShares, Full, asked_from, belongs_to, on_behalf_of
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as open_:
+        yield open_
+
+
+def taken(
+    shares: FairShares, stack: ExitStack, *, network: str = "", organization: str = "", known: bool = False
+) -> int:
+    """How many places somebody gets who wants all of them."""
+    number = 0
+    with asked_from(network), on_behalf_of(organization, known_browser=known):
+        while True:
+            try:
+                stack.callback(shares.take())
+            except Full:
+                return number
+            number += 1
+
+
+def test_one_organization_gets_a_quarter_from_all_networks(stack: ExitStack) -> None:
+    shares = FairShares(32)
+    got = [taken(shares, stack, network=f"192.0.{number}.0/24", organization="acme") for number in range(9)]
+    assert sum(got) == 8
+    assert taken(shares, stack, network="198.51.100.0/24", organization="bolt") > 0
+
+
+def test_one_network_gets_a_quarter_of_all_organizations(stack: ExitStack) -> None:
+    shares = FairShares(32)
+    assert sum(taken(shares, stack, network="192.0.2.0/24", organization=str(number)) for number in range(9)) == 8
+    assert taken(shares, stack, network="198.51.100.0/24", organization="acme") == 8
+
+
+def test_what_has_no_organization_shares_one_bucket(stack: ExitStack) -> None:
+    shares = FairShares(32)
+    assert sum(taken(shares, stack, network=f"192.0.{number}.0/24") for number in range(9)) == 8
+    assert taken(shares, stack, network="198.51.100.0/24", organization="acme") == 8
+
+
+@pytest.mark.parametrize("places", [2, 4, 8, 32, 161])
+def test_a_greedy_few_leave_a_place_for_the_next(stack: ExitStack, places: int) -> None:
+    shares = FairShares(places)
+    greedy = max(1, min(3, places // 2))
+    for number in range(greedy):
+        taken(shares, stack, network=f"192.0.{number}.0/24", organization=str(number))
+    assert taken(shares, stack, network="198.51.100.0/24", organization="next") > 0
+
+
+def test_known_browsers_have_places_of_their_own(stack: ExitStack) -> None:
+    shares = FairShares(16)
+    for number in range(100):
+        taken(shares, stack, network=f"192.{number}.0.0/24", organization=str(number))
+    assert taken(shares, stack, network="198.51.100.0/24", organization="new") == 0
+    assert taken(shares, stack, network="198.51.100.0/24", organization="new", known=True) > 0
+
+
+def test_what_the_service_does_itself_is_bounded_by_the_places_alone(stack: ExitStack) -> None:
+    shares = FairShares(8)
+    for _ in range(8):
+        stack.enter_context(shares.place())
+    with pytest.raises(Full):
+        shares.take()
+
+
+def test_a_part_of_an_organization_holds_half_of_its_share(stack: ExitStack) -> None:
+    shares = FairShares(32)
+    with asked_from(""), on_behalf_of("acme"):
+        for part in ("one", "one", "one", "one", "two"):
+            stack.callback(shares.take(part))
+        with pytest.raises(Full):
+            shares.take("one")
+        stack.callback(shares.take("two"))
+
+
+def test_where_all_serve_one_organization_networks_alone_share(stack: ExitStack) -> None:
+    shares = FairShares(16, by_organization=False)
+    assert taken(shares, stack, network="192.0.2.0/24", organization="acme") == 4
+    assert taken(shares, stack, network="198.51.100.0/24", organization="acme") == 4
+
+
+def test_places_come_back_to_whoever_had_them(stack: ExitStack) -> None:
+    shares = FairShares(8)
+    leaving: list[Callable[[], None]] = []
+    with asked_from("192.0.2.0/24"):
+        belongs_to("acme")
+        for _ in range(50):
+            leaving = [shares.take(), shares.take()]
+            with pytest.raises(Full):
+                shares.take()
+            for leave in leaving:
+                leave()
+    assert shares._all.free == 8
+    assert not shares._all._held
