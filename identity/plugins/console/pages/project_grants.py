@@ -199,7 +199,7 @@ _DEEDS = (
 
 
 _MANAGERS_LEAD = say(
-    "Users of your organization who give the granted roles to users of the organization that holds the grant."
+    "Users who give the granted roles to users of the organization. Each of the two organizations sees its own."
 )
 
 
