@@ -1,9 +1,10 @@
 """Whatever a plugin declares has an effect, and each hook is called as often as its text says."""
 
 import inspect
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -14,27 +15,39 @@ import pytest
 from pyramid.request import Request
 from webtest import TestApp
 
+import identity
 from identity import hookimpl, hookspecs
 from identity.app import configure
 from identity.domain.applications import ApplicationType
 from identity.domain.errors import Invalid
+from identity.domain.managers import Role
 from identity.http.security import SIGNED_IN
 from identity.http.transactions import writes
+from identity.operations import Check, Command, Running
 from identity.pages.signed_in_page import SignedInPage
 from identity.plugin_host import ENTRY_POINT_GROUP, PluginProblem
 from identity.process import Identity
+from identity.provider.client_authentication import ClientAuthentication
 from identity.provider.context import Context
+from identity.provider.directory import Directory
 from identity.provider.endpoint import Endpoint, Host
+from identity.provider.factor import Factor
 from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
+from identity.provider.interaction import Interaction
 from identity.provider.request import ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact, ResponseType
+from identity.provider.scope import Scope
+from identity.provider.sign_out_way import SignOutWay
 from identity.services import applications
 from identity.services.access import THE_OPERATOR
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import CreateProject
+from identity.services.outbox import Delivery
+from identity.storage.backend import Backend
 from identity.testing.browser import Browser
 from identity.testing.fixtures import PLUGINS, MakeWorld
+from identity.watching import Watcher
 from tests.house.plugins import Install, Plain, assembled, implementing, offering
 
 ORIGIN = "https://shop.example"
@@ -81,6 +94,47 @@ def a_registered_origin(identity: Identity) -> None:
             redirect_uris=(f"{ORIGIN}/",),
         )
         services.applications.add(project.id, command, by=THE_OPERATOR)
+
+
+# --- whatever is declared ---------------------------------------------------------------------------------------------
+
+OFFERED = (
+    Authorization,
+    Backend,
+    Check,
+    ClientAuthentication,
+    Command,
+    Delivery,
+    Directory,
+    Endpoint,
+    Factor,
+    Grant,
+    Interaction,
+    ResponseType,
+    Role,
+    Running,
+    Scope,
+    SignOutWay,
+    Watcher,
+)
+
+
+@pytest.fixture(scope="module")
+def sources() -> Mapping[Path, str]:
+    """All modules and templates of the service."""
+    root = Path(identity.__file__).parent
+    found = [one for ending in ("py", "html") for one in root.rglob(f"*.{ending}")]
+    return {one: one.read_text() for one in found}
+
+
+@pytest.mark.parametrize("kind", OFFERED, ids=lambda kind: kind.__name__)
+def test_whatever_an_offer_declares_is_read_somewhere(kind: type, sources: Mapping[Path, str]) -> None:
+    own = [one for one in kind.__mro__ if one.__module__.startswith("identity")]
+    names = {name for one in own for name in (*vars(one), *inspect.get_annotations(one)) if not name.startswith("_")}
+    unread = {name for name in names if not any(re.search(rf"(?<!self)\.{name}\b", text) for text in sources.values())}
+    # What the class reads itself is what its other members are made of.
+    unread -= {name for name in unread for one in own if f"self.{name}" in inspect.getsource(one)}
+    assert unread == set()
 
 
 # --- endpoints --------------------------------------------------------------------------------------------------------
