@@ -3,13 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar
 
-from identity.domain.audit import Actor
+from identity.domain.audit import OTHER_ORGANIZATION, Actor
 from identity.domain.projects import ProjectGrant
 from identity.services.access import Access
 from identity.services.lifecycle import Entities
-
-#: The member of an event's detail that names the organization on the other side of the project grant.
-OTHER_ORGANIZATION = "other_organization_id"
 
 Thing = TypeVar("Thing")
 

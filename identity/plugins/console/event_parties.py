@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from identity.domain.audit import ActorKind, AuditEvent
+from identity.domain.audit import OTHER_ORGANIZATION, ActorKind, AuditEvent
 from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.pages.event_words import KIND_WORDS
 from identity.plugins.console.badges import Named
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
 from identity.plugins.console.shown import readable_href, shown_user
-from identity.services.grant_sides import OTHER_ORGANIZATION
 from identity.services.overview import Refusal
 from identity.storage.backend import Storage
 

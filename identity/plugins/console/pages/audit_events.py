@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from markupsafe import Markup
 
-from identity.domain.audit import ERASED, AuditEvent, AuditFilter, Result
+from identity.domain.audit import ERASED, OTHER_ORGANIZATION, AuditEvent, AuditFilter, Result
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
@@ -17,7 +17,6 @@ from identity.plugins.console.event_parties import Parties
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
 from identity.plugins.console.sections import Facts, Note, Table
-from identity.services.grant_sides import OTHER_ORGANIZATION
 from identity.storage.paging import Page, PageRequest
 
 SECTION = "audit-events"
