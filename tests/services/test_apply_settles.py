@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from identity.crypto.keys import PublicKey
@@ -83,7 +83,7 @@ BY_NAME: Mapping[str, st.SearchStrategy[Any]] = {
     ),
     "authentication_method": st.sampled_from(["client_secret_basic", "client_secret_post", "none"]),
     "factors": st.lists(st.sampled_from(["totp", "email_code", "recovery_codes", "passkeys"]), min_size=1, max_size=3),
-    "registration_domains": st.lists(st.sampled_from(["acme.example", "ACME.example"]), max_size=2),
+    "registration_domains": st.lists(st.sampled_from(["acme.example", "other.example"]), min_size=1, max_size=2),
     "password_min_length": st.sampled_from([8, 12]),
     "password_strength": st.sampled_from([0, 3]),
     "free_attempts": st.sampled_from([3, 5]),
@@ -132,8 +132,8 @@ def merged(*parts: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[
 
 
 def numbered(values: st.SearchStrategy[dict[str, Any]], name: str, word: str) -> st.SearchStrategy[Any]:
-    """Up to two of them, each with a name of its own."""
-    lists = st.lists(values, max_size=2)
+    """One of them or none, with this name."""
+    lists = st.lists(values, max_size=1)
     return lists.map(lambda found: [{**one, name: f"{word}{number}"} for number, one in enumerate(found)])
 
 
@@ -168,7 +168,7 @@ def projects(draw: st.DrawFn) -> dict[str, Any]:
     manager = st.fixed_dictionaries({"user": st.just("robot0"), "roles": st.just(["PROJECT_OWNER"])})
     holder_manager = {"user": "robot0@other.example", "roles": ["PROJECT_GRANT_OWNER", "PROJECT_GRANT_OWNER_VIEWER"]}
     grant = st.fixed_dictionaries(
-        {"organization": st.sampled_from(["other.example", "OTHER.example", "Other"]), "roles": st.just([*ROLES])},
+        {"organization": st.sampled_from(["other.example", "Other"]), "roles": st.just([*ROLES])},
         optional={
             "active": st.booleans(),
             "managers": st.just([holder_manager]),
@@ -192,8 +192,8 @@ def organizations(draw: st.DrawFn, domain: str) -> dict[str, Any]:
     robot = members_of(CreateServiceUser, "display_name")
     keyed = st.fixed_dictionaries({}, optional={"keys": st.just([{"public_key": PEM}])})
     provider = members_of(DescribedUpstreamProvider, "name", "client_id", "issuer", without=frozenset({"kind"}))
-    people = draw(st.lists(merged(person, addressed), min_size=1, max_size=2))
-    robots = draw(st.lists(merged(robot, keyed), min_size=1, max_size=2))
+    people = draw(st.lists(merged(person, addressed), min_size=1, max_size=1))
+    robots = draw(st.lists(merged(robot, keyed), min_size=1, max_size=1))
     branding = st.fixed_dictionaries(
         {},
         optional={
@@ -202,15 +202,16 @@ def organizations(draw: st.DrawFn, domain: str) -> dict[str, Any]:
             "login_title": st.sampled_from([{}, {"de": "Willkommen", "en": ""}]),
         },
     )
+    further = {"registration": st.booleans(), "branding": branding, "policy": members_of(ChangePolicy)}
+    own = st.fixed_dictionaries({}, optional=further)
     return {
         "name": draw(st.sampled_from(["Acme", "ACME"])) if domain.startswith("acme") else "Other",
-        "primary_domain": draw(st.sampled_from([domain, domain.upper()])),
-        **draw(st.fixed_dictionaries({}, optional={"registration": st.booleans(), "branding": branding})),
-        **draw(st.fixed_dictionaries({}, optional={"policy": members_of(ChangePolicy)})),
+        "primary_domain": domain,
+        **(draw(own) if domain.startswith("acme") else {}),
         "users": [{**one, "user_name": f"anna{number}"} for number, one in enumerate(people)],
         "service_users": [{**one, "user_name": f"robot{number}"} for number, one in enumerate(robots)],
         "projects": draw(numbered(projects(), "name", "Project ")) if domain.startswith("acme") else [],
-        "upstream_providers": draw(numbered(provider, "name", "Provider ")),
+        "upstream_providers": draw(numbered(provider, "name", "Provider ")) if domain.startswith("acme") else [],
         "managers": draw(st.sampled_from([[], [{"user": "anna0", "roles": ["ORG_OWNER"]}]])),
     }
 
@@ -249,9 +250,11 @@ def exported(services: Services, domain: str) -> dict[str, Any]:
 
 
 _SETTINGS = settings(
-    max_examples=10,
+    max_examples=80,
     deadline=None,
     derandomize=True,
+    # A document is too large to be made smaller in reasonable time.
+    phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
@@ -262,8 +265,8 @@ def test_what_was_accepted_is_as_described_the_second_time(world: World, state: 
     with undone(world) as services:
         try:
             assert changes(services, state)
-        except Invalid as refused:
-            assume(not refused)
+        except Invalid:
+            return
         assert changes(services, state) == []
 
 
@@ -276,8 +279,8 @@ def test_what_was_changed_is_as_described_the_second_time(
         try:
             changes(services, first)
             changes(services, second)
-        except Invalid as refused:
-            assume(not refused)
+        except Invalid:
+            return
         assert changes(services, second) == []
 
 
@@ -287,8 +290,8 @@ def test_what_was_exported_is_as_described(world: World, state: dict[str, Any]) 
     with undone(world) as services:
         try:
             changes(services, state)
-        except Invalid as refused:
-            assume(not refused)
+        except Invalid:
+            return
         found = [exported(services, domain) for domain in ("acme.example", "other.example")]
         assert changes(services, {"version": 1, "organizations": found}) == []
         assert [exported(services, domain) for domain in ("acme.example", "other.example")] == found
