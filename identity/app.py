@@ -105,13 +105,13 @@ def _known_bad(file: Path | None) -> frozenset[str]:
 
 def configure(identity: Identity, settings: Mapping[str, Any]) -> Router:
     """The Pyramid application around an assembled service."""
-    # Built now, so that a plugin that fails to add to it stops the start and not the requests.
-    metadata.document(identity.protocol, identity.settings)
     with Configurator(settings=dict(settings)) as config:
         config.registry.identity = identity
         config.include("identity.http")
         for name, hook in identity.host.implementations("identity_configure"):
             config.include(_named(partial(_configure_plugin, hook), name))
+    # Built now, so that a plugin that fails to add to it stops the start and not the requests.
+    metadata.document(identity.protocol, identity.settings)
     router = config.make_wsgi_app()
     _check_permissions(config.registry)
     return router

@@ -17,10 +17,10 @@ from identity.provider.factor import Factor
 from identity.provider.grant import ClientRule
 from identity.provider.interaction import Interaction
 from identity.provider.protocol import Protocol
-from identity.provider.response_type import ResponseType
+from identity.provider.response_type import Artifact, ResponseType
 from identity.provider.scope import Scopes
 from identity.services.access import Deny
-from identity.services.choices import Choices, HasWay
+from identity.services.choices import Choices, GrantChoice, HasWay, ResponseChoice
 from identity.services.lookup import Lookup
 from identity.services.mails import KIND
 from identity.services.outbox import Delivery
@@ -67,14 +67,15 @@ def protocol(host: PluginHost) -> Protocol:
         user_claims=tuple(host.implementations("identity_user_claims")),
         token_claims=tuple(host.implementations("identity_token_claims")),
         discovery=tuple(host.implementations("identity_discovery")),
-        endpoints=ENDPOINTS,
+        endpoints=[*ENDPOINTS],
     )
 
 
 def _scopes(host: PluginHost) -> list[Any]:
     """All scopes; a name offered twice stops the start."""
-    host.unique("identity_scopes", lambda one: " ".join(one.names) or type(one).__qualname__, "scope")
-    return [offer.value for offer in host.offers("identity_scopes")]
+    return [
+        *host.unique("identity_scopes", lambda one: " ".join(one.names) or type(one).__qualname__, "scope").values()
+    ]
 
 
 def _response_types(host: PluginHost) -> Mapping[frozenset[str], ResponseType]:
@@ -107,8 +108,20 @@ def choices(host: PluginHost, protocol: Protocol, *, mail: bool = True) -> Choic
     return Choices(
         authentication_methods=tuple(protocol.client_authentications),
         # A grant that knows no client is nothing that an application could be registered for.
-        grant_types=tuple(name for name, one in protocol.grants.items() if one.client is not ClientRule.NONE),
-        response_types=tuple(one.value for one in protocol.response_types.values()),
+        grants={
+            name: GrantChoice(
+                takes_codes=one.takes_codes,
+                brings_refresh_tokens=one.brings_refresh_tokens,
+                takes_refresh_tokens=one.takes_refresh_tokens,
+                confidential=one.confidential,
+            )
+            for name, one in protocol.grants.items()
+            if one.client is not ClientRule.NONE
+        },
+        responses={
+            one.value: ResponseChoice(code_alone=one.issues == {Artifact.CODE}, fronts_tokens=one.fronts_tokens)
+            for one in protocol.response_types.values()
+        },
         ways={
             PASSWORD: say("Password"),
             **elsewhere,

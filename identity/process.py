@@ -20,11 +20,10 @@ from identity.jobs import Jobs
 from identity.mailer import Mailer
 from identity.offers import CheckPassword
 from identity.operations import Check, Running
-from identity.plugin_host import PluginHost
+from identity.plugin_host import PluginHost, PluginProblem
 from identity.provider.client_authentication import authenticate_client
 from identity.provider.discovery import capabilities
-from identity.provider.endpoint import Host
-from identity.provider.endpoints import ENDPOINTS
+from identity.provider.endpoint import Endpoint, Host
 from identity.provider.protocol import Protocol
 from identity.sender import Sender
 from identity.server.beats import replaced
@@ -124,11 +123,36 @@ class Identity:
             lambda: self.processes,
         )
         self.backlogs = Backlogs(self.settings, lambda: self.reading(SYSTEM), lambda: self.worker)
-        self.writing_paths = {endpoint.path: endpoint.writes for endpoint in ENDPOINTS}
+        #: Whether requests to an endpoint write, by its path; where paths begin that differ and lead to one that does.
+        self.writing_paths: dict[str, bool] = {}
+        self.writing_starts: tuple[str, ...] = ()
         #: Pages below ``/login/{request}`` that write when they are shown.
         self.writing_steps: set[str] = set()
-        self.host_of_path: Mapping[str, Host] = {endpoint.path: endpoint.host for endpoint in ENDPOINTS}
+        self.host_of_path: dict[str, Host] = {}
+        for endpoint in self.protocol.endpoints:
+            self._learn(endpoint)
         self.strict_transport = self.settings.base_url.startswith("https://")
+
+    def add_endpoint(self, endpoint: Endpoint) -> None:
+        """Count in an endpoint of a plugin, while it is configured. Raises PluginProblem if something has its place."""
+        for other in self.protocol.endpoints:
+            if other.name == endpoint.name or (other.path, other.host) == (endpoint.path, endpoint.host):
+                raise PluginProblem(f'There is an endpoint "{other.name}" at {other.path} already.')
+            if endpoint.advertised_as is not None and other.advertised_as == endpoint.advertised_as:
+                raise PluginProblem(
+                    f'The endpoints "{other.name}" and "{endpoint.name}" are both advertised as'
+                    f" {endpoint.advertised_as}."
+                )
+        self.protocol.endpoints.append(endpoint)
+        self._learn(endpoint)
+
+    def _learn(self, endpoint: Endpoint) -> None:
+        start, differs, _ = endpoint.path.partition("{")
+        if differs:
+            self.writing_starts += (start,) if endpoint.writes else ()
+            return
+        self.writing_paths[endpoint.path] = endpoint.writes
+        self.host_of_path[endpoint.path] = endpoint.host
 
     @cached_property
     def provider(self) -> "IdentityProvider":

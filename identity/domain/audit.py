@@ -83,6 +83,10 @@ class AuditEvent:
 ERASED: Mapping[str, object] = {"erased": True}
 
 
+#: The member of the detail that names, in events of a project grant, the organization on its other side.
+OTHER_ORGANIZATION = "other_organization_id"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
     """Which events are wanted: those that fit everything given; ``since`` itself fits, ``until`` does not.

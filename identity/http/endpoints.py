@@ -27,7 +27,6 @@ MAX_BODY = 64 * 1024
 log = logging.getLogger(__name__)
 
 _NOT_MODIFIED = 304
-_CROSS_ORIGIN = frozenset(PROTOCOL_ROUTE + endpoint.name for endpoint in ENDPOINTS if endpoint.cross_origin)
 _OF_BODY = frozenset({"Content-Length", "Content-Type"})
 
 
@@ -99,7 +98,7 @@ class _Answer(Response):  # type: ignore[misc]
 def is_cross_origin(request: Request) -> bool:
     """True for the endpoints that scripts of registered applications may call."""
     route = getattr(request, "matched_route", None)
-    return route is not None and route.name in _CROSS_ORIGIN
+    return route is not None and route.name in request.registry.cross_origin_routes
 
 
 def context_of(request: Request) -> Context:
@@ -152,15 +151,21 @@ def view_of(endpoint: Endpoint, *, lags: bool) -> Callable[[Request], Response]:
 
 
 def add_endpoint(config: Configurator, endpoint: Endpoint) -> None:
-    """Directive: route and view of one protocol endpoint."""
+    """Directive: route and view of one protocol endpoint; a plugin's is counted in with those of the service."""
+    identity: Identity = config.registry.identity
+    if endpoint not in identity.protocol.endpoints:
+        identity.add_endpoint(endpoint)
     name = PROTOCOL_ROUTE + endpoint.name
+    if endpoint.cross_origin:
+        config.registry.cross_origin_routes.add(name)
     config.add_route(name, endpoint.path, host=endpoint.host)
-    view = view_of(endpoint, lags=config.registry.identity.backend.lags)
+    view = view_of(endpoint, lags=identity.backend.lags)
     config.add_view(view, route_name=name, permission=NO_PERMISSION_REQUIRED)
 
 
 def includeme(config: Configurator) -> None:
     """Add every endpoint of the table."""
+    config.registry.cross_origin_routes = set()
     config.add_directive("add_endpoint", add_endpoint)
     # Routes are tried in order, and programs ask more often than browsers.
     for endpoint in sorted(ENDPOINTS, key=lambda one: one.host is Host.LOGIN):

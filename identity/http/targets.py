@@ -1,7 +1,8 @@
 """Targets: what the ids in an address name, loaded once per request, before any permission is asked for.
 
 Each function is a route factory: it answers with the thing and the resource at which permissions on it are judged.
-What lies in an organization into which the principal reaches nowhere is not there: NotFound, whether it exists or not.
+What the principal may not know of is not there: NotFound, whether it exists or not. That is whatever lies in an
+organization into which the principal reaches nowhere; managers of a project grant reach the grant alone.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 from pyramid.request import Request
 
 from identity.domain.errors import NotFound
+from identity.domain.managers import Manager
 from identity.domain.permissions import (
     INSTANCE,
     Resource,
@@ -73,7 +75,7 @@ def by_id(name: str, find: Find, *, parts: bool = False) -> Callable[[Request], 
             return _CLOSED
         identifier = request.matchdict[name]
         value, resource = find(request.services, identifier)
-        if not _sees(request, resource):
+        if not _is_there(request, value, resource):
             raise NotFound(name.replace("_", " "), identifier)
         return Target(resource, value, parts)
 
@@ -152,9 +154,10 @@ def _may_ask(request: Request) -> bool:
     return principal is not None and bool(principal.held)
 
 
-def _sees(request: Request, resource: Resource) -> bool:
-    access, principal = request.services.access, request.identity
-    organizations = {resource.organization_id}
-    if resource.holder is not None:
-        organizations.add(resource.holder.id)
-    return any(access.sees(principal, one) for one in organizations)
+def _is_there(request: Request, value: Any, resource: Resource) -> bool:
+    """True if whoever asks may know of the thing; of the managers of a project grant, those of the own side alone."""
+    services, principal = request.services, request.identity
+    if isinstance(value, Manager) and not services.managers.are_known(value, by=principal):
+        return False
+    reaches: bool = services.access.reaches(principal, resource)
+    return reaches

@@ -10,7 +10,6 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.tweens import EXCVIEW
 
-from identity.provider.endpoints import ENDPOINTS
 from identity.server.framing import ADMIT_BODY
 
 if TYPE_CHECKING:
@@ -18,9 +17,8 @@ if TYPE_CHECKING:
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ATTEMPTS = 4
-#: Where requests go on that waited: the paths of endpoints that write, up to what differs.
+#: Where requests go on that waited.
 _STEPS = "/login/"
-_RESUMED = tuple(one.path.partition("{")[0] for one in ENDPOINTS if one.writes and "{" in one.path)
 
 
 def writes(request: Request) -> bool:
@@ -28,7 +26,7 @@ def writes(request: Request) -> bool:
     identity: Identity = request.registry.identity
     path = request.environ.get("PATH_INFO", "")
     declared = identity.writing_paths.get(path)
-    if declared is None and path.startswith((*_RESUMED, *request.registry.writing_paths)):
+    if declared is None and path.startswith((*identity.writing_starts, *request.registry.writing_paths)):
         return True
     if declared is None and path.startswith(_STEPS):
         declared = path.removeprefix(_STEPS).partition("/")[2] in identity.writing_steps or None

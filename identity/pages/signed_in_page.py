@@ -87,8 +87,8 @@ class SignedInPage(Page):
         return None if sentence is None else self.words.t(sentence)
 
     def navigation(self) -> tuple[Group, ...]:
-        """The links beside the page."""
-        raise NotImplementedError
+        """The links beside the page; none unless it says so."""
+        return ()
 
     def switcher(self) -> Switcher | None:
         """The menu that changes the organization, if there is more than one."""

@@ -50,6 +50,8 @@ class AuthorizationCodeGrant(Grant):
     grant_type = "authorization_code"
     parameters = frozenset({"code", "redirect_uri", "code_verifier"})
     client = ClientRule.REQUIRED
+    takes_codes = True
+    brings_refresh_tokens = True
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """Whom the code is about. Raises InvalidGrant, InvalidRequest."""

@@ -31,6 +31,7 @@ class ClientCredentials(Grant):
     grant_type = "client_credentials"
     parameters = frozenset[str]()
     client = ClientRule.OR_SERVICE_USER
+    confidential = True
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The application or service user itself. Raises UnauthorizedClient, InvalidScope."""

@@ -43,6 +43,7 @@ class RefreshTokenGrant(Grant):
     grant_type = "refresh_token"
     parameters = frozenset({"refresh_token"})
     client = ClientRule.REQUIRED
+    takes_refresh_tokens = True
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """Whom the token is about. Raises InvalidGrant, InvalidScope, InvalidRequest."""

@@ -137,12 +137,21 @@ class Grant(ABC):
 
     ``parameters`` names the parameters that it reads besides grant_type and scope, ``repeatable`` those of them that
     may be given more than once.
+
+    ``takes_codes`` says that it exchanges what a sign-in hands over, so that applications of people use it unless they
+    are registered otherwise. ``brings_refresh_tokens`` says that its answers may carry refresh tokens, and
+    ``takes_refresh_tokens`` that it is of use only beside such a grant. ``confidential`` says that a public client
+    cannot use it.
     """
 
     grant_type: ClassVar[str]
     parameters: ClassVar[frozenset[str]]
     repeatable: ClassVar[frozenset[str]] = frozenset()
     client: ClassVar[ClientRule]
+    takes_codes: ClassVar[bool] = False
+    brings_refresh_tokens: ClassVar[bool] = False
+    takes_refresh_tokens: ClassVar[bool] = False
+    confidential: ClassVar[bool] = False
 
     @abstractmethod
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:

@@ -35,6 +35,7 @@ class Protocol:
     user_claims: tuple[Contribution, ...] = ()
     token_claims: tuple[Contribution, ...] = ()
     discovery: tuple[Contribution, ...] = ()
-    endpoints: tuple["Endpoint", ...] = ()
+    #: Those of the service, then those that plugins add while they are configured.
+    endpoints: list["Endpoint"] = field(default_factory=list)
     #: Documents that do not depend on the request, by endpoint.
     documents: dict[str, Any] = field(default_factory=dict)

@@ -131,11 +131,10 @@ class Access:
         )
 
     def sees(self, principal: Principal, organization_id: str | None) -> bool:
-        """True if the principal may know that the organization exists: it holds a role at the instance, there, at
-        something that belongs to it, or belongs to it and manages a project grant that it holds. None stands for the
-        instance.
+        """True if the principal may know that the organization exists: it holds a role at the instance, there, at a
+        project of it, or belongs to it and manages a project grant that it gave or holds. None stands for the instance.
 
-        Nobody asks an organization before a project is granted to it: managers from elsewhere learn nothing of it.
+        A project grant shows neither side to the other: its managers see the organization that they belong to.
         """
         if principal.subject is None:
             return True
@@ -143,6 +142,28 @@ class Access:
         if any(one.resource == INSTANCE_KEY for one in reaching):
             return True
         return any(known == organization_id for _, known in self._known_by(principal, reaching))
+
+    def reaches(self, principal: Principal, resource: Resource) -> bool:
+        """True if the principal may know that the resource exists: it sees its organization, or the one that holds it,
+        or has a role there or above."""
+        if self.sees(principal, resource.organization_id):
+            return True
+        if resource.holder is not None and self.sees(principal, resource.holder.id):
+            return True
+        return any(one.resource in resource.chain for one in self._reaching(principal))
+
+    def sides(self, principal: Principal, resource: Resource) -> frozenset[str] | None:
+        """Whose people the principal may know among the managers of the resource, by organization; None for all.
+
+        At a project grant there are two sides, and each is shown its own.
+        """
+        if resource.holder is None or self.seen_organizations(principal) is None:
+            return None
+        return frozenset(
+            side
+            for side in (resource.organization_id, resource.holder.id)
+            if side is not None and self.sees(principal, side)
+        )
 
     def page_of_organizations(self, principal: Principal, request: PageRequest) -> Page[Organization]:
         """The organizations that the principal may know of, usually by name; those of a few are all on one page."""
@@ -294,12 +315,15 @@ class Access:
         """Each manager with an organization of which the role tells the principal."""
         at_grants = {one.resource.id for one in managers if one.resource.level is Level.PROJECT_GRANT}
         grants = self._storage.project_grants.find_many(at_grants) if at_grants else {}
+        home = None if principal.subject is None else principal.subject.organization.id
         for one in managers:
-            if one.organization_id is not None:
-                yield one, one.organization_id
-            grant, subject = grants.get(one.resource.id), principal.subject
-            if grant is not None and subject is not None and grant.organization_id == subject.organization.id:
-                yield one, grant.organization_id
+            if one.resource.level is not Level.PROJECT_GRANT:
+                if one.organization_id is not None:
+                    yield one, one.organization_id
+            elif home is not None:
+                grant = grants.get(one.resource.id)
+                if home == one.organization_id or (grant is not None and home == grant.organization_id):
+                    yield one, home
 
     def _of_roles(self, names: frozenset[str]) -> frozenset[str]:
         permissions: set[str] = set()

@@ -20,7 +20,7 @@ from identity.domain.projects import Project
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.changes import Look, told
-from identity.services.choices import IMPLICIT, Choices, brings_tokens
+from identity.services.choices import IMPLICIT, Choices
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.last_uses import LastUses
 from identity.services.lifecycle import Lifecycle
@@ -106,7 +106,7 @@ class Applications(Lifecycle[Application]):
         values = {**self.defaults(command.type), **self._given(command)}
         application = self._made(Application, id=id or new_client_id(), project_id=project_id, **values)
         self._govern(application, by)
-        application = _consistent(application, command)
+        application = self._consistent(application, command)
         self._add("application.created", application, self._organization_id(application), of=("project", project_id))
         return application
 
@@ -122,7 +122,7 @@ class Applications(Lifecycle[Application]):
         after = self._next(before, command, expected_version=expected_version, **self._given(command))
         if after.consent is not before.consent or after.may_manage:
             self._govern(after, by)
-        after = _consistent(after, command)
+        after = self._consistent(after, command)
         after = self._keep("application.changed", before, after)
         if after.public:
             for secret in self._storage.applications.secrets(application_id):
@@ -178,11 +178,12 @@ class Applications(Lifecycle[Application]):
 
     def defaults(self, type: ApplicationType) -> dict[str, Any]:  # noqa: A002
         """What follows from the type where a command says nothing, by its fields: people sign in with a code, if the
-        service offers that, and nobody to an API."""
+        service offers that, and nobody signs in to an API."""
         values: dict[str, Any] = {"authentication_method": _METHODS[type]}
         if type is not ApplicationType.API:
-            values["response_types"] = frozenset({"code"} & {*self._choices.response_types})
-            values["grant_types"] = frozenset({"authorization_code"} & {*self._choices.grant_types})
+            responses = self._choices.responses.items()
+            values["response_types"] = frozenset(name for name, one in responses if one.code_alone)
+            values["grant_types"] = self._choices.grants_that(lambda one: one.takes_codes)
         return values
 
     def _check(self, thing: Application, by: Principal) -> None:
@@ -230,6 +231,37 @@ class Applications(Lifecycle[Application]):
                 given[field] = tuple(dict.fromkeys(given[field]))
         return given
 
+    def _consistent(self, application: Application, command: RegisterApplication | ChangeApplication) -> Application:
+        """The application with the grant type implicit exactly if it has a response type with tokens (RFC 7591 §2.1).
+
+        Raises Invalid, for every field at once, unless the settings fit each other.
+        """
+        tokens = self._choices.fronts_tokens(application.response_types)
+        problems = {**dict(_problems(application)), **dict(self._problems_of_grants(application))}
+        if IMPLICIT in (command.grant_types or ()) and not tokens:
+            problems.setdefault(
+                "grant_types", say("Choose a response type with id_token too: implicit is one of those.")
+            )
+        if problems:
+            raise Invalid(problems)
+        others = application.grant_types - {IMPLICIT}
+        return replace(application, grant_types=others | ({IMPLICIT} if tokens else set()))
+
+    def _problems_of_grants(self, application: Application) -> Iterator[tuple[str, str]]:
+        """What is wrong with its grant types, by what each says of itself."""
+        chosen, choices = application.grant_types, self._choices
+        confidential = sorted(chosen & choices.grants_that(lambda one: one.confidential))
+        if application.public and confidential:
+            yield (
+                "grant_types",
+                say("A public client has no credentials, so it cannot use {name}.", name=", ".join(confidential)),
+            )
+        bringing = choices.grants_that(lambda one: one.brings_refresh_tokens)
+        if chosen & choices.grants_that(lambda one: one.takes_refresh_tokens) and not chosen & bringing:
+            names = " / ".join(name for name in choices.grants if name in bringing)
+            sentence = say("Choose {names} too: refresh tokens come with it alone.", names=names)
+            yield "grant_types", sentence if names else say("No grant type here brings refresh tokens.")
+
     def _new_secret(self, application: Application) -> tuple[ClientSecret, str]:
         text = new_token()
         secret = ClientSecret(id=new_id(), digest=digest(text), created_at=self._now)
@@ -256,26 +288,7 @@ def _without_secrets(client: Client) -> Client:
     return Client(client.application, (), client.project, client.organization)
 
 
-def _consistent(application: Application, command: RegisterApplication | ChangeApplication) -> Application:
-    """The application with the grant type implicit exactly if it has a response type with tokens (RFC 7591 §2.1).
-
-    Raises Invalid, for every field at once, unless the settings fit each other.
-    """
-    tokens = any(map(brings_tokens, application.response_types))
-    problems = dict(_problems(application))
-    if IMPLICIT in (command.grant_types or ()) and not tokens:
-        problems.setdefault("grant_types", say("Choose a response type with id_token too: implicit is one of those."))
-    if problems:
-        raise Invalid(problems)
-    return replace(application, grant_types=application.grant_types - {IMPLICIT} | ({IMPLICIT} if tokens else set()))
-
-
 def _problems(application: Application) -> Iterator[tuple[str, str]]:
-    grants = application.grant_types
-    if "refresh_token" in grants and "authorization_code" not in grants:
-        yield "grant_types", say("Choose authorization_code too: refresh tokens come with a code alone.")
-    if application.public and "client_credentials" in grants:
-        yield "grant_types", say("A public client has no credentials, so it cannot use client_credentials.")
     if application.type is ApplicationType.API:
         if application.response_types:
             yield "response_types", say("Nobody signs in to an API, so it has no response types.")

@@ -63,9 +63,10 @@ class Recorder:
         id: str | None,  # noqa: A002
         organization_id: str | None,
         detail: Mapping[str, object] | None = None,
+        actor: Actor | None = None,
     ) -> None:
-        """Write a change's event in the change's own transaction."""
-        self.write(self._event(event, kind, id, organization_id, detail or {}))
+        """Write a change's event in the change's own transaction. ``actor`` replaces who acts."""
+        self.write(self._event(event, kind, id, organization_id, detail or {}, actor=actor))
 
     def record_many(
         self, event: str, kind: str, organization_id: str, things: Iterable[tuple[str, Mapping[str, object]]]
@@ -146,6 +147,7 @@ class Recorder:
         result: Result = Result.SUCCESS,
         reason: str | None = None,
         once: str | None = None,
+        actor: Actor | None = None,
     ) -> AuditEvent:
         if event not in EVENTS:
             raise ValueError(f"{event} is not in the catalogue of audit events")
@@ -153,7 +155,7 @@ class Recorder:
             id=new_id(),
             at=self._now,
             event=event,
-            actor=self.actor,
+            actor=actor or self.actor,
             object_kind=kind,
             object_id=id,
             organization_id=organization_id,

@@ -1,6 +1,6 @@
 """Choices: what the loaded plugins offer for applications to be registered with."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,22 @@ HasWay = Callable[[Subject, Any], bool]
 IMPLICIT = "implicit"
 
 
-def brings_tokens(response_type: str) -> bool:
-    """True if tokens of this response type pass through the browser."""
-    return not {"id_token", "token"}.isdisjoint(response_type.split())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantChoice:
+    """What a grant type says of itself; see ``identity.provider.grant.Grant``."""
+
+    takes_codes: bool = False
+    brings_refresh_tokens: bool = False
+    takes_refresh_tokens: bool = False
+    confidential: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseChoice:
+    """What a response type brings: a code and nothing else, or tokens that pass through the browser."""
+
+    code_alone: bool = False
+    fronts_tokens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +42,8 @@ class Choices:
     """
 
     authentication_methods: tuple[str, ...]
-    grant_types: tuple[str, ...]
-    response_types: tuple[str, ...]
+    grants: Mapping[str, GrantChoice]
+    responses: Mapping[str, ResponseChoice]
     ways: Mapping[str, str]
     alone: frozenset[str] = frozenset()
     elsewhere: frozenset[str] = frozenset()
@@ -39,10 +52,28 @@ class Choices:
     has: tuple[tuple[str, HasWay], ...] = ()
 
     @property
+    def grant_types(self) -> tuple[str, ...]:
+        """The names of the grants."""
+        return tuple(self.grants)
+
+    @property
+    def response_types(self) -> tuple[str, ...]:
+        """The names of the response types."""
+        return tuple(self.responses)
+
+    @property
     def of_fields(self) -> Mapping[str, tuple[str, ...]]:
         """The names that each field of an application may hold."""
         return {
             "authentication_method": self.authentication_methods,
-            "grant_types": (*self.grant_types, *([IMPLICIT] if any(map(brings_tokens, self.response_types)) else [])),
+            "grant_types": (*self.grant_types, *([IMPLICIT] if self.fronts_tokens(self.responses) else [])),
             "response_types": self.response_types,
         }
+
+    def fronts_tokens(self, response_types: Iterable[str]) -> bool:
+        """True if tokens of one of them pass through the browser."""
+        return any(self.responses[one].fronts_tokens for one in response_types if one in self.responses)
+
+    def grants_that(self, which: Callable[[GrantChoice], bool]) -> frozenset[str]:
+        """The names of those grants."""
+        return frozenset(name for name, one in self.grants.items() if which(one))

@@ -3,26 +3,29 @@
 from collections.abc import Callable, Mapping
 
 from identity.domain.authentication import PASSWORD
-from identity.domain.errors import Conflict, Invalid
+from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.managers import Manager, Role
-from identity.domain.permissions import INSTANCE_KEY, Resource
+from identity.domain.permissions import INSTANCE_KEY, Level, Resource
 from identity.domain.policies import SecondFactor
+from identity.domain.projects import ProjectGrant
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.choices import Choices
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.factors import Factors
+from identity.services.grant_sides import OfGrants
 from identity.services.holders import Holders
-from identity.services.lifecycle import Entities
 from identity.services.policies import Policies
 from identity.services.sessions import Sessions
 from identity.storage.backend import Storage
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.paging import FIRST_PAGE, Page, PageRequest, Total
 
 OWNER = "IAM_OWNER"
 PROJECT_OWNER = "PROJECT_OWNER"
 
+_COUNTED = PageRequest(limit=1, counted=True)
+_OF_NEITHER = say("Choose a user of the organization that owns the project, or of the one that holds the grant.")
 _NO_WAY = say(
     "This person has no way to sign in that the instance allows. They set one up first: a password of their own, a"
     " passkey, or an account at a provider that the instance manages."
@@ -30,16 +33,20 @@ _NO_WAY = say(
 _KNOWN = say("Somebody else knows the password of this person. They sign in and choose their own first.")
 
 
-class Managers(Entities[Manager]):
+class Managers(OfGrants[Manager]):
     """Nobody grants more than they hold, and the last IAM_OWNER stays.
 
     Whoever gets their first role at the instance has to be able to sign in by its rules. What was opened as them by
-    others' rules ends.
+    others' rules ends. At a project grant each of the two organizations chooses among its own people, and sees those
+    alone.
     """
 
     kind = "manager"
     store = "managers"
     taken = {"user_id": say("This user is a manager here already. Change its roles.")}  # noqa: RUF012
+
+    personal = frozenset({"id", "user_id"})
+    shared = False
 
     _access: Access
     _choices: Choices
@@ -49,9 +56,24 @@ class Managers(Entities[Manager]):
     _sessions: Sessions
     _roles: Mapping[str, Role]
 
-    def page(self, resource: Resource, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
-        """The managers of the resource, newest first."""
-        return self._storage.managers.page(resource.key, request)
+    def page(self, resource: Resource, request: PageRequest = FIRST_PAGE, *, by: Principal) -> Page[Manager]:
+        """The managers of the resource whom the caller may know, newest first."""
+        return self._storage.managers.page(resource.key, request, within=self._access.sides(by, resource))
+
+    def others(self, resource: Resource, *, by: Principal) -> Total:
+        """How many managers the resource has besides those whom the caller may know."""
+        sides = self._access.sides(by, resource)
+        if sides is None:
+            return Total(0)
+        stored = self._storage.managers
+        every = stored.page(resource.key, _COUNTED).total or Total(0)
+        known = stored.page(resource.key, _COUNTED, within=sides).total or Total(0)
+        return Total(every.count - known.count, every.exact)
+
+    def are_known(self, manager: Manager, *, by: Principal) -> bool:
+        """True unless the manager is of the other side of a project grant."""
+        sides = self._access.sides(by, self._access.resource(manager.resource))
+        return sides is None or self._home(manager.user_id) in sides
 
     def role(self, name: str) -> Role:
         """The role of this name. Raises Invalid, naming the roles there are."""
@@ -64,12 +86,15 @@ class Managers(Entities[Manager]):
     def add(self, resource: Resource, command: AddManager, *, by: Principal, recovering: bool = False) -> Manager:
         """A user's roles at the resource; with ``recovering`` on the machine whoever could not sign in gets them too.
 
-        Raises Invalid for an unknown user or role, a role of another level, or a user who is a manager there already;
-        Denied for a role beyond the caller's own. A user whom the caller may not see is unknown.
+        Raises Invalid for an unknown user or role, a role of another level, or a user who is a manager there already,
+        or belongs to neither side of a project grant; Denied for a role beyond the caller's own. A user whom the caller
+        may not see is unknown.
         """
         user = self._storage.users.find(command.user_id)
         if user is None or not self._access.sees(by, user.organization_id):
             raise Invalid({"user_id": say("There is no such user.")})
+        if resource.holder is not None and user.organization_id not in (resource.organization_id, resource.holder.id):
+            raise Invalid({"user_id": _OF_NEITHER})
         self.check(resource, command.roles, by)
         raised = self._raised(user.id, resource)
         if raised is not None and not recovering:
@@ -136,6 +161,8 @@ class Managers(Entities[Manager]):
         return self._keep("manager.changed", before, after)
 
     def _check(self, thing: Manager, by: Principal) -> None:
+        if not self.are_known(thing, by=by):
+            raise NotFound(self._noun, thing.id)
         self._access.require_no_role_above(by, thing.user_id)
 
     def _refuse_end(self, thing: Manager) -> None:
@@ -146,12 +173,24 @@ class Managers(Entities[Manager]):
         self._holders.forget(thing.user_id)
 
     def _given(self, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
-        organization_id = resource.organization_id
         manager = self._made(
-            Manager, user_id=user_id, resource=resource.key, roles=roles, organization_id=organization_id
+            Manager, user_id=user_id, resource=resource.key, roles=roles, organization_id=resource.organization_id
         )
-        self._add("manager.added", manager, organization_id, of=("user", user_id))
+        self._add("manager.added", manager, self._organization_id(manager), of=("user", user_id))
         return manager
+
+    def _grant_of(self, thing: Manager) -> ProjectGrant | None:
+        at_grant = thing.resource.level is Level.PROJECT_GRANT
+        return self._storage.project_grants.find(thing.resource.id) if at_grant else None
+
+    def _organization_id(self, thing: Manager) -> str | None:
+        grant = self._grant_of(thing)
+        of_holder = grant is not None and self._home(thing.user_id) == grant.organization_id
+        return grant.organization_id if grant is not None and of_holder else thing.organization_id
+
+    def _home(self, user_id: str) -> str | None:
+        user = self._storage.users.find(user_id)
+        return None if user is None else user.organization_id
 
     def check(self, resource: Resource, names: frozenset[str], by: Principal) -> None:
         """Raise Invalid unless these are roles of the resource's level, and Denied for one beyond the caller's own."""

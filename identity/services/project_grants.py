@@ -10,13 +10,14 @@ from identity.domain.search import is_found
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
+from identity.services.grant_sides import OfGrants
 from identity.services.lifecycle import Lifecycle
 from identity.storage.paging import Page, PageRequest
 
 _TAKEN = {"organization_id": say("This organization has a grant of the project already.")}
 
 
-class ProjectGrants(Lifecycle[ProjectGrant]):
+class ProjectGrants(OfGrants[ProjectGrant], Lifecycle[ProjectGrant]):
     """Project grants, seen from the granting project. What derives from one goes with it, and rests while it does."""
 
     kind = "project_grant"
@@ -80,6 +81,9 @@ class ProjectGrants(Lifecycle[ProjectGrant]):
 
     def _project(self, project_id: str) -> Project:
         return self._found(self._storage.projects.find(project_id), "project", project_id)
+
+    def _grant_of(self, thing: ProjectGrant) -> ProjectGrant:
+        return thing
 
     def _organization_id(self, thing: ProjectGrant) -> str:
         return self._project(thing.project_id).organization_id

@@ -7,6 +7,7 @@ from identity.domain.users import User
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.services.grant_sides import OfGrants
 from identity.services.lifecycle import Lifecycle
 from identity.services.project_grants import ProjectGrants, refuse_unknown_roles
 from identity.storage.paging import Page, PageRequest
@@ -17,12 +18,13 @@ _NO_PROJECT = say("There is no such project.")
 _TAKEN = {"user_id": say("This user has a grant of the project already. Change its roles.")}
 
 
-class UserGrants(Lifecycle[UserGrant]):
+class UserGrants(OfGrants[UserGrant], Lifecycle[UserGrant]):
     """A user of the project's own organization has a direct grant, any other one that derives from a project grant."""
 
     kind = "user_grant"
     store = "user_grants"
     taken = _TAKEN
+    personal = frozenset({"user_id"})
 
     _access: Access
     _project_grants: ProjectGrants
@@ -83,6 +85,9 @@ class UserGrants(Lifecycle[UserGrant]):
         self._check_roles(self._project(before.project_id), project_grant, command.roles)
         after = self._next(before, command, expected_version=expected_version)
         return self._keep("user_grant.changed", before, after)
+
+    def _grant_of(self, thing: UserGrant) -> ProjectGrant | None:
+        return None if thing.project_grant_id is None else self._storage.project_grants.find(thing.project_grant_id)
 
     def _check(self, thing: UserGrant, by: Principal) -> None:
         self._access.require(by, _WRITE, self.resource(thing))

@@ -93,6 +93,8 @@ class Backend(ABC):
     name: ClassVar[str]
     #: False if other processes cannot share it: racing tests then run over threads.
     concurrent: ClassVar[bool] = True
+    #: False if what is committed ends with the process. The contract opens any other once more and looks for it.
+    durable: ClassVar[bool] = True
     #: False if a transaction never loses against another: its request need not be kept for another attempt.
     contends: bool = True
     #: How many requests at a time may wait for it in fibers (``identity.fibers``), each letting others go on: the
@@ -134,7 +136,9 @@ class Backend(ABC):
         """A Storage joined to the current transaction of ``transactions``.
 
         It never commits or aborts by itself: its changes become visible when the transaction commits, and vanish
-        when it aborts. A process passes the same transaction manager each time. Raises Unavailable.
+        when it aborts. Until every other participant has voted nobody else sees them: a backend that commits at the
+        vote sorts itself behind all others (``~…``), any other commits in ``tpc_finish``. A process passes the same
+        transaction manager each time. Raises Unavailable.
         """
 
     def relieve(self) -> None:  # noqa: B027 - there may be nothing of the kind

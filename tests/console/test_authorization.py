@@ -13,6 +13,7 @@ from pyramid.interfaces import IRoutesMapper
 from identity.domain.managers import Manager
 from identity.domain.permissions import INSTANCE, Resource, project_grant_resource
 from identity.domain.projects import Project, ProjectGrant
+from identity.services.access import THE_OPERATOR
 from identity.services.commands.users import CreateHumanUser
 from identity.testing.browser import Browser
 from identity.testing.world import World
@@ -211,20 +212,32 @@ def test_each_role_opens_exactly_what_it_says(world: World, own: Estate, foreign
     assert differences(browser, foreign, {cell: expected(role, cell, own=False) for cell in pages}) == {}
 
 
-def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: Estate) -> None:
-    """Security 14.5."""
+@pytest.mark.parametrize("role", ["ORG_OWNER", "PROJECT_GRANT_OWNER", "PROJECT_GRANT_OWNER_VIEWER"])
+def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: Estate, role: str) -> None:
+    """Security 14.5 and 20.5."""
     person = world.a_person(own.holder)
-    world.make_manager(person, "ORG_OWNER")
+    world.make_manager(person, role, resource=level_of(world, own, role) if role != "ORG_OWNER" else None)
     browser = Browser(world)
     browser.start_session(person)
     wanted = {}
     for cell in CELLS:
-        if cell.level == "project_grant":
-            allowed = holds(ROLES["ORG_OWNER"], cell.permission) and holds(HOLDER, cell.permission)
+        if cell.level == "project_grant" and not cell.manager:
+            allowed = holds(ROLES[role], cell.permission) and holds(HOLDER, cell.permission)
             wanted[cell] = 200 if allowed else 403
         elif cell.level != "instance":
             wanted[cell] = 404
     assert differences(browser, own, wanted) == {}
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"])
+def test_a_project_grant_opens_nothing_of_its_holder(world: World, own: Estate, foreign: Estate, role: str) -> None:
+    project = world.a_project(own.organization, roles=[ROLE])
+    given = replace(own, project=project, grant=world.a_grant(project, foreign.organization, roles=[ROLE]))
+    browser = a_browser(world, given, role)
+    pages = [cell for cell in CELLS if cell.path]
+    assert differences(browser, foreign, {cell: expected(role, cell, own=False) for cell in pages}) == {}
+    of_holder = given.with_manager(world, foreign.organization)
+    assert differences(browser, of_holder, {cell: 404 for cell in CELLS if cell.manager == "project_grant"}) == {}
 
 
 def test_who_manages_nothing_learns_nothing(world: World, own: Estate) -> None:
@@ -351,4 +364,4 @@ def test_a_project_grant_made_by_oneself_opens_nothing(world: World, own: Estate
 
 def managers_of(world: World, grant: ProjectGrant, project: Project) -> tuple[Manager, ...]:
     with world.reading() as services:
-        return services.managers.page(project_grant_resource(grant, project)).items
+        return services.managers.page(project_grant_resource(grant, project), by=THE_OPERATOR).items

@@ -78,7 +78,7 @@ def test_a_user_that_one_may_not_know_of_is_not_there(world: World, owner: Brows
 def test_who_may_not_read_users_finds_one_by_the_whole_login_name(
     world: World, sign_in: SignIn, organization: Organization, robot: Robot
 ) -> None:
-    """A PROJECT_GRANT_OWNER does not learn who is in the two organizations, and still adds whom it knows."""
+    """A PROJECT_GRANT_OWNER does not learn who is in its organization, and still adds whom it knows there."""
     holder = world.an_organization()
     colleague = world.a_robot(holder)
     project = world.a_project(organization)
@@ -89,10 +89,11 @@ def test_who_may_not_read_users_finds_one_by_the_whole_login_name(
     def found(query: str) -> list[str]:
         return [one["href"] for one in browser.open(f"{path}?q={query}").html.select("a.choice")]
 
-    for one in (robot, colleague):
+    for one, seen in ((robot, False), (colleague, True)):
         assert found(one.user.user_name[:-1]) == []
-        login_name = f"{one.user.user_name}@{one.organization.primary_domain}"
-        assert found(login_name) == [f"{path}?user_id={one.id}"]
+        for query in (f"{one.user.user_name}@{one.organization.primary_domain}", one.id):
+            assert found(query) == ([f"{path}?user_id={one.id}"] if seen else [])
+        assert (browser.open(f"{path}?user_id={one.id}").status_int == 404) != seen
     assert found("") == []
     assert found(world.a_robot().id) == []
 

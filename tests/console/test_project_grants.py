@@ -198,5 +198,5 @@ def test_a_manager_of_the_grant_alone_gets_to_it(
     assert page.html.select(".breadcrumb a") == []
     assert "Add manager" in page
     assert "Withdraw" not in page
-    assert browser.open(_list(project)).status_int == 403
+    assert browser.open(_list(project)).status_int == 404
     assert project.name in browser.open(f"/console/organizations/{holder.id}/granted-projects")

@@ -106,7 +106,7 @@ def test_an_address_counts_once(services: Services, project: Project) -> None:
 
 def test_grants_that_cannot_work_are_refused(services: Services, project: Project) -> None:
     problems = refused(services, project, **_WEB, grant_types=["refresh_token"])
-    assert problems == {"grant_types": "Choose authorization_code too: refresh tokens come with a code alone."}
+    assert problems == {"grant_types": "Choose authorization_code too: refresh tokens come with it alone."}
     public = {**_WEB, "type": "native", "grant_types": ["authorization_code", "client_credentials"]}
     assert refused(services, project, **public) == {
         "grant_types": "A public client has no credentials, so it cannot use client_credentials."

@@ -106,3 +106,13 @@ def test_an_export_holds_it_without_its_secret(world: World) -> None:
     assert described["name"] == provider.name
     assert described["claims"] == ["family_name = sn"]
     assert "client_secret" not in described
+
+
+def test_a_secret_that_replaces_another_within_the_same_second_is_kept(world: World) -> None:
+    provider = world.an_upstream_provider(client_secret=SECRET)
+    with world.transaction() as services:
+        command = ChangeUpstreamProvider(client_secret="an-other-one")
+        services.upstream_providers.change(provider.id, command, by=THE_OPERATOR)
+    with world.reading() as services:
+        stored = services.upstream_providers.get(provider.id)
+        assert services.upstream_providers.has_secret(stored, "an-other-one")

@@ -179,8 +179,9 @@ def test_who_may_not_write_is_denied(shop: Shop) -> None:
 def test_a_grant_s_owner_stays_within_the_grant(shop: Shop) -> None:
     by = shop.manager("PROJECT_GRANT_OWNER", shop.of_grant, shop.other)
     shop.give(shop.person(shop.other), "reader", by=by)
-    with pytest.raises(Denied):
+    with pytest.raises(Invalid) as refusal:
         shop.give(shop.person(shop.acme), "reader", by=by)
+    assert fields(refusal) == {"user_id": "There is no such user."}
     assert shop.of_grant.key.level is Level.PROJECT_GRANT
 
 

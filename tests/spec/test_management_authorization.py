@@ -4,7 +4,7 @@ The tables are written down here, and not read from the service: what is expecte
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import pytest
@@ -103,7 +103,8 @@ ROUTES = {
     " PATCH /upstream-providers/{upstream_provider}; POST /upstream-providers/{upstream_provider}/deactivate;"
     " POST /upstream-providers/{upstream_provider}/reactivate",
     "upstream_provider.delete": "DELETE /upstream-providers/{upstream_provider}",
-    "project_grant_manager.read": "GET /project-grants/{project_grant}/managers",
+    "project_grant_manager.read": "GET /project-grants/{project_grant}/managers;"
+    " GET /project-grants/{project_grant}/other-managers",
     "project_grant_manager.write": "POST /project-grants/{project_grant}/managers",
     "user_grant.read": "GET /users/{user}/grants; GET /service-users/{service_user}/grants;"
     " GET /projects/{project}/user-grants; GET /project-grants/{project_grant}/user-grants;"
@@ -310,21 +311,48 @@ def test_each_role_opens_exactly_what_it_says(world: World, own: Estate, foreign
 
 
 @pytest.mark.shows("2.6.4")
-@pytest.mark.parametrize("role", [role for role in ROLES if role.startswith("ORG")])
+@pytest.mark.parametrize("role", [role for role in ROLES if role.startswith(("ORG", "PROJECT_GRANT"))])
 def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: Estate, role: str) -> None:
-    """Security 14.5."""
+    """Security 14.5 and 20.5. What the owner has besides does not exist, nor do the managers that it chose."""
     robot = world.a_robot(own.holder)
-    world.make_manager(robot, role)
+    at_grant = role.startswith("PROJECT_GRANT")
+    world.make_manager(robot, role, resource=level_of(world, own, role) if at_grant else None)
+    wanted = held_by_other(role)
+    api = Api.of(robot)
+    assert differences(api, world, own, wanted) == {}
+    of_holder = own.with_manager(world, own.holder)
+    on_managers = {cell: status for cell, status in wanted.items() if cell.manager == "project_grant"}
+    for cell in on_managers:
+        on_managers[cell] = 200 if holds(ROLES[role], cell.permission) and holds(HOLDER, cell.permission) else 403
+    assert differences(api, world, of_holder, on_managers) == {}
+
+
+def held_by_other(role: str) -> dict[Cell, int]:
+    """What the organization that holds the estate's project grant is answered there."""
     wanted = {}
     for cell in CELLS:
         if cell.level == "instance":
             continue
-        if cell.level == "project_grant":
+        if cell.level == "project_grant" and not cell.manager:
             allowed = holds(ROLES[role], cell.permission) and holds(HOLDER, cell.permission)
             wanted[cell] = 200 if allowed else 403
         else:
             wanted[cell] = 404
-    assert differences(Api.of(robot), world, own, wanted) == {}
+    return wanted
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if not role.startswith("IAM")])
+def test_a_project_grant_opens_nothing_of_its_holder(world: World, own: Estate, foreign: Estate, role: str) -> None:
+    """The same from the other side: whoever manages the owner, the project or the grant, chosen by the owner."""
+    project = world.a_project(own.organization, roles=["reader"])
+    given = replace(own, project=project, grant=world.a_grant(project, foreign.organization, roles=["reader"]))
+    robot = world.a_robot(own.organization)
+    world.make_manager(robot, role, resource=level_of(world, given, role))
+    api = Api.of(robot)
+    assert differences(api, world, foreign, {cell: expected(role, cell, own=False) for cell in CELLS}) == {}
+    of_holder = given.with_manager(world, foreign.organization)
+    at_grant = {cell: 404 for cell in CELLS if cell.manager == "project_grant"}
+    assert differences(api, world, of_holder, at_grant) == {}
 
 
 def test_nobody_is_let_in_anywhere(world: World, own: Estate) -> None:

@@ -44,7 +44,8 @@ def test_a_manager_from_its_beginning_to_its_end(world: World, owner: Robot, api
     ],
 )
 def test_each_level_has_managers(world: World, path: str, role: str) -> None:
-    estate, robot = an_estate(world), world.a_robot()
+    estate = an_estate(world)
+    robot = world.a_robot(estate.organization)
     api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
     managers = estate.address(path)
     made = api.post(managers, {"user_id": robot.id, "roles": [role]})
@@ -52,7 +53,7 @@ def test_each_level_has_managers(world: World, path: str, role: str) -> None:
     assert Api.of(robot).get("/me")["roles"] == [
         {"level": made["level"], "resource_id": made["resource_id"], "roles": [role]}
     ]
-    answer = api.ask("POST", managers, {"user_id": world.a_robot().id, "roles": ["NO_SUCH_ROLE"]})
+    answer = api.ask("POST", managers, {"user_id": world.a_robot(estate.organization).id, "roles": ["NO_SUCH_ROLE"]})
     assert role in check_api_error(answer, 422, "invalid")["fields"]["roles"]
 
 

@@ -1,9 +1,14 @@
 """The contract itself: composed of parts, none of which hides a test or fixture of another."""
 
 from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import pytest
 
 from identity.storage.contract import StorageContract
-from identity.storage.contract.base import ContractBase
+from identity.storage.contract.base import ContractBase, On
+from identity.storage.memory.backend import MemoryBackend, MemoryParticipant
 
 
 def test_no_part_hides_what_another_defines() -> None:
@@ -14,3 +19,39 @@ def test_no_part_hides_what_another_defines() -> None:
                 if not name.startswith("__"):
                     owners[name].append(part.__name__)
     assert {name: parts for name, parts in owners.items() if len(parts) > 1} == {}
+
+
+class Hasty(MemoryParticipant):
+    """Makes its changes visible at the vote, though others have not voted yet."""
+
+    def tpc_vote(self, transaction: Any) -> None:
+        super().tpc_finish(transaction)
+
+
+class Forgetful(MemoryBackend):
+    """Says that it keeps everything, and keeps nothing."""
+
+    durable: ClassVar[bool] = True
+
+
+@pytest.fixture
+def reopen() -> Callable[[], MemoryBackend]:
+    return Forgetful
+
+
+def test_the_contract_catches_a_backend_that_is_done_at_the_vote(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    demand = StorageContract().test_transactions_nothing_is_seen_before_all_others_have_voted
+    demand(On(MemoryBackend(), request))
+    monkeypatch.setattr("identity.storage.memory.backend.MemoryParticipant", Hasty)
+    with pytest.raises(AssertionError):
+        demand(On(MemoryBackend(), request))
+
+
+def test_the_contract_catches_a_backend_that_forgets(request: pytest.FixtureRequest) -> None:
+    demand = StorageContract().test_backend_what_is_committed_is_there_when_it_is_opened_once_more
+    with pytest.raises(AssertionError):
+        demand(On(Forgetful(), request), request)
+    with pytest.raises(pytest.skip.Exception, match="not durable"):
+        demand(On(MemoryBackend(), request), request)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from identity.domain.audit import Actor, ActorKind, AuditEvent
+from identity.domain.audit import OTHER_ORGANIZATION, ActorKind, AuditEvent
 from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.pages.event_words import KIND_WORDS
@@ -53,7 +53,8 @@ class Parties:
         grants = storage.project_grants.find_many(things.get("project_grant", ()))
         of_projects = {one.project_id for one in applications.values()} | {one.project_id for one in grants.values()}
         projects = storage.projects.find_many(things.get("project", set()) | of_projects)
-        organizations = storage.organizations.find_many(things.get("organization", set()))
+        others = {_other(one) for one in events} - {""}
+        organizations = storage.organizations.find_many(things.get("organization", set()) | others)
         # With the organizations in which each can be looked at.
         homes = {key: one.organization_id for key, one in projects.items()}
         self._named: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
@@ -73,12 +74,21 @@ class Parties:
         self._owners = {key: self._users[owner] for key, owner in owners.items() if owner in self._users}
         self._called = {(one.object_kind, one.object_id): called for one in events if (called := _called(one))}
 
-    def actor(self, actor: Actor) -> Named:
-        """Who acted; with a link if whoever looks may know of it."""
-        words = self._page.words
+    def actor(self, event: Told) -> Named:
+        """Who acted; with a link if whoever looks may know of it. Of people on the other side of a project grant the
+        event tells no more than where they belong."""
+        words, actor = self._page.words, event.actor
+        other = self.other_organization(event)
+        if actor.kind is ActorKind.USER and actor.id is None and other:
+            return Named(words.t("A user of {organization}", organization=other), "")
         if actor.id is None or actor.kind not in _WITH_ACTOR:
             return Named(words.t(_NOBODY.get(actor.kind, say("Unknown"))), "")
         return self.party(actor.id)
+
+    def other_organization(self, event: Told) -> str:
+        """The name of the organization on the other side of a project grant, or its id; empty if there is none."""
+        identifier = _other(event)
+        return self._named.get(("organization", identifier), (identifier, ()))[0]
 
     def party(self, identifier: str) -> Named:
         """A user, or a client: whoever acts here is told by name, wherever they belong."""
@@ -131,6 +141,11 @@ def _called(event: Told) -> str:
         if isinstance(told, str) and told:
             return told
     return ""
+
+
+def _other(event: Told) -> str:
+    other = _detail(event).get(OTHER_ORGANIZATION)
+    return other if isinstance(other, str) else ""
 
 
 def _detail(event: Told) -> Mapping[str, object]:

@@ -24,7 +24,7 @@ def held_roles_section(page: ConsolePage, user_id: str) -> Table:
     held: list[Manager] = [
         one
         for one in access.visible(page.principal, page.services.storage.managers.of_user(user_id))
-        if one.organization_id is None or access.sees(page.principal, one.organization_id)
+        if one.organization_id is None or _may_know(page, one)
     ]
     names = resource_names(page, {one.resource for one in held})
     rows = [
@@ -45,6 +45,14 @@ def held_roles_section(page: ConsolePage, user_id: str) -> Table:
         rows=rows,
         empty=say("None. Managers are added on the page of an organization or project."),
     )
+
+
+def _may_know(page: ConsolePage, manager: Manager) -> bool:
+    """True for what lies in an organization that whoever looks sees, or in a project grant that it holds."""
+    access = page.services.access
+    if manager.resource.level is Level.PROJECT_GRANT:
+        return bool(access.reaches(page.principal, access.resource(manager.resource)))
+    return bool(access.sees(page.principal, manager.organization_id))
 
 
 def resource_names(page: ConsolePage, keys: Collection[ResourceKey]) -> Mapping[ResourceKey, Named]:

@@ -220,7 +220,7 @@ class SelectUser(SelectFirst):
         """Who is meant by a whole login name or id, of those whom whoever looks may know of."""
         users = self.services.storage.users
         subject = (users.find_by_login_name(query) or users.find_subject(query)) if query else None
-        if subject is None or not self._sees(subject.organization.id):
+        if subject is None or not self._sees(subject.organization.id) or not self.may_choose(subject):
             return
         if self.abroad or self.users_of in (None, subject.organization.id):
             yield subject

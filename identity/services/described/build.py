@@ -234,14 +234,33 @@ class Build:
                 return None
             self.remember(path, described, thing.id)
             before = thing
-            differing = differences(described, thing, kind.change_type)
-            if differing:
-                thing = kind.use_cases.change(thing.id, kind.change_type(**differing), by=self.by)
-                if stored is not None:
-                    self.note(Action.CHANGE, kind.name, name, told(before, differing))
+            self._refuse_other(described, thing)
+            wanted = differences(described, thing, kind.change_type)
+            if wanted:
+                thing = kind.use_cases.change(thing.id, kind.change_type(**wanted), by=self.by)
+                # Use cases tidy up what they are given: only what is stored otherwise than before has changed.
+                changed = changes(before, thing, kind.change_type)
+                if changed and stored is not None:
+                    self.note(Action.CHANGE, kind.name, name, told(before, changed))
             self._set_state(path, name, described, kind, thing, told=stored is not None)
             return thing
         return None
+
+    def _refuse_other(self, described: Any, thing: Any) -> None:
+        """Raise Invalid for what is described otherwise than it is and can never be changed."""
+        present, declared = facts_of(thing), members(type(thing))
+        fixed = {
+            name
+            for name in described.model_fields_set & declared.keys()
+            if declared[name].settable and not declared[name].changeable and getattr(described, name) is not None
+        }
+        problems = {
+            name: say("This is never changed. It is {value} here.", value=_text(present[name]))
+            for name in sorted(fixed)
+            if getattr(described, name) != present[name]
+        }
+        if problems:
+            raise Invalid(problems)
 
     def prune(
         self,
@@ -354,6 +373,12 @@ def differences(described: Any, thing: Any, command: type[Command]) -> dict[str,
         if not (value is None and not (name in declared and declared[name].nullable))
         and not _same(name, value, present.get(name))
     }
+
+
+def changes(before: Any, after: Any, command: type[Command]) -> dict[str, Any]:
+    """What such a command has changed, by its members."""
+    was, is_ = facts_of(before), facts_of(after)
+    return {name: is_[name] for name in command.model_fields if name in is_ and is_[name] != was[name]}
 
 
 def facts_of(thing: Any) -> Mapping[str, object]:

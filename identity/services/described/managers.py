@@ -31,7 +31,7 @@ def ensure_managers(
     build.prune(
         f"{path}.managers",
         _MANAGER,
-        lambda: every_row(partial(build.storage.managers.page, resource.key)),
+        lambda: every_row(partial(managers.page, resource, by=build.by)),
         key=lambda manager: (_MANAGER, manager.id),
         name=lambda manager: f"{_login_name(build, manager)} of {where}",
         remove=lambda manager: managers.remove(manager.id, by=build.by),

@@ -19,6 +19,7 @@ from identity.services.described.build import (
     Kind,
     Registered,
     asked,
+    changes,
     differences,
     told,
 )
@@ -119,8 +120,10 @@ def _ensure_role(
         return
     differing = differences(described, role, ChangeProjectRole)
     if differing:
-        projects.change_role(project.id, role.key, ChangeProjectRole(**differing))
-        build.note(Action.CHANGE, _ROLE, name, told(role, differing))
+        after = projects.change_role(project.id, role.key, ChangeProjectRole(**differing))
+        changed = changes(role, after, ChangeProjectRole)
+        if changed:
+            build.note(Action.CHANGE, _ROLE, name, told(role, changed))
 
 
 def _ensure_applications(

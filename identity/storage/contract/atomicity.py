@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.storage.backend import Storage
+from identity.storage.backend import Backend, Storage
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     NOW,
@@ -43,6 +43,23 @@ class RefusingParticipant(Participant):
         return "!first"
 
 
+class LateParticipant(Participant):
+    """Votes against the commit after all ordinary participants, having looked at what others see by then."""
+
+    def __init__(self, on: On, organization: Organization) -> None:
+        super().__init__(on.transactions)
+        self._on, self._organization = on, organization
+        self.seen: Organization | None = None
+
+    def tpc_vote(self, transaction: object) -> None:
+        with self._on.reading() as others:
+            self.seen = others.organizations.find(self._organization.id)
+        raise ZeroDivisionError("no")
+
+    def sortKey(self) -> str:  # noqa: N802
+        return "zzz:late"
+
+
 class BackendContract(ContractBase):
     """A migrated backend is at rest, answers, and can be closed and used again."""
 
@@ -59,6 +76,31 @@ class BackendContract(ContractBase):
         assert on.read.organizations.find(organization.id) == organization
         on.backend.close()
         on.save(a_project(organization))
+
+    def test_backend_what_is_committed_is_there_when_it_is_opened_once_more(
+        self, on: On, request: pytest.FixtureRequest
+    ) -> None:
+        """By another object, which knows nothing of this one; and what that writes is there for a third."""
+        if not on.backend.durable:
+            pytest.skip("it says that it is not durable")
+        kept = [on.organization, on.human_user, on.application, on.session, on.family]
+        event, once, added = an_audit_event(), a_record(on.human_user), an_organization()
+        on.save(once)
+        on.write.audit.append(event)
+        on.backend.close()
+        reopen: Callable[[], Backend] = request.getfixturevalue("reopen")
+        second, third = On(reopen(), request), On(reopen(), request)
+        try:
+            second.backend.check()
+            assert list(second.backend.migrate()) == []
+            assert second.left(*kept, once) == [*kept, once]
+            assert second.read.audit.find(event.id) is not None
+            second.save(added)
+            second.backend.close()
+            assert third.read.organizations.find(added.id) == added
+        finally:
+            second.backend.close()
+            third.backend.close()
 
     def test_backend_it_has_a_name(self, on: On) -> None:
         assert on.backend.name.isidentifier()
@@ -196,6 +238,24 @@ class TransactionContract(ContractBase):
             on.transactions.commit()
         on.transactions.abort()
         assert on.read.organizations.find(organization.id) is None
+
+    def test_transactions_nothing_is_seen_before_all_others_have_voted(self, on: On) -> None:
+        """A backend that is done at the vote votes last; then whoever refuses late still undoes everything."""
+        organization, changed = an_organization(), replace(on.organization, name="Changed", version=2)
+        on.transactions.begin()
+        late = LateParticipant(on, organization)
+        on.transactions.get().join(late)
+        storage = on.backend.writing(on.transactions)
+        storage.organizations.add(organization)
+        storage.organizations.update(changed)
+        with pytest.raises(ZeroDivisionError):
+            on.transactions.commit()
+        on.transactions.abort()
+        assert late.seen is None
+        assert on.read.organizations.find(organization.id) is None
+        assert on.read.organizations.find(changed.id) == on.organization
+        # The next writer does not wait for what was refused.
+        on.save(organization)
 
     def test_transactions_the_next_transaction_begins_anew(self, on: On) -> None:
         organization = on.organization

@@ -6,6 +6,7 @@ from identity.domain.managers import Manager
 from identity.domain.permissions import INSTANCE_KEY, Level, ResourceKey
 from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import a_human_user, a_manager, a_service_user, an_id, an_organization
+from identity.storage.paging import PageRequest, Total
 
 
 class ManagerContract(ContractBase):
@@ -42,6 +43,26 @@ class ManagerContract(ContractBase):
         held = on.read.managers.of_users_of(on.organization.id)
         assert on.read.managers.of_users_of(an_id()) == ()
         assert {each.id: each for each in held} == {each.id: each for each in (manager, on_instance)}
+
+    def test_managers_page_within_holds_users_of_those_organizations_alone(
+        self, on: On, manager: Manager, resource: ResourceKey
+    ) -> None:
+        elsewhere = an_organization()
+        stranger = a_human_user(elsewhere)
+        theirs = a_manager(stranger, resource)
+        on.save(elsewhere, stranger, theirs)
+        counted = PageRequest(limit=1, counted=True)
+        for within, wanted in (
+            (frozenset({on.organization.id}), {manager.id}),
+            (frozenset({elsewhere.id}), {theirs.id}),
+            (frozenset({on.organization.id, elsewhere.id}), {manager.id, theirs.id}),
+            (frozenset(), set()),
+        ):
+            found = on.read.managers.page(resource, within=within)
+            assert {one.id for one in found} == wanted
+            page = on.read.managers.page(resource, counted, within=within)
+            assert page.total == Total(len(wanted))
+            assert (page.next is not None) == (len(wanted) > 1)
 
     def test_managers_lock_holders_returns_active_users_who_hold_the_role_there(self, on: On) -> None:
         closed = an_organization(active=False)

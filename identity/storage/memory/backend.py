@@ -68,6 +68,7 @@ class MemoryBackend(Backend):
 
     name: ClassVar[str] = "memory"
     concurrent: ClassVar[bool] = False
+    durable: ClassVar[bool] = False
     contends = False
 
     def __init__(self) -> None:

@@ -19,9 +19,18 @@ class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
         users = self._tables.users
         return tuple(one for one in self._tables.managers if users.get(one.user_id).organization_id == organization_id)
 
-    def page(self, resource: ResourceKey, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
+    def page(
+        self, resource: ResourceKey, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    ) -> Page[Manager]:
+        users = self._tables.users
         return page_newest_first(
-            (manager for manager in self._tables.managers if manager.resource == resource), request
+            (
+                manager
+                for manager in self._tables.managers
+                if manager.resource == resource
+                and (within is None or users.get(manager.user_id).organization_id in within)
+            ),
+            request,
         )
 
     def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:

@@ -20,8 +20,10 @@ class ManagerStore(EntityStore[Manager]):
         """Everything that users of the organization hold anywhere, in one query."""
 
     @abstractmethod
-    def page(self, resource: ResourceKey, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
-        """The managers of a resource."""
+    def page(
+        self, resource: ResourceKey, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    ) -> Page[Manager]:
+        """The managers of a resource; with ``within`` those whose users belong to these organizations."""
 
     @abstractmethod
     def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -38,6 +38,12 @@ class Estate:
     grant: ProjectGrant
     places: Mapping[str, str]
     managers: Mapping[str, str]
+
+    def with_manager(self, world: World, home: Organization) -> "Estate":
+        """The same with a manager of the project grant who belongs to this organization."""
+        resource = project_grant_resource(self.grant, self.project)
+        manager = world.make_manager(world.a_robot(home), "PROJECT_GRANT_OWNER_VIEWER", resource=resource)
+        return replace(self, managers={**self.managers, "project_grant": manager.id})
 
     def address(self, path: str) -> str:
         """The path with every name in it replaced."""

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from markupsafe import Markup
 
-from identity.domain.audit import ERASED, AuditEvent, AuditFilter, Result
+from identity.domain.audit import ERASED, OTHER_ORGANIZATION, AuditEvent, AuditFilter, Result
 from identity.domain.words import say
 from identity.http import targets
 from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
@@ -63,7 +63,7 @@ class AuditEventList(AskingPage, ListPage):
                 (
                     ui.named(what, f"{CONSOLE}/{SECTION}/{one.id}", one.event),
                     ui.moment(one.at),
-                    self._above(self.linked(parties.actor(one.actor)), one.actor.client_address or ""),
+                    self._above(self.linked(parties.actor(one)), one.actor.client_address or ""),
                     self._above(self.linked(thing), kind if thing.name != kind else ""),
                     self._above(self.badge(result_badge(one, self)), reason_words(one, self)),
                 )
@@ -192,7 +192,7 @@ class AuditEventPage(ConsolePage):
 
     def _facts(self) -> Facts:
         event, actor, parties, ui = self.event, self.event.actor, Parties(self, [self.event]), self.ui
-        who, thing = parties.actor(actor), parties.thing(event.object_kind, event.object_id)
+        who, thing = parties.actor(event), parties.thing(event.object_kind, event.object_id)
         # Service users, and applications that act for themselves, are their own clients.
         client = None if actor.client_id in (None, actor.id) else parties.party(str(actor.client_id))
         here = self.organization if event.organization_id else None
@@ -214,6 +214,7 @@ class AuditEventPage(ConsolePage):
             (say("Object"), self.linked(thing) if event.object_id else ""),
             (say("Id of the object"), identifier(event.object_id, thing)),
             (say("Organization"), ui.link(here.name, self.root) if here else ""),
+            (say("Other organization"), parties.other_organization(event)),
             (say("Request id"), identifier(actor.request_id)),
             (say("Event id"), identifier(event.id)),
         ]
@@ -244,6 +245,8 @@ def _detail(event: AuditEvent) -> tuple[list[Sequence[str]], list[Sequence[str]]
     changes: list[Sequence[str]] = []
     facts: list[Sequence[str]] = []
     for name, value in event.detail.items():
+        if name == OTHER_ORGANIZATION:
+            continue
         if isinstance(value, Mapping) and value.keys() == {"before", "after"}:
             changes += _differences(name, value["before"], value["after"])
         else:

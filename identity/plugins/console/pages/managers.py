@@ -18,7 +18,7 @@ from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.holdings import resource_names
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place, of_things
-from identity.plugins.console.roles_form import Choices, RolesForm, SelectUser, reads_users
+from identity.plugins.console.roles_form import Choices, RolesForm, SelectUser
 from identity.plugins.console.sections import Facts
 from identity.plugins.console.shown import shown_user, shown_users
 from identity.plugins.console.things import OfThing
@@ -76,7 +76,7 @@ class ManagerList(OfManagers, ListPage):
     id, all_of_them = "managers", say("All managers …")
 
     def fetch(self, asked: PageRequest) -> Page[Manager]:
-        return self.services.managers.page(self.resource, asked)
+        return self.services.managers.page(self.resource, asked, by=self.principal)
 
     def rows(self, found: Sequence[Manager]) -> Sequence[Cells]:
         shown, may_write = shown_users(self, found), self.may("manager.write")
@@ -134,15 +134,21 @@ class AddManagerPage(ManagerRoles, SelectUser):
         return say("Managers of {resource}", resource=self.at_resource.name)
 
     def may_choose(self, subject: Subject) -> bool:
-        return self._sees(subject.organization.id)
+        home, holder = subject.organization.id, self.resource.holder
+        # Each side of a project grant chooses among its own people.
+        chosen_here = holder is None or home in (self.resource.organization_id, holder.id)
+        return chosen_here and self._sees(home)
 
     @property
     def users_of(self) -> str | None:
-        """That of the resource; all for whoever manages the instance."""
-        if self.services.access.seen_organizations(self.principal) is None:
-            return None
+        """That of the resource; of a project grant the side that one sees, first the one that holds it. All for whoever
+        manages the instance."""
         holder = self.resource.holder
-        return self.resource.organization_id if holder is None or not reads_users(self, holder.id) else holder.id
+        if holder is not None and self._sees(holder.id):
+            return holder.id
+        if holder is None and self.services.access.seen_organizations(self.principal) is None:
+            return None
+        return self.resource.organization_id
 
     @property
     def notes(self) -> Sequence[str]:

@@ -141,7 +141,7 @@ def _who(parties: Parties, refusal: Refusal) -> Named:
     """Who tried; where nobody was signed in, whom they tried to be."""
     if refusal.actor.id is None and refusal.object_id is not None:
         return parties.thing(refusal.object_kind, refusal.object_id)
-    return parties.actor(refusal.actor)
+    return parties.actor(refusal)
 
 
 def _filters(refusal: Refusal) -> dict[str, str]:

@@ -198,6 +198,11 @@ _DEEDS = (
 )
 
 
+_MANAGERS_LEAD = say(
+    "Users who give the granted roles to users of the organization. Each of the two organizations sees its own."
+)
+
+
 class ProjectGrantPage(OfProjectGrant, ShowPage):
     """All about one: facts, who has roles by it, who manages it."""
 
@@ -225,8 +230,17 @@ class ProjectGrantPage(OfProjectGrant, ShowPage):
             (say("Granted to"), self._linked(holder.name, "organizations", holder.id, reads_holder)),
             (say("Roles"), self.roles(grant.roles) or say("None")),
             (say("Consent"), consent),
+            (say("Managers of the other organization"), self._other_managers),
             (say("Since"), self.ui.when(grant.created_at, relative=True)),
         ]
+
+    @property
+    def _other_managers(self) -> str:
+        """How many there are; they are known to their own organization."""
+        others = self.services.managers.others(self.resource, by=self.principal)
+        if not others.count and others.exact:
+            return ""
+        return str(others.count) if others.exact else say("More than {n}", n=others.count)
 
     def _linked(self, name: str, pages: str, identifier: str, reads: bool) -> Markup:
         return self.linked(Named(name, f"{CONSOLE}/{pages}/{identifier}" if reads else ""))
@@ -236,7 +250,7 @@ class ProjectGrantPage(OfProjectGrant, ShowPage):
         users = USER_GRANTS[OfProjectGrant].on(self)
         return [
             users.as_section(lead=say("Users of the organization with roles of the project.")),
-            ManagerList.on(self).as_section(lead=say("Users who give the granted roles to users of the organization.")),
+            ManagerList.on(self).as_section(lead=_MANAGERS_LEAD),
         ]
 
 

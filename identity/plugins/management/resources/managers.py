@@ -39,11 +39,32 @@ _MANAGERS = Resource(
 _ANY_LEVEL = "The permission is that on managers of its level, such as `organization_manager.read`."
 
 
+class OtherManagers(Representation):
+    """How many managers a project grant has on the side of the other organization. Above 1,000 `count` is 1,000 and
+    not exact."""
+
+    count: int
+    count_is_exact: bool
+
+
+def _others(call: Call) -> OtherManagers:
+    found = call.services.managers.others(call.resource, by=call.by)
+    return OtherManagers(count=found.count, count_is_exact=found.exact)
+
+
+_OTHERS = Resource(
+    kind="other_managers",
+    answers=OtherManagers,
+    path="/project-grants/{project_grant}/other-managers",
+    target=targets.project_grant,
+)
+
+
 def _at(level: str, prefix: str, name: str, target: Callable[[Request], Target]) -> Iterator[Operation]:
     """The operations on the managers of one level."""
     yield _MANAGERS.lists(
         f"Lists the managers of {name}, newest first.",
-        lambda call: call.services.managers.page(call.resource, call.page),
+        lambda call: call.services.managers.page(call.resource, call.page, by=call.by),
         name=f"list_{level}_managers",
         path=f"{prefix}/managers",
         owner=target,
@@ -68,6 +89,13 @@ OPERATIONS = (
     *_at("organization", "/organizations/{organization}", "an organization", targets.organization),
     *_at("project", "/projects/{project}", "a project", targets.project),
     *_at("project_grant", "/project-grants/{project_grant}", "a project grant", targets.project_grant),
+    _OTHERS.shows(
+        "Counts the managers of a project grant that the other organization has chosen.",
+        _others,
+        name="count_other_project_grant_managers",
+        description="The organization that owns the project and the one that holds the grant see their own managers.",
+        permission="project_grant_manager.read",
+    ),
     _MANAGERS.shows("Shows a manager.", description=_ANY_LEVEL),
     _MANAGERS.changes("Replaces the roles that a manager holds.", ChangeManager, description=_ANY_LEVEL),
     _MANAGERS.removes(

@@ -2,9 +2,11 @@
 
 from identity.domain import projects
 from identity.http import targets
+from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Representation, showing
 from identity.plugins.management.resource import Resource
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
+from identity.storage.paging import Page
 
 
 @showing(projects.ProjectGrant)
@@ -13,7 +15,31 @@ class ProjectGrant(Representation):
 
     It is accepted once somebody who gives roles in that organization has made it, or has given a role from it. Until
     then people of the organization are asked before an application of the project learns who they are.
+
+    `project_name` and `owner_name` are all that the organization learns of the one that owns the project.
     """
+
+    moves = True
+
+    project_name: str
+    owner_name: str
+
+
+def _shown(call: Call, grant: projects.ProjectGrant) -> ProjectGrant:
+    project = call.services.projects.get(grant.project_id)
+    owner = call.services.organizations.get(project.organization_id)
+    return ProjectGrant.of(grant, project_name=project.name, owner_name=owner.name)
+
+
+def _listed(call: Call, grants: Page[projects.ProjectGrant]) -> Page[ProjectGrant]:
+    storage = call.services.storage
+    granted = storage.projects.find_many({one.project_id for one in grants})
+    owners = storage.organizations.find_many({one.organization_id for one in granted.values()})
+    return grants.showing(
+        ProjectGrant.of(one, project_name=project.name, owner_name=owner.name)
+        for one in grants
+        if (project := granted.get(one.project_id)) and (owner := owners.get(project.organization_id))
+    )
 
 
 _GRANTS = Resource(
@@ -23,16 +49,19 @@ _GRANTS = Resource(
     list_path="/projects/{project}/grants",
     target=targets.project_grant,
     owner=targets.project,
+    show=_shown,
 )
 
 OPERATIONS = (
     _GRANTS.lists(
         "Lists the grants of a project, newest first.",
-        lambda call: call.listed(call.services.storage.project_grants.page("project_id", call.value.id, call.page)),
+        lambda call: _listed(
+            call, call.listed(call.services.storage.project_grants.page("project_id", call.value.id, call.page))
+        ),
     ),
     _GRANTS.lists(
         "Lists the project grants that an organization holds, newest first.",
-        lambda call: call.services.project_grants.page_held(call.value.id, call.page, by=call.by),
+        lambda call: _listed(call, call.services.project_grants.page_held(call.value.id, call.page, by=call.by)),
         name="list_granted_projects",
         path="/organizations/{organization}/granted-projects",
         owner=targets.organization_or_part,

@@ -63,8 +63,14 @@ class SqlManagerStore(SqlEntityStore[Manager], ManagerStore):
     def of_users_of(self, organization_id: str) -> tuple[Manager, ...]:
         return tuple(map(ROWS.of, self._all(_OF_USERS_OF, {"organization": organization_id})))
 
-    def page(self, resource: ResourceKey, request: PageRequest = FIRST_PAGE) -> Page[Manager]:
-        return self._page_newest_first(ROWS, _PAGE.params(**_at(resource)), request)
+    def page(
+        self, resource: ResourceKey, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
+    ) -> Page[Manager]:
+        statement = _PAGE.params(**_at(resource))
+        if within is not None:
+            theirs = select(users.c.id).where(users.c.organization_id.in_(sorted(within)))
+            statement = statement.where(table.c.user_id.in_(theirs))
+        return self._page_newest_first(ROWS, statement, request)
 
     def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
         guard(self._link, "holders", resource.level, resource.id)

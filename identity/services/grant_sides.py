@@ -1,0 +1,63 @@
+"""Events about project grants, for the two organizations that share one."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from identity.domain.audit import OTHER_ORGANIZATION, Actor
+from identity.domain.projects import ProjectGrant
+from identity.services.access import Access
+from identity.services.lifecycle import Entities
+
+Thing = TypeVar("Thing")
+
+
+class OfGrants(Entities[Thing]):
+    """Things that belong to a project grant, or may.
+
+    The audit trail of each side gets an event of its own. The one for the other side leaves out the people: nothing
+    that is read later, by page, API, export or filter, can tell more than what was written.
+    """
+
+    #: The members of the detail that tell of people of the side whose thing it is.
+    personal: ClassVar[frozenset[str]] = frozenset()
+    #: False if the thing itself is known to its own side alone.
+    shared: ClassVar[bool] = True
+
+    _access: Access
+
+    def _grant_of(self, thing: Any) -> ProjectGrant | None:
+        """The project grant that the thing is, or belongs to; None if there is none."""
+        raise NotImplementedError
+
+    def _tell(self, event: str, thing: Any, organization_id: str | None, detail: Mapping[str, object]) -> None:
+        grant = self._grant_of(thing)
+        project = None if grant is None else self._storage.projects.find(grant.project_id)
+        if grant is None or project is None or organization_id is None:
+            super()._tell(event, thing, organization_id, detail)
+            return
+        owner, holder = project.organization_id, grant.organization_id
+        other = owner if organization_id == holder else holder
+        of_other = {name: value for name, value in detail.items() if name not in self.personal}
+        # Pages tell of the last event of a kind: that of the thing's own side.
+        for side, across, id_, told in (
+            (other, organization_id, thing.id if self.shared else None, of_other),
+            (organization_id, other, thing.id, detail),
+        ):
+            self._audit.record(
+                event,
+                kind=self.kind,
+                id=id_,
+                organization_id=side,
+                detail={**told, OTHER_ORGANIZATION: across},
+                actor=self._actor_for(side, across),
+            )
+
+    def _actor_for(self, organization_id: str, other: str) -> Actor:
+        """Who acts, as far as the organization may know: of people of the other one no more than that."""
+        actor = self._audit.actor
+        subject = None if actor.id is None else self._storage.users.find_subject(actor.id)
+        if subject is None or subject.organization.id != other:
+            return actor
+        # Whoever holds a role in the organization is known there.
+        known = self._access.sees(self._access.principal(subject), organization_id)
+        return actor if known else Actor(kind=actor.kind)

@@ -1,0 +1,365 @@
+"""Whatever a plugin declares has an effect, and each hook is called as often as its text says."""
+
+import inspect
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyramid.request import Request
+from webtest import TestApp
+
+import identity
+from identity import hookimpl, hookspecs
+from identity.app import configure
+from identity.domain.applications import ApplicationType
+from identity.domain.errors import Invalid
+from identity.domain.managers import Role
+from identity.http.security import SIGNED_IN
+from identity.http.transactions import writes
+from identity.operations import Check, Command, Running
+from identity.pages.signed_in_page import SignedInPage
+from identity.plugin_host import ENTRY_POINT_GROUP, PluginProblem
+from identity.process import Identity
+from identity.provider.client_authentication import ClientAuthentication
+from identity.provider.context import Context
+from identity.provider.directory import Directory
+from identity.provider.endpoint import Endpoint, Host
+from identity.provider.factor import Factor
+from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
+from identity.provider.interaction import Interaction
+from identity.provider.request import ProtocolRequest, ProtocolResponse
+from identity.provider.response_type import Artifact, ResponseType
+from identity.provider.scope import Scope
+from identity.provider.sign_out_way import SignOutWay
+from identity.services import applications
+from identity.services.access import THE_OPERATOR
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.projects import CreateProject
+from identity.services.outbox import Delivery
+from identity.storage.backend import Backend
+from identity.testing.browser import Browser
+from identity.testing.fixtures import PLUGINS, MakeWorld
+from identity.watching import Watcher
+from tests.house.plugins import Install, Plain, assembled, implementing, offering
+
+ORIGIN = "https://shop.example"
+
+
+def answered(_request: ProtocolRequest, _context: Context) -> ProtocolResponse:
+    return ProtocolResponse(200, b"{}")
+
+
+def an_endpoint(**members: Any) -> Endpoint:
+    usual: dict[str, Any] = {
+        "name": "parking",
+        "path": "/oauth/v2/parking",
+        "host": Host.ISSUER,
+        "methods": ("GET", "POST"),
+        "advertised_as": "parking_endpoint",
+        "writes": False,
+        "handle": answered,
+    }
+    return Endpoint(**(usual | members))
+
+
+def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tuple[Identity, TestApp]:
+    def identity_configure(self: object, config: Any) -> None:
+        for one in endpoints:
+            config.add_endpoint(one)
+
+    kind = implementing("identity_configure", identity_configure)
+    shipped = {name: f"identity.plugins.{name}:Plugin" for name in ("client_secret_basic", "implicit")}
+    identity = assembled(install, tmp_path, parking=kind, **shipped)  # type: ignore[arg-type]
+    client = TestApp(configure(identity, {}), extra_environ={"HTTP_HOST": "localhost:8080"})
+    return identity, client
+
+
+def a_registered_origin(identity: Identity) -> None:
+    with identity.transaction() as services:
+        organization = services.organizations.create(CreateOrganization(name="Shop"))
+        project = services.projects.create(organization.id, CreateProject(name="Shop"), by=THE_OPERATOR)
+        command = RegisterApplication.of(
+            name="Shop",
+            type=ApplicationType.WEB,
+            authentication_method="client_secret_basic",
+            response_types=frozenset({"id_token"}),
+            redirect_uris=(f"{ORIGIN}/",),
+        )
+        services.applications.add(project.id, command, by=THE_OPERATOR)
+
+
+# --- whatever is declared ---------------------------------------------------------------------------------------------
+
+OFFERED = (
+    Authorization,
+    Backend,
+    Check,
+    ClientAuthentication,
+    Command,
+    Delivery,
+    Directory,
+    Endpoint,
+    Factor,
+    Grant,
+    Interaction,
+    ResponseType,
+    Role,
+    Running,
+    Scope,
+    SignOutWay,
+    Watcher,
+)
+
+
+@pytest.fixture(scope="module")
+def sources() -> Mapping[Path, str]:
+    """All modules and templates of the service."""
+    root = Path(identity.__file__).parent
+    found = [one for ending in ("py", "html") for one in root.rglob(f"*.{ending}")]
+    return {one: one.read_text() for one in found}
+
+
+@pytest.mark.parametrize("kind", OFFERED, ids=lambda kind: kind.__name__)
+def test_whatever_an_offer_declares_is_read_somewhere(kind: type, sources: Mapping[Path, str]) -> None:
+    own = [one for one in kind.__mro__ if one.__module__.startswith("identity")]
+    names = {name for one in own for name in (*vars(one), *inspect.get_annotations(one)) if not name.startswith("_")}
+    unread = {name for name in names if not any(re.search(rf"(?<!self)\.{name}\b", text) for text in sources.values())}
+    # What the class reads itself is what its other members are made of.
+    unread -= {name for name in unread for one in own if f"self.{name}" in inspect.getsource(one)}
+    assert unread == set()
+
+
+# --- endpoints --------------------------------------------------------------------------------------------------------
+
+
+def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
+    tested = {"name", "path", "host", "methods", "advertised_as", "writes", "cross_origin", "may_lag", "handle"}
+    assert {one.name for one in fields(Endpoint)} == tested
+
+
+def test_a_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> None:
+    _, client = with_endpoint(install, tmp_path, an_endpoint())
+    document = client.get("/.well-known/openid-configuration").json
+    assert document["parking_endpoint"] == "http://localhost:8080/oauth/v2/parking"
+    assert client.get("/oauth/v2/parking").json == {}
+    assert client.put("/oauth/v2/parking", status=405)
+
+
+def test_a_plugins_endpoint_that_is_not_advertised_stays_unsaid(install: Install, tmp_path: Path) -> None:
+    _, client = with_endpoint(install, tmp_path, an_endpoint(advertised_as=None))
+    assert "parking" not in client.get("/.well-known/openid-configuration").text
+
+
+@pytest.mark.parametrize("cross_origin", [True, False])
+def test_scripts_may_call_a_plugins_endpoint_if_it_says_so(
+    install: Install, tmp_path: Path, cross_origin: bool
+) -> None:
+    identity, client = with_endpoint(install, tmp_path, an_endpoint(cross_origin=cross_origin))
+    a_registered_origin(identity)
+    for origin, allowed in ((ORIGIN, cross_origin), ("https://elsewhere.example", False)):
+        answer = client.get("/oauth/v2/parking", headers={"Origin": origin})
+        assert answer.headers.get("Access-Control-Allow-Origin") == (origin if allowed else None), origin
+    preflight = client.options(
+        "/oauth/v2/parking",
+        headers={"Origin": ORIGIN, "Access-Control-Request-Method": "POST"},
+        status=204 if cross_origin else 405,
+    )
+    assert ("Access-Control-Allow-Methods" in preflight.headers) == cross_origin
+
+
+@pytest.mark.parametrize("path", ["/oauth/v2/parking", "/oauth/v2/parking/{place}"])
+@pytest.mark.parametrize("writing", [True, False])
+def test_a_plugins_endpoint_that_writes_has_a_transaction(
+    install: Install, tmp_path: Path, path: str, writing: bool
+) -> None:
+    identity, client = with_endpoint(install, tmp_path, an_endpoint(path=path, writes=writing))
+    request = Request.blank(path.format(place="a7"))
+    request.registry = client.app.registry
+    assert writes(request) == writing
+    # A HEAD must not do what a GET writes.
+    client.head(path.format(place="a7"), status=405 if writing else 200)
+    assert identity.protocol.endpoints[-1].path == path
+
+
+def test_a_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: Path) -> None:
+    identity, client = with_endpoint(install, tmp_path, an_endpoint(host=Host.LOGIN))
+    assert identity.host_of_path["/oauth/v2/parking"] is Host.LOGIN
+    assert client.get("/oauth/v2/parking").status_int == 200
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [{"name": "token"}, {"path": "/oauth/v2/token", "host": Host.BASE}, {"advertised_as": "token_endpoint"}],
+)
+def test_what_another_endpoint_has_stops_the_start(install: Install, tmp_path: Path, taken: dict[str, Any]) -> None:
+    with pytest.raises(PluginProblem, match="token"):
+        with_endpoint(install, tmp_path, an_endpoint(**taken))
+
+
+# --- grants and response types ----------------------------------------------------------------------------------------
+
+
+class Valet(Grant):
+    """A grant of a plugin, which brings refresh tokens and takes no public client."""
+
+    grant_type = "urn:example:valet"
+    parameters = frozenset[str]()
+    client = ClientRule.REQUIRED
+    brings_refresh_tokens = True
+    confidential = True
+
+    def authorize(self, request: TokenRequest, context: Context) -> Authorization:
+        raise NotImplementedError
+
+
+class Ticket(Valet):
+    """One that exchanges what a sign-in hands over, and one that is of use beside the valet alone."""
+
+    grant_type = "urn:example:ticket"
+    brings_refresh_tokens = False
+    confidential = False
+    takes_codes = True
+
+
+class Renewal(Valet):
+    grant_type = "urn:example:renewal"
+    brings_refresh_tokens = False
+    confidential = False
+    takes_refresh_tokens = True
+
+
+def register(identity: Identity, **members: Any) -> frozenset[str]:
+    """The grant types of a new application with these settings."""
+    with identity.transaction() as services:
+        organization = services.organizations.create(CreateOrganization(name="Shop"))
+        project = services.projects.create(organization.id, CreateProject(name="Shop"), by=THE_OPERATOR)
+        usual = {"name": "Shop", "type": ApplicationType.WEB, "redirect_uris": (f"{ORIGIN}/",)}
+        command = RegisterApplication.of(**(usual | members))
+        return services.applications.add(project.id, command, by=THE_OPERATOR).grant_types
+
+
+@pytest.fixture
+def granting(install: Install, tmp_path: Path) -> Identity:
+    """A service whose grants are all of plugins of this test."""
+    return assembled(
+        install,
+        tmp_path,
+        grants=offering("identity_grant_types", Valet(), Ticket(), Renewal()),
+        responses=offering(
+            "identity_response_types",
+            ResponseType("ticket", frozenset({Artifact.CODE})),
+            ResponseType("badge", frozenset({Artifact.ID_TOKEN})),
+        ),
+    )
+
+
+def test_a_grant_that_takes_refresh_tokens_needs_one_that_brings_them(granting: Identity) -> None:
+    valet, renewal = Valet.grant_type, Renewal.grant_type
+    assert register(granting, grant_types=frozenset({valet, renewal})) == {valet, renewal}
+    with pytest.raises(Invalid) as refused:
+        register(granting, grant_types=frozenset({renewal, Ticket.grant_type}))
+    assert refused.value.fields == {"grant_types": f"Choose {valet} too: refresh tokens come with it alone."}
+
+
+def test_a_confidential_grant_takes_no_public_client(granting: Identity) -> None:
+    public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
+    granting.process.choices = replace(granting.process.choices, authentication_methods=("none",))
+    assert register(granting, grant_types=frozenset({Ticket.grant_type}), **public) == {Ticket.grant_type}
+    with pytest.raises(Invalid) as refused:
+        register(granting, grant_types=frozenset({Valet.grant_type}), **public)
+    assert Valet.grant_type in refused.value.fields["grant_types"]
+
+
+def test_the_usual_grants_are_those_that_take_codes(granting: Identity) -> None:
+    assert register(granting) == {Ticket.grant_type}
+
+
+def test_a_response_type_with_tokens_is_implicit_by_what_it_issues(granting: Identity) -> None:
+    """Not by its name."""
+    assert register(granting, response_types=frozenset({"badge"})) == {Ticket.grant_type, "implicit"}
+    assert register(granting, response_types=frozenset({"ticket"})) == {Ticket.grant_type}
+
+
+def test_the_core_names_no_grant_that_a_plugin_offers() -> None:
+    """Law 1: what an application's grant types mean, each grant says of itself."""
+    text = inspect.getsource(applications)
+    for name in ("refresh_token", "authorization_code", "client_credentials"):
+        assert f'"{name}"' not in text
+
+
+# --- hooks ------------------------------------------------------------------------------------------------------------
+
+#: Called when something else happens than a start.
+LATER = {"identity_running", "identity_commands"}
+
+
+def test_each_hook_is_called_once_at_start(install: Install, tmp_path: Path) -> None:
+    """Every one whose text says so, when the service is assembled and its application made."""
+    called: Counter[str] = Counter()
+    specs = {name: one for name, one in vars(hookspecs).items() if name.startswith("identity_")}
+    once = {name for name, one in specs.items() if "Called once" in (one.__doc__ or "")} - {"identity_audited"}
+
+    def counting(name: str) -> Any:
+        def hook(self: object) -> Iterable[object]:
+            called[name] += 1
+            return {} if name == "identity_discovery" else ()
+
+        return hookimpl(hook, specname=name)
+
+    kind = type("Counting", (Plain,), {f"hook_{name}": counting(name) for name in once})
+    identity = assembled(install, tmp_path, counting=kind)
+    configure(identity, {})
+    configured = called.copy()
+    TestApp(configure(identity, {}), extra_environ={"HTTP_HOST": "localhost:8080"}).get(
+        "/.well-known/openid-configuration"
+    )
+    assert configured == dict.fromkeys(once - LATER, 1)
+    assert called["identity_discovery"] == 1
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+class Corner(SignedInPage):
+    """A page that says no more than it has to."""
+
+    template = "corner.html"
+
+    def show(self) -> dict[str, object]:
+        return {"title": "Corner"}
+
+
+@pytest.mark.storages("memory")
+def test_a_signed_in_page_without_navigation_is_drawn(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def identity_configure(self: object, config: Any) -> None:
+        config.add_page_templates("corner_pages:templates")
+        config.add_page("corner", "/corner", Corner, permission=SIGNED_IN, authenticate="session")
+
+    templates = tmp_path / "corner_pages" / "templates"
+    templates.mkdir(parents=True)
+    (templates.parent / "__init__.py").touch()
+    drawn = '{% extends "frame.html" %}{% block main %}<p>Here.</p>{% endblock %}'
+    (templates / "corner.html").write_text(drawn)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = ModuleType("plugin_with_a_page")
+    module.Plugin = implementing("identity_configure", identity_configure)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    shipped = list(entry_points(group=ENTRY_POINT_GROUP))
+    point = EntryPoint("corner", f"{module.__name__}:Plugin", ENTRY_POINT_GROUP)
+    monkeypatch.setattr("identity.plugin_host.entry_points", lambda group: [*shipped, point])
+    world = make_world(**{"identity.plugins": f"memory {PLUGINS} corner"})
+    browser = Browser(world)
+    browser.start_session(world.a_person())
+    answer = browser.open("/corner")
+    assert answer.status_int == 200
+    assert "Here." in answer
