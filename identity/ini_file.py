@@ -96,11 +96,20 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
     for section in _loader(path).get_sections():
         # Sections for logging hold % signs that are not meant for the ini file's reader.
         if ":" in section and read_section(path, section, {}) == settings:
-            own = _loader(path).get_settings(section).global_conf
-            # PasteDeploy mixes what was given with the file's own [DEFAULT].
-            given = {name: value for name, value in global_config.items() if value != own.get(name)}
-            return read_section(path, section, given)
+            return read_section(path, section, _given(path, section, global_config))
     return dict(settings)
+
+
+def server_of(global_config: Mapping[str, str]) -> dict[str, str]:
+    """What ``server_words`` returns for the file of which PasteDeploy makes an application; empty without a file."""
+    path = global_config.get("__file__")
+    return {} if path is None else server_words(path, _given(path, APPLICATION, global_config))
+
+
+def _given(path: str, section: str, global_config: Mapping[str, str]) -> dict[str, str]:
+    """The values from the command line, which PasteDeploy mixes with the file's own [DEFAULT]."""
+    own = _loader(path).get_settings(section).global_conf
+    return {name: value for name, value in global_config.items() if value != own.get(name)}
 
 
 def _loaded(path: str, section: str, variables: Mapping[str, str]) -> Any:

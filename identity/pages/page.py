@@ -374,9 +374,10 @@ def add_page(
     permission: str,
     authenticate: str | None = None,
     factory: Callable[[Any], Any] | None = None,
+    **predicates: Any,
 ) -> None:
     """Directive: route and view of one page, on the login host."""
-    options: dict[str, Any] = {} if authenticate is None else {"authenticate": authenticate}
+    options = predicates if authenticate is None else {"authenticate": authenticate, **predicates}
     methods = ("GET", "POST") if issubclass(page, FormPage) else ("GET",)
     config.add_route(name, path, host="login", factory=factory, request_method=methods, **options)
     config.add_view(_view_of(page), route_name=name, permission=permission, checks_form=True)

@@ -1,6 +1,7 @@
 """identity check: whatever is wrong in the ini file, the sentence names the setting."""
 
 import os
+import re
 import socket
 import tempfile
 import threading
@@ -165,7 +166,7 @@ def told(run: Run, data: Path, with_settings: Any) -> Any:
         ran = run("check", "-c", with_settings(settings), f"data={data}")
         assert (ran.status, ran.err) == (1, "")
         failed = (line.removeprefix("FAILED  ") for line in ran.out.splitlines() if line.startswith("FAILED"))
-        return dict(line.split(": ", 1) for line in failed)
+        return dict(re.split(r"(?<!^outbox): ", line, maxsplit=1) for line in failed)
 
     return told
 
