@@ -63,9 +63,13 @@ class Recorder:
         id: str | None,  # noqa: A002
         organization_id: str | None,
         detail: Mapping[str, object] | None = None,
+        user_id: str | None = None,
     ) -> None:
-        """Write a change's event in the change's own transaction."""
-        self.write(self._event(event, kind, id, organization_id, detail or {}))
+        """Write a change's event in the change's own transaction.
+
+        ``user_id`` is the user whose the object is, where the detail does not name them.
+        """
+        self.write(self._event(event, kind, id, organization_id, detail or {}, user_id=user_id))
 
     def record_many(
         self, event: str, kind: str, organization_id: str, things: Iterable[tuple[str, Mapping[str, object]]]
@@ -146,9 +150,11 @@ class Recorder:
         result: Result = Result.SUCCESS,
         reason: str | None = None,
         once: str | None = None,
+        user_id: str | None = None,
     ) -> AuditEvent:
         if event not in EVENTS:
             raise ValueError(f"{event} is not in the catalogue of audit events")
+        named = detail.get("user_id")
         return AuditEvent(
             id=new_id(),
             at=self._now,
@@ -156,6 +162,7 @@ class Recorder:
             actor=self.actor,
             object_kind=kind,
             object_id=id,
+            user_id=user_id or (named if isinstance(named, str) else None),
             organization_id=organization_id,
             result=result,
             reason=reason,
@@ -201,6 +208,7 @@ def representation(event: AuditEvent) -> dict[str, object]:
         },
         "object_kind": event.object_kind,
         "object_id": event.object_id,
+        "user_id": event.user_id,
         "organization_id": event.organization_id,
         "detail": dict(event.detail),
     }

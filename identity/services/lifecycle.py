@@ -123,7 +123,14 @@ class Entities(UseCases, Generic[Thing]):
         organization_id = organization_id or self._organization_id(before)
         with told(self._noun, thing.id, self.taken):
             self._stored.update(after)
-        self._audit.record(event, kind=self.kind, id=thing.id, organization_id=organization_id, detail=detail)
+        self._audit.record(
+            event,
+            kind=self.kind,
+            id=thing.id,
+            organization_id=organization_id,
+            detail=detail,
+            user_id=getattr(thing, "user_id", None),
+        )
         return after
 
 
