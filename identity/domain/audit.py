@@ -130,6 +130,9 @@ class AuditFilter:
 #: The filter that lets every event through.
 EVERYTHING = AuditFilter()
 
+#: What people are told of in their activity although it changed nothing.
+SIGN_IN_REFUSED = "authentication.refused"
+
 #: Every event name, "subject.verb".
 EVENTS: frozenset[str] = frozenset(
     f"{subject}.{verb}"

@@ -105,7 +105,8 @@ class Recorder:
     ) -> None:
         """Remember a refused attempt; it is written later, at most once a minute for one party, object and reason.
 
-        Nothing that was sent stands in ``id``, ``reason`` or ``detail`` but the id of a thing that is there.
+        Nothing that was sent stands in ``id``, ``reason`` or ``detail`` but the id of a thing that is there, and an
+        address to return to that is not registered, in its presentable form.
         """
         minute = int(self._now.timestamp()) // 60
         once = f"{event}|{self.actor.id or ''}|{kind}|{id or ''}|{reason}|{minute}"

@@ -9,6 +9,7 @@ from identity.domain.users import HumanUser
 from identity.pages.account_sections import SecurityRow, SecuritySection
 from identity.pages.frame import Item
 from identity.services.access import THE_OPERATOR
+from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
@@ -50,7 +51,34 @@ def test_own_deeds_and_those_of_others_at_the_account(world: World, ada: HumanUs
     assert "Not me" in signed_in
     assert refused.startswith("Sign-in refused")
     assert "The password was wrong." in refused
-    assert "Not me" not in refused
+    assert "Firefox on Linux" in refused
+    assert "Not me" in refused
+
+
+def test_refused_sign_in_is_disowned(world: World, browser: Browser, ada: HumanUser) -> None:
+    stranger = Browser(world)
+    stranger.open("/account")
+    stranger.sign_in(ada.user_name, "wrong")
+    rows_of(browser)
+    browser.click("Not me … Sign-in refused")
+    browser.submit(form="page-form")
+    [refused] = events_of(world, ada, "authentication.refused")
+    [reported] = events_of(world, ada, "user.reported")
+    assert reported.detail == {"event_id": refused.id}
+
+
+def test_roles_given_by_others_are_listed(world: World, browser: Browser, ada: HumanUser) -> None:
+    with world.transaction() as services:
+        organization = services.organizations.get(ada.organization_id)
+    project = world.a_project(organization, roles=["reader", "writer"])
+    with world.transaction() as services:
+        command = AddUserGrant(user_id=ada.id, project_id=project.id, roles=frozenset({"reader"}))
+        grant = services.user_grants.add(command, by=THE_OPERATOR)
+        services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"writer"})), by=THE_OPERATOR)
+        services.user_grants.remove(grant.id, by=THE_OPERATOR)
+    listed = rows_of(browser)
+    for what in ("Project roles given to a user", "Project roles of a user changed", "Project roles taken from a user"):
+        assert any(one.startswith(what) and "By the people who run this service" in one for one in listed), what
 
 
 def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser) -> None:

@@ -19,6 +19,7 @@ from identity.plugins.console.console_page import CONSOLE, ConsolePage
 from identity.plugins.console.fields import Field, fields_of
 from identity.plugins.console.holdings import held_roles_section
 from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.pages.audit_events import events_panel
 from identity.plugins.console.pages.connections import connections_section
 from identity.plugins.console.pages.held_grants import HELD_GRANTS
 from identity.plugins.console.pages.legal_holds import hold_badge, hold_panel
@@ -257,6 +258,7 @@ class UserPage(OfUser, ShowPage):
             connections_section(self),
             held_roles_section(self, user.id),
             HELD_GRANTS[OfUser].on(self).as_section(),
+            events_panel(self, user.id),
             hold_panel(self, user.organization_id),
         ]
 
