@@ -57,21 +57,23 @@ def assemble(
     problems = Gathered()
     with problems():
         core = read_settings(settings).core
-    unusable = None
+    readable, unusable = not problems.found, None
     try:
         with problems():
             host = PluginHost.load(settings.get(f"{PREFIX}plugins", "").split(), plugin_strings(settings))
     except PluginProblem as problem:
         unusable = problem
+    loaded = unusable is None and readable and not problems.found
+    if readable:
+        with problems():
+            sealer = _sealer(core)
+        with problems():
+            known_bad = _known_bad(core.password_known_bad)
+    if loaded:
+        protocol = offers.protocol(host)
+        with problems():
+            backend = offers.backend(host, core.storage)
     problems.tell(unusable)
-    protocol = offers.protocol(host)
-    with problems():
-        sealer = _sealer(core)
-    with problems():
-        backend = offers.backend(host, core.storage)
-    with problems():
-        known_bad = _known_bad(core.password_known_bad)
-    problems.tell()
     if may_make_key and isinstance(sealer, NoSealer):
         sealer = _new_sealer(core, backend)
     ring = KeyRing(sealer, published_age=LONGEST_TOKEN_LIFETIME + core.clock_skew)

@@ -130,6 +130,11 @@ class AuditFilter:
 #: The filter that lets every event through.
 EVERYTHING = AuditFilter()
 
+#: Kinds of things that belong to a user, or that the user uses. That a legal hold is on them the user must not learn.
+OF_USERS = frozenset(
+    {"user_grant", "manager", "service_user_key", "service_user_secret", "personal_access_token", "application"}
+)
+
 #: What people are told of in their activity although it changed nothing.
 SIGN_IN_REFUSED = "authentication.refused"
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from identity.crypto.secrets import new_id
-from identity.domain.audit import EVENTS, Actor, ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.audit import EVENTS, OF_USERS, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.entity import members
 from identity.domain.errors import NotFound
 from identity.domain.expirations import NEVER, NEVER_WORD
@@ -155,7 +155,9 @@ class Recorder:
     ) -> AuditEvent:
         if event not in EVENTS:
             raise ValueError(f"{event} is not in the catalogue of audit events")
-        named = detail.get("user_id")
+        if kind in OF_USERS and user_id is None:
+            named = detail.get("user_id")
+            user_id = named if isinstance(named, str) else None
         return AuditEvent(
             id=new_id(),
             at=self._now,
@@ -163,7 +165,7 @@ class Recorder:
             actor=self.actor,
             object_kind=kind,
             object_id=id,
-            user_id=user_id or (named if isinstance(named, str) else None),
+            user_id=user_id,
             organization_id=organization_id,
             result=result,
             reason=reason,

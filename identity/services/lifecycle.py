@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from identity.crypto.secrets import new_id
+from identity.domain.audit import OF_USERS
 from identity.domain.entity import members
 from identity.services.access import Principal
 from identity.services.audit import differences
@@ -129,7 +130,7 @@ class Entities(UseCases, Generic[Thing]):
             id=thing.id,
             organization_id=organization_id,
             detail=detail,
-            user_id=getattr(thing, "user_id", None),
+            user_id=getattr(thing, "user_id", None) if self.kind in OF_USERS else None,
         )
         return after
 
