@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from identity.domain.policies import SecondFactor
 from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE
 from identity.testing.browser import PASSWORD, Browser, Request, origin
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
@@ -103,7 +104,7 @@ def test_page_starts_with_way_used_last_and_says_why(world: World, browser: Brow
     subject = world.operator.storage.users.find_subject(person.user.id)
     totp = world.operator.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
     world.clock.advance(minutes=1)
-    passkey = world.operator.factors.add(subject, "passkeys", {})
+    passkey = world.operator.factors.add(subject, "passkeys", {"id": "AAAA", "transports": []})
     world.operator.factors.add(subject, "recovery_codes", {"codes": {}})
 
     def page() -> Browser:
@@ -132,14 +133,15 @@ def test_wrong_code_is_told_once_at_its_field(world: World, party: RelyingParty)
     """Also where the person may have the browser remembered: nothing else on the page can be wrong."""
     person = Person(world)
     with world.transaction() as services:
-        command = ChangePolicy(remember_browser=30)
-        services.policies.change(person.user.organization_id, command)
+        services.policies.change(INSTANCE, ChangePolicy(remember_browser=30))
     subject = world.operator.storage.users.find_subject(person.user.id)
     world.operator.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
     browser = Browser(world)
     opened(browser, party)
     browser.sign_in(person.login_name)
     browser.submit({"code": "000000", "remember": "yes"}, form="page-form")
+    with world.transaction() as services:
+        services.policies.change(INSTANCE, ChangePolicy(remember_browser=0))
     assert browser.page.status_int == 422
     page = browser.page.html
     assert page.get_text().count("This code is wrong or was used already.") == 1

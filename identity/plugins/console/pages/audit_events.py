@@ -235,7 +235,7 @@ class AuditEventPage(ConsolePage):
             return ui.identifier(of) if of and (named is None or named.name != of) else Markup()
 
         return [
-            (say("When"), self.words.t("{moment} UTC", moment=ui.moment(event.at))),
+            (say("When"), ui.moment(event.at)),
             (say("Reason"), reason_words(event, self)),
             (say("Who"), self.linked(who)),
             (say("Id of who acted"), identifier(actor.id, who)),
