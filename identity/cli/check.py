@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> int:
         from identity.server.listening import WORKERS, read_workers
 
         settings, words = settings_of(arguments), server_words(arguments.ini, variables_of(arguments))
-        identity, wrong = _assembled(settings, Path(folder) / "master.key")
+        identity, wrong = _assembled(settings, words, Path(folder) / "master.key")
         trusted = None if identity is None else identity.settings.trusted_proxy
         for sentence in (*wrong, *_wrong_words(settings, words, trusted)):
             failed = True
@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
         if identity is None:
             return 1
         try:
-            identity.processes = read_workers(words.get(WORKERS, "")) or 1
+            identity.processes = (None if failed else read_workers(words.get(WORKERS, ""))) or 1
             return int(_run(identity, _NEED_KEYS if wrong else frozenset()) or failed)
         finally:
             identity.close()
@@ -64,16 +64,18 @@ def _run(identity: "Identity", left_out: Container[str]) -> bool:
     return bool(found)
 
 
-def _assembled(settings: Mapping[str, str], key: Path) -> "tuple[Identity | None, list[str]]":
+def _assembled(settings: Mapping[str, str], words: Mapping[str, str], key: Path) -> "tuple[Identity | None, list[str]]":
     """The service, and what will not do in its settings. Where that is the master keys alone it has one of ``key``, so
     that the rest is looked at all the same. Nothing is opened."""
     from identity.app import assemble
     from identity.crypto.sealing import create_master_key_file
     from identity.ini_values import BadSetting
     from identity.plugin_host import PluginProblem
+    from identity.server.words import listens_on_loopback
 
+    listens_locally = listens_on_loopback(words)
     try:
-        return assemble(settings, may_make_key=False), []
+        return assemble(settings, may_make_key=False, listens_locally=listens_locally), []
     except PluginProblem as problem:
         return None, [str(problem)]
     except BadSetting as problem:
@@ -81,7 +83,8 @@ def _assembled(settings: Mapping[str, str], key: Path) -> "tuple[Identity | None
     if any(one.key != _MASTER_KEYS for one in wrong):
         return None, [str(one) for one in wrong]
     create_master_key_file(key)
-    return assemble({**settings, _MASTER_KEYS: f"1:{key}"}), [str(one) for one in wrong]
+    given = {**settings, _MASTER_KEYS: f"1:{key}"}
+    return assemble(given, listens_locally=listens_locally), [str(one) for one in wrong]
 
 
 def _wrong_words(settings: Mapping[str, str], words: Mapping[str, str], trusted: str | None) -> Iterator[str]:

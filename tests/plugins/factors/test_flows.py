@@ -46,6 +46,13 @@ VALUES = {
     "version": ("1",),
 }
 
+#: As a passkey is stored.
+PASSKEY = {
+    **dict.fromkeys(("id", "public_key", "user_handle"), "AAAA"),
+    **dict.fromkeys(("backup_eligible", "backed_up", "user_verified"), False),
+    **{"sign_count": 0, "transports": [], "aaguid": ""},
+}
+
 fields = st.lists(
     st.sampled_from(sorted(VALUES)).flatmap(lambda name: st.tuples(st.just(name), st.sampled_from(VALUES[name]))),
     max_size=5,
@@ -104,7 +111,7 @@ def test_page_starts_with_way_used_last_and_says_why(world: World, browser: Brow
     subject = world.operator.storage.users.find_subject(person.user.id)
     totp = world.operator.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
     world.clock.advance(minutes=1)
-    passkey = world.operator.factors.add(subject, "passkeys", {"id": "AAAA", "transports": []})
+    passkey = world.operator.factors.add(subject, "passkeys", PASSKEY)
     world.operator.factors.add(subject, "recovery_codes", {"codes": {}})
 
     def page() -> Browser:
