@@ -50,7 +50,9 @@ VALUES = {
 PASSKEY = {
     **dict.fromkeys(("id", "public_key", "user_handle"), "AAAA"),
     **dict.fromkeys(("backup_eligible", "backed_up", "user_verified"), False),
-    **{"sign_count": 0, "transports": [], "aaguid": ""},
+    "sign_count": 0,
+    "transports": [],
+    "aaguid": "",
 }
 
 fields = st.lists(
