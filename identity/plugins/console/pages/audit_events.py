@@ -13,6 +13,7 @@ from identity.domain.names import name_key
 from identity.domain.words import say
 from identity.http import targets
 from identity.http.endpoints import context_of
+from identity.http.lists import LONGEST_QUERY
 from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS, factor_words
 from identity.plugins.console.asking_page import AskingPage
 from identity.plugins.console.badges import Badge, Named
@@ -149,7 +150,7 @@ class AuditEventList(AskingPage, ListPage):
         if subject is not None and self._sees(subject.organization.id):
             found: str = subject.user.id
             return found
-        if not self.may("user.read"):
+        if not self.may("user.read") or len(text) > LONGEST_QUERY or not text.isprintable():
             return text
         found_by_name = users.page(self.organization_id, None, PageRequest(limit=_NAMESAKES, query=text)).items
         exact = [one for one in found_by_name if name_key(text) in map(name_key, (one.display_name, one.user_name))]
