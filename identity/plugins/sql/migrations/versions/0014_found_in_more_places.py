@@ -10,7 +10,7 @@ from alembic import op
 from identity.plugins.sql.migrations.indexes import add_index
 
 revision = "0014"
-down_revision = "0011"
+down_revision = "0012"
 oldest = "0006"
 
 _BATCH = 1000
