@@ -22,12 +22,13 @@ from identity.domain.names import name_key
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain_checks import DomainChecks
 from identity.hashing import Hasher
-from identity.ini_file import note_run, with_variables
+from identity.ini_file import note_run, server_of, with_variables
 from identity.ini_values import BadSetting, Gathered
-from identity.mailer import Mailer
+from identity.mailbox import mailer_of
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.process import Identity
 from identity.provider.endpoints import metadata
+from identity.server.words import listens_on_loopback
 from identity.services.mails import KIND
 from identity.services.signing_keys import KeyRing
 from identity.services.unit_of_work import ProcessState
@@ -38,36 +39,47 @@ from identity.storage.errors import StorageError, Unavailable
 log = logging.getLogger(__name__)
 
 
-def assemble(settings: Mapping[str, str], *, clock: Clock = real_clock.now, may_make_key: bool = True) -> Identity:
+def assemble(
+    settings: Mapping[str, str],
+    *,
+    clock: Clock = real_clock.now,
+    may_make_key: bool = True,
+    listens_locally: bool = False,
+) -> Identity:
     """The service that these ini strings describe, nothing opened yet.
 
     In development a new service gets a master key, if ``may_make_key``; else whoever needs the key is told.
+    ``listens_locally`` tells that its web server can be reached from this machine alone: in development mails are then
+    kept for a page, where no mail server is set.
+
     Raises BadSetting, for all settings that will not do, or PluginProblem, saying what to mend.
     """
     problems = Gathered()
     with problems():
         core = read_settings(settings).core
-    unusable = None
+    readable, unusable = not problems.found, None
     try:
         with problems():
             host = PluginHost.load(settings.get(f"{PREFIX}plugins", "").split(), plugin_strings(settings))
     except PluginProblem as problem:
         unusable = problem
+    loaded = unusable is None and readable and not problems.found
+    if readable:
+        with problems():
+            sealer = _sealer(core)
+        with problems():
+            known_bad = _known_bad(core.password_known_bad)
+    if loaded:
+        protocol = offers.protocol(host)
+        with problems():
+            backend = offers.backend(host, core.storage)
     problems.tell(unusable)
-    protocol = offers.protocol(host)
-    with problems():
-        sealer = _sealer(core)
-    with problems():
-        backend = offers.backend(host, core.storage)
-    with problems():
-        known_bad = _known_bad(core.password_known_bad)
-    problems.tell()
     if may_make_key and isinstance(sealer, NoSealer):
         sealer = _new_sealer(core, backend)
     ring = KeyRing(sealer, published_age=LONGEST_TOKEN_LIFETIME + core.clock_skew)
     cost = Cost(memory_kib=core.password_memory, iterations=core.password_iterations)
     hasher = Hasher(cost, workers=core.password_workers)
-    mailer = Mailer(core.smtp)
+    mailer = mailer_of(core, listens_locally=listens_locally)
     deliveries = offers.deliveries(host, core, mailer)
     return Identity(
         settings=core,
@@ -128,7 +140,7 @@ def main(global_config: Mapping[str, str], **settings: str) -> Router:
     gc.disable()
     try:
         settings = with_variables(global_config, settings)
-        identity = assemble(settings)
+        identity = assemble(settings, listens_locally=listens_on_loopback(server_of(global_config)))
         if identity.settings.development:
             first_start.prepare(identity, announce=True)
         else:

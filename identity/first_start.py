@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile
 from identity.domain.users import ServiceUser
+from identity.mailbox import PATH, Mailbox
 from identity.secret_files import secret_files
 from identity.services import bootstrap
 from identity.storage.errors import Duplicate, Unavailable
@@ -142,6 +143,7 @@ def announcement(identity: "Identity", outcome: Outcome) -> str:
         f"  identity is served at {settings.issuer_url}",
         "",
         f"  sign in        {settings.login_url}/",
+        *([f"  mails          {settings.login_url}{PATH}"] if isinstance(identity.mailer, Mailbox) else []),
         f"  discovery      {settings.issuer_url}/.well-known/openid-configuration",
         f"  key file       {_relative(outcome.key_file)}   (service user {EXAMPLE_USER})",
         f"  introspection  {_relative(outcome.client_file)}   (client id and secret)",

@@ -4,14 +4,17 @@ PasteDeploy lets a file's [DEFAULT] win over the values that ``pserve FILE NAME=
 a default or be chosen, not both. The strings are therefore read once more, with the given values winning.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from configparser import Error as ParserError
 from configparser import (
     InterpolationMissingOptionError,
     InterpolationSyntaxError,
     MissingSectionHeaderError,
     ParsingError,
+    RawConfigParser,
 )
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,9 @@ from identity.ini_values import BadSetting
 
 APPLICATION = "app:main"
 SERVER = "server:main"
+
+#: Where a variable is put in.
+_PUT_IN = re.compile(r"%\(([^)\s]+)\)s")
 
 #: What PasteDeploy takes for itself out of a section.
 _ITS_OWN = frozenset({"use", "paste.app_factory", "paste.server_factory"})
@@ -51,6 +57,29 @@ def server_words(path: str, variables: Mapping[str, str]) -> dict[str, str]:
         return {}
     ours = found.get("paste.server_factory", "").startswith("identity.server:")
     return {key: value for key, value in found.items() if ours and key not in _ITS_OWN}
+
+
+def check_variables(path: str, variables: Iterable[str]) -> None:
+    """Raise BadSetting for a variable that the file neither has in [DEFAULT] nor puts in anywhere: it would have no
+    effect. Raises OSError."""
+    file = Path(path.partition("#")[0])
+    parser = RawConfigParser(strict=False, allow_no_value=True)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    try:
+        text = file.read_text("utf-8")
+        parser.read_string(text)
+    except (ParserError, UnicodeDecodeError):
+        # Whoever reads it for its settings says what is wrong.
+        return
+    # Sections for logging put in what a record says.
+    values = (value or "" for name in parser.sections() if ":" in name for value in parser[name].values())
+    known = {*parser.defaults(), *(name for value in values for name in _PUT_IN.findall(value))} - {"here"}
+    for name in variables:
+        # What programs add is none of whoever types.
+        if name not in known and not name.startswith("__"):
+            near = get_close_matches(name.lower(), sorted(known), n=1)
+            meant = f"Is {near[0]} meant?" if near else f"It knows {', '.join(sorted(known)) or 'none'}."
+            raise BadSetting(name, f"is no variable of {file.name}. {meant}")
 
 
 def last_run(path: str) -> dict[str, str]:
@@ -96,11 +125,22 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
     for section in _loader(path).get_sections():
         # Sections for logging hold % signs that are not meant for the ini file's reader.
         if ":" in section and read_section(path, section, {}) == settings:
-            own = _loader(path).get_settings(section).global_conf
-            # PasteDeploy mixes what was given with the file's own [DEFAULT].
-            given = {name: value for name, value in global_config.items() if value != own.get(name)}
+            given = _given(path, section, global_config)
+            check_variables(path, given)
             return read_section(path, section, given)
     return dict(settings)
+
+
+def server_of(global_config: Mapping[str, str]) -> dict[str, str]:
+    """What ``server_words`` returns for the file of which PasteDeploy makes an application; empty without a file."""
+    path = global_config.get("__file__")
+    return {} if path is None else server_words(path, _given(path, APPLICATION, global_config))
+
+
+def _given(path: str, section: str, global_config: Mapping[str, str]) -> dict[str, str]:
+    """The values from the command line, which PasteDeploy mixes with the file's own [DEFAULT]."""
+    own = _loader(path).get_settings(section).global_conf
+    return {name: value for name, value in global_config.items() if value != own.get(name)}
 
 
 def _loaded(path: str, section: str, variables: Mapping[str, str]) -> Any:

@@ -48,6 +48,8 @@ class Mailer:
 
     def __init__(self, settings: SmtpSettings) -> None:
         self._settings = settings
+        #: False if no mail goes anywhere: then nothing is to be promised that needs one.
+        self.enabled = bool(settings.host)
         #: Words a notice; set by the pages, which know the templates. A process without pages sends none.
         self.worded: Callable[[Notice], Mail] | None = None
         #: The same for the accounts of an address: a mail for each spelling of it.

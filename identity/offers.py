@@ -85,8 +85,8 @@ def _response_types(host: PluginHost) -> Mapping[frozenset[str], ResponseType]:
 
 
 def deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[str, Delivery]:
-    """All ways out of the service by kind: mails, where a mail server is set, and what plugins offer."""
-    mails = {KIND: MailDelivery(mailer)} if settings.smtp.host else {}
+    """All ways out of the service by kind: mails, where something takes them, and what plugins offer."""
+    mails = {KIND: MailDelivery(mailer)} if mailer.enabled else {}
     offered: dict[str, Delivery] = host.unique(
         "identity_deliveries", lambda one: str(one.kind), "delivery", settings=settings
     )

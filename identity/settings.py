@@ -346,6 +346,13 @@ class Settings:
             raise BadSetting(name, "must be scheme and host alone, such as https://id.example.com")
 
     @property
+    def is_local(self) -> bool:
+        """True in development on loopback addresses alone, with no proxy in front."""
+        urls = (self.issuer_url, self.base_url, self.login_url)
+        local = all(urlsplit(url).hostname in _LOOPBACK for url in urls)
+        return self.development and local and self.trusted_proxy in ("", NO_PROXY)
+
+    @property
     def name_space(self) -> NameSpace:
         """The domains that the service gives out itself, and its own hosts, which are nobody's."""
         urls = (self.issuer_url, self.base_url, self.login_url)

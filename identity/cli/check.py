@@ -1,64 +1,100 @@
 """identity check: what an operator has to fix."""
 
+import logging
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
-from identity.cli.program import add_ini_arguments, opened, problems_told, settings_of, variables_of
+from identity.cli.program import add_ini_arguments, problems_told, settings_of, variables_of
 from identity.operations import Command
+
+if TYPE_CHECKING:
+    from identity.process import Identity
 
 #: How much of a word has to be that of another one for a slip of the pen.
 _NEAR = 0.8
 
 
+#: What cannot be looked at without the master keys that the settings name.
+_NEED_KEYS = frozenset({"signing key", "master keys"})
+_MASTER_KEYS = "identity.master_keys"
+
+
 def run(arguments: Namespace) -> int:
-    """Tell every setting that will not do; where all do, run every check, the plugins' among them. 1 if one fails."""
-    wrong = list(_wrong_settings(arguments))
-    for sentence in wrong:
-        print(f"FAILED  {sentence}")
-    if wrong:
-        return 1
+    """Tell every setting that will not do, and run every check that can be run, the plugins' among them. 1 if one
+    fails."""
+    # What a command has to say it prints; warnings in the log are for the service.
+    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    failed = False
+    with problems_told(), TemporaryDirectory() as folder:
+        from identity.ini_file import server_words
+        from identity.server.listening import WORKERS, read_workers
+
+        settings, words = settings_of(arguments), server_words(arguments.ini, variables_of(arguments))
+        identity, wrong = _assembled(settings, words, Path(folder) / "master.key")
+        trusted = None if identity is None else identity.settings.trusted_proxy
+        for sentence in (*wrong, *_wrong_words(settings, words, trusted)):
+            failed = True
+            print(f"FAILED  {sentence}")
+        if identity is None:
+            return 1
+        try:
+            identity.processes = (None if failed else read_workers(words.get(WORKERS, ""))) or 1
+            return int(_run(identity, _NEED_KEYS if wrong else frozenset()) or failed)
+        finally:
+            identity.close()
+
+
+def _run(identity: "Identity", left_out: Container[str]) -> bool:
+    """Run the checks and tell what each found, and what waits; True if one failed."""
     from identity.checks import STORAGE
 
-    with opened(arguments) as identity:
-        identity.processes = _processes(arguments)
-        failed = identity.checks.failed()
-        for check in identity.checks:
-            print(f"FAILED  {check.name}: {failed[check.name]}" if check.name in failed else f"ok      {check.name}")
-        # Whether a process runs that works it off cannot be seen from here: that alone is no failure.
-        late = {} if STORAGE in failed else identity.backlogs.late()
+    found = {name: said for name, said in identity.checks.failed().items() if name not in left_out}
+    for check in identity.checks:
+        if check.name in found:
+            print(f"FAILED  {check.name}: {found[check.name]}")
+        elif check.name not in left_out:
+            print(f"ok      {check.name}")
+    # Whether a process runs that works it off cannot be seen from here: that alone is no failure.
+    late = {} if STORAGE in found or left_out else identity.backlogs.late()
     for name, age in late.items():
         print(f"late    {name}: the oldest item has waited for {age}. Does a process serve, and what does its log say?")
-    return 1 if failed else 0
+    return bool(found)
 
 
-def _processes(arguments: Namespace) -> int:
-    """How many [server:main] starts."""
-    from identity.ini_file import server_words
-    from identity.server.listening import WORKERS, read_workers
-
-    return read_workers(server_words(arguments.ini, variables_of(arguments)).get(WORKERS, "")) or 1
-
-
-def _wrong_settings(arguments: Namespace) -> Iterator[str]:
-    """What will not do in [app:main] and [server:main]; nothing is opened and nothing listens. Raises Failed."""
+def _assembled(settings: Mapping[str, str], words: Mapping[str, str], key: Path) -> "tuple[Identity | None, list[str]]":
+    """The service, and what will not do in its settings. Where that is the master keys alone it has one of ``key``, so
+    that the rest is looked at all the same. Nothing is opened."""
     from identity.app import assemble
-    from identity.ini_file import server_words
+    from identity.crypto.sealing import create_master_key_file
     from identity.ini_values import BadSetting
     from identity.plugin_host import PluginProblem
+    from identity.server.words import listens_on_loopback
+
+    listens_locally = listens_on_loopback(words)
+    try:
+        return assemble(settings, may_make_key=False, listens_locally=listens_locally), []
+    except PluginProblem as problem:
+        return None, [str(problem)]
+    except BadSetting as problem:
+        wrong = problem.each
+    if any(one.key != _MASTER_KEYS for one in wrong):
+        return None, [str(one) for one in wrong]
+    create_master_key_file(key)
+    given = {**settings, _MASTER_KEYS: f"1:{key}"}
+    return assemble(given, listens_locally=listens_locally), [str(one) for one in wrong]
+
+
+def _wrong_words(settings: Mapping[str, str], words: Mapping[str, str], trusted: str | None) -> Iterator[str]:
+    """What will not do in [server:main], and what nobody reads in [app:main]. Nothing listens."""
     from identity.server.words import bad_words, differing_proxy
 
-    with problems_told():
-        settings, words = settings_of(arguments), server_words(arguments.ini, variables_of(arguments))
-        try:
-            identity = assemble(settings, may_make_key=False)
-            identity.close()
-            yield from map(str, differing_proxy(words, identity.settings.trusted_proxy))
-        except BadSetting as problem:
-            yield from map(str, problem.each)
-        except PluginProblem as problem:
-            yield str(problem)
-        yield from _misspelt(settings)
-        yield from map(str, bad_words(words))
+    if trusted is not None:
+        yield from map(str, differing_proxy(words, trusted))
+    yield from _misspelt(settings)
+    yield from map(str, bad_words(words))
 
 
 def _misspelt(settings: Iterable[str]) -> Iterator[str]:

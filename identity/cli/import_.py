@@ -2,6 +2,7 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Collection
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from identity.process import Identity
     from identity.services.commands.descriptions import OrganizationDocument
     from identity.services.transfer import Incoming
+
+#: So many bytes are read once more for the lines of what is wrong.
+_LARGE = 32 * 2**20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -43,8 +47,9 @@ def run(arguments: Namespace) -> int:
         except Malformed as problem:
             raise Failed(f"{arguments.file}: {problem}") from None
         except Invalid as problem:
+            lines = _lines(arguments.file, problem.fields)
             for path, sentence in problem.fields.items():
-                print(f"{path}: {sentence}", file=sys.stderr)
+                print(f"{path}{lines.get(path, '')}: {sentence}", file=sys.stderr)
             raise Failed(f"{arguments.file} was not imported; nothing is changed.") from None
     return 0
 
@@ -56,6 +61,18 @@ def _opened(path: Path) -> IO[bytes]:
         raise Failed(f"There is no file {path}.") from None
     except OSError as problem:
         raise Failed(f"{path} cannot be read: {problem.strerror}.") from None
+
+
+def _lines(path: Path, places: Collection[str]) -> dict[str, str]:
+    """Where in the file each place is, or what lacks it; of a large document nothing, as that would take too long."""
+    from identity.cli.json_lines import lines_of
+
+    try:
+        if path.stat().st_size > _LARGE:
+            return {}
+        return {place: f" (line {line})" for place, line in lines_of(path.read_text("utf-8"), places).items()}
+    except (OSError, UnicodeError):
+        return {}
 
 
 def _read(incoming: "Incoming", file: IO[bytes], progress: Progress) -> "OrganizationDocument":

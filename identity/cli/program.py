@@ -42,9 +42,11 @@ def variables_of(arguments: Namespace) -> dict[str, str]:
 
     Where none are given, they are those that the service was last started with, if the ini file has that noted.
     """
-    from identity.ini_file import last_run
+    from identity.ini_file import check_variables, last_run
 
-    return dict(one.split("=", 1) for one in arguments.variables) or last_run(arguments.ini)
+    given = dict(one.split("=", 1) for one in arguments.variables)
+    check_variables(arguments.ini, given)
+    return given or last_run(arguments.ini)
 
 
 def assembled(arguments: Namespace, *, may_make_key: bool = False) -> "Identity":
@@ -57,8 +59,11 @@ def assembled(arguments: Namespace, *, may_make_key: bool = False) -> "Identity"
     with problems_told():
         settings = settings_of(arguments)
         from identity.app import assemble
+        from identity.ini_file import server_words
+        from identity.server.words import listens_on_loopback
 
-        return assemble(settings, may_make_key=may_make_key)
+        words = server_words(arguments.ini, variables_of(arguments))
+        return assemble(settings, may_make_key=may_make_key, listens_locally=listens_on_loopback(words))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import itertools
 import os
 import re
 import secrets
+import shlex
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
@@ -168,9 +169,9 @@ def _head(sealed: bytes) -> tuple[str, bytes]:
 
 _WHERE = (
     "Put it there, mode 0600: what is stored, and a backup, opens with the key of its time alone. For a new service"
-    ' create one with "(umask 077; openssl rand -base64 32 > FILE)".'
+    " run `identity master-key FILE`."
 )
-_HOW_TO_CREATE = 'Create one with "(umask 077; openssl rand -base64 32 > FILE)".'
+_HOW_TO_CREATE = "Run `identity master-key FILE` to make one."
 
 
 def read_master_keys(entries: Sequence[str]) -> tuple[MasterKey, ...]:
@@ -249,7 +250,8 @@ def _content(key_id: str, path: str) -> bytes:
     except FileNotFoundError:
         if _key_in(os.fsencode(path)) is not None:
             raise _invalid(f"Name a file for the master key {key_id}, and put the key into the file.") from None
-        raise _invalid(f"The file of the master key {key_id}, {path}, does not exist. {_WHERE}") from None
+        where = _WHERE.replace("FILE", shlex.quote(str(path)))
+        raise _invalid(f"The file of the master key {key_id}, {path}, does not exist. {where}") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "not a file name"
         raise _invalid(f"The file of the master key {key_id}, {path}, cannot be read: {why}.") from None

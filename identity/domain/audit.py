@@ -61,7 +61,8 @@ class Result(StrEnum):
 class AuditEvent:
     """One line of the audit trail; never holding a secret, and never changed but for what ERASED says.
 
-    ``sequence`` is given by the storage and orders events. ``once`` makes a second event with the same value a
+    ``user_id`` is the user whom it concerns where the object is something of theirs, such as a role that was given to
+    them. ``sequence`` is given by the storage and orders events. ``once`` makes a second event with the same value a
     no-op: it bounds how often one refusal is written.
     """
 
@@ -71,6 +72,7 @@ class AuditEvent:
     actor: Actor
     object_kind: str
     object_id: str | None
+    user_id: str | None = None
     organization_id: str | None = None
     result: Result = Result.SUCCESS
     reason: str | None = None
@@ -92,7 +94,8 @@ class AuditFilter:
     """Which events are wanted: those that fit everything given; ``since`` itself fits, ``until`` does not.
 
     ``event`` is a whole name ("project.created") or a subject alone ("project": every event of projects). ``party_id``
-    is of whoever acted or is what it is about.
+    is of whoever acted or is what it is about. ``object_id`` finds what was done to a user's roles, keys and consents,
+    too.
     """
 
     organization_id: str | None = None
@@ -100,6 +103,7 @@ class AuditFilter:
     actor_id: str = ""
     object_id: str = ""
     party_id: str = ""
+    request_id: str = ""
     result: Result | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -118,8 +122,9 @@ class AuditFilter:
             self.organization_id in (None, event.organization_id)
             and (not self.event or event.event in self.events)
             and self.actor_id in ("", event.actor.id)
-            and self.object_id in ("", event.object_id)
-            and self.party_id in ("", event.actor.id, event.object_id)
+            and self.object_id in ("", event.object_id, event.user_id)
+            and self.party_id in ("", event.actor.id, event.object_id, event.user_id)
+            and self.request_id in ("", event.actor.request_id)
             and self.result in (None, event.result)
             and (self.since is None or self.since <= event.at)
             and (self.until is None or event.at < self.until)
@@ -128,6 +133,14 @@ class AuditFilter:
 
 #: The filter that lets every event through.
 EVERYTHING = AuditFilter()
+
+#: Kinds of things that belong to a user, or that the user uses. That a legal hold is on them the user must not learn.
+OF_USERS = frozenset(
+    {"user_grant", "manager", "service_user_key", "service_user_secret", "personal_access_token", "application"}
+)
+
+#: What people are told of in their activity although it changed nothing.
+SIGN_IN_REFUSED = "authentication.refused"
 
 #: Every event name, "subject.verb".
 EVENTS: frozenset[str] = frozenset(

@@ -67,7 +67,7 @@ class Branding:
     """How pages and mails look, and what they say. What is empty is the organization's, or else the service's.
 
     ``login_title`` and the words of mails are texts by language. ``logo`` names a picture that was made harmless:
-    digest and ending.
+    digest and ending. ``logo_dark`` stands in its place on dark pages; without one the logo has a light ground there.
     """
 
     display_name: str = setting(
@@ -115,6 +115,7 @@ class Branding:
         default_factory=dict, rule=partial(_in_each, mail_words_problem), label=say("Last words of mails")
     )
     logo: str = made(default="")
+    logo_dark: str = made(default="")
 
     @property
     def colours(self) -> tuple[str, str] | None:
@@ -141,12 +142,14 @@ _COLOURS = ("accent", "accent_dark")
 
 
 def over(upper: Branding, lower: Branding) -> Branding:
-    """One above another: what the upper says, and besides it what the lower says. The colours stay together."""
+    """One above another: what the upper says, and besides it what the lower says. Colours and logos stay together."""
     said: dict[str, Any] = {}
     for one in fields(Branding):
         above, below = getattr(upper, one.name), getattr(lower, one.name)
         if one.name in TEXTS:
             said[one.name] = {**below, **above}
+        elif one.name == "logo_dark":
+            said[one.name] = above if upper.logo else below
         else:
             said[one.name] = above if above or (one.name in _COLOURS and upper.accent) else below
     return Branding(**said)

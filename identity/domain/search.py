@@ -8,6 +8,8 @@ from typing import Protocol
 _TEXT_LENGTH = 2000
 #: How many words of a search are looked for one by one; what follows is one more.
 _WORDS = 8
+#: Letters that Unicode does not take apart into another one and an accent.
+_LETTERS = str.maketrans("łøđðħıŧŋƶǥƀɨ", "loddhitnzgbi") | str.maketrans({"æ": "ae", "œ": "oe", "þ": "th"})
 #: Shorter beginnings of an id would be found in names, "ada" and "bea" among them.
 _ID = re.compile(r"[0-9a-f-]{8,36}\Z")
 
@@ -77,6 +79,7 @@ def _is_login_name(word: str, text: str, domain: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    """Without case, accents and surplus space: "Zoë  Straße" is "zoe strasse"."""
+    """Without case, accents and surplus space: "Zoë  Straße" is "zoe strasse", and "Michał" is "michal"."""
     decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return " ".join("".join(each for each in decomposed if unicodedata.category(each) != "Mn").split())
+    letters = "".join(each for each in decomposed if unicodedata.category(each) != "Mn").translate(_LETTERS)
+    return " ".join(letters.split())

@@ -22,3 +22,4 @@ def includeme(config: Configurator) -> None:
     config.include("identity.pages.factor_page")
     config.include("identity.pages.errors")
     config.include("identity.pages.mails")
+    config.include("identity.pages.development_mails")

@@ -1,6 +1,7 @@
 """Pages: draws templates; one for a process, found as ``registry.pages``."""
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import tzinfo
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from identity.http.locale import UI_LOCALES, language_of
 from identity.lazily import lazily
 from identity.pages.frame import MenuEntry
 from identity.pages.looks import OWN_LOOKS
-from identity.pages.moments import distance
+from identity.pages.moments import Times, distance, zone_of
 from identity.pages.static_files import FOLDER, StaticFiles
 from identity.pages.translation import LANGUAGE_NAMES, Catalogs
 from identity.provider.request import FormPost
@@ -114,6 +115,7 @@ class Pages:
             "lang": words.language,
             "language_line": _language_line(request),
             "distance": partial(_distance, self._registry, words),
+            "times": Times(words.language, partial(_zone, request)),
             "static": self.static.address,
             "operator_style": self.operator_style,
             "looks": OWN_LOOKS,
@@ -158,6 +160,10 @@ def _language_line(request: Request) -> list[tuple[str, str, str]]:
 def _distance(registry: Registry, words: Any, moment: Any) -> str:
     identity: Identity = registry.identity
     return distance(moment, identity.clock(), words)
+
+
+def _zone(request: Request) -> tzinfo | None:
+    return zone_of(None if request.account is None else request.account.subject)
 
 
 def _own_name(template: str, parent: str) -> str:

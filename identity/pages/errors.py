@@ -57,10 +57,12 @@ def error_page(
     advice: str | None = None,
     error: str | None = None,
     detail: str | None = None,
+    sent: str = "",
     action: tuple[str, str] | None = None,
     language: str | None = None,
 ) -> Response:
-    """A page in the login frame. ``action`` is a link: words and address. Error and detail are for whoever is asked."""
+    """A page in the login frame. ``action`` is a link: words and address. Error and detail are for whoever is asked,
+    ``sent``, an address that was not taken, for the developer."""
     pages: Pages = request.registry.pages
     words = pages.catalogs.words(language or language_of(request))
     variables = {
@@ -70,18 +72,21 @@ def error_page(
         "action": None if action is None else (words.t(action[0]), action[1]),
         # Whoever is stuck here with one account may have another one.
         "sign_out": ASK if status in _STUCK and request.browser.sessions else None,
-        "facts_shown": _facts(request, words, error, detail) if status >= 400 else [],
+        "facts_shown": _facts(request, words, error, detail, sent) if status >= 400 else [],
         "failed": status >= 400,
     }
     return pages.draw(request, "error.html", variables, status=status, language=words.language)
 
 
-def _facts(request: Request, words: Words, error: str | None, detail: str | None) -> list[tuple[str, Markup]]:
+def _facts(
+    request: Request, words: Words, error: str | None, detail: str | None, sent: str
+) -> list[tuple[str, Markup]]:
     identity: Identity = request.registry.identity
     now = identity.clock()
     known = [
         (words.t("Error"), error and Markup("<code>{}</code>").format(error)),
         (words.t("Detail"), detail and Markup("{}").format(_told(words, detail))),
+        (words.t("Address that was sent"), sent and Markup("<code>{}</code>").format(sent)),
         (words.t("Request id"), Markup("<code>{}</code>").format(request.request_id)),
         (
             words.t("Time"),
@@ -114,7 +119,8 @@ def oauth_error(error: OAuthError, request: Request) -> Response:
         title, advice = say("This is too large"), None
         text = say("Nothing was saved. Go back, and send less at once.")
     texts, code, detail = [text] if text else (), error.error, error.description
-    page = error_page(request, error.status, title, texts, advice=advice, error=code, detail=detail)
+    sent = error.shown if isinstance(error, UntrustedRedirect) else ""
+    page = error_page(request, error.status, title, texts, advice=advice, error=code, detail=detail, sent=sent)
     page.headers.update(error.headers())
     return page
 

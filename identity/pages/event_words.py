@@ -1,6 +1,11 @@
 """What audit events say to people: a few words for each name, what is said to whoever did it, and what it was about."""
 
+from collections.abc import Mapping
+
+from identity.domain.audit import AuditEvent
 from identity.domain.words import say
+from identity.pages.translation import Words
+from identity.provider.factor import Factor
 
 #: What each event is called in lists, and what is said after one has done it; empty for what needs no word.
 _EVENTS = {
@@ -216,3 +221,13 @@ REASON_WORDS = {
     "unknown service user, wrong secret or deactivated": say("The client id or secret is wrong, or it is deactivated."),
     "unknown client or deactivated": say("The application is unknown or deactivated."),
 }
+
+
+def factor_words(event: AuditEvent, factors: Mapping[str, Factor], words: Words) -> str:
+    """Which factor an event is about, and what its person calls it; empty for any other event."""
+    kind, name = event.detail.get("factor"), event.detail.get("name")
+    if not event.event.startswith("factor.") or not isinstance(kind, str):
+        return ""
+    known = factors.get(kind)
+    label = kind if known is None else words.plain(known.label)
+    return f"{label}: {name}" if isinstance(name, str) and name else label

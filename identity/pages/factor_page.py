@@ -16,6 +16,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
@@ -108,6 +109,8 @@ class FactorPage(SignInPage):
 class ProvePage(FactorPage):
     """Where the person proves a factor that they have set up. Attempts are counted as those of passwords are."""
 
+    checkbox_fields = frozenset({REMEMBER})
+
     def is_due(self) -> bool:
         """True if the sign-in waits for it, or for others that stand beside it."""
         need = self.sign_in.need
@@ -134,6 +137,7 @@ class ProvePage(FactorPage):
         need = self.sign_in.need
         return {
             **super().shared(),
+            "why": why_asked(self),
             "other_ways": f"{self.root}/factors" if need is not None and len(need.by) > 1 else "",
             "remember_days": self.policy.remember_browser if self.may_remember else 0,
         }
@@ -202,6 +206,24 @@ class EnrolPage(FactorPage):
         several = need is not None and len(need.to_enrol) > 1
         back = self.pending.target if need is None and self.pending.target else ""
         return {**super().shared(), "other_ways": f"{self.root}/factors/new" if several else "", "back": back}
+
+
+def why_asked(page: SignInPage) -> Markup:
+    """Who wants a second factor: the application, the organization's policy, or the person by having set one up."""
+    sign_in, words = page.sign_in, page.words
+    need, subject = sign_in.need, sign_in.subject
+    if need is None or subject is None:
+        return Markup()
+    asked = sign_in.request
+    if need.by_client and asked is not None:
+        name = page.looks.application or asked.client.application.name
+        return words.t("{application} asks for more than your password.", application=name)
+    if sign_in.demands:
+        return words.t("You are about to change how you sign in, so show that it is you.")
+    services: Services = page.request.services
+    if services.policies.asks_second_factor(subject):
+        return words.t("{organization} asks for a second factor.", organization=page.name_of(subject.organization))
+    return words.t("You have set up a second factor for your account.")
 
 
 def add_factor_pages(config: Configurator, prove: type[ProvePage] | None, enrol: type[EnrolPage]) -> None:

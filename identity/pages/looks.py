@@ -41,6 +41,7 @@ class Looks:
     application: str = ""
     organization: str = ""
     logo: str = ""
+    logo_dark: str = ""
     style: str = ""
     title: str = ""
     support: str = ""
@@ -90,6 +91,7 @@ def dressed(branding: Branding, language: str, *, logo_of: str, called: str) -> 
     return Looks(
         name=branding.display_name or (called if branding.logo else ""),
         logo=f"{_PREFIX}{logo_of}/{branding.logo}" if branding.logo else "",
+        logo_dark=f"{_PREFIX}{logo_of}/{branding.logo_dark}" if branding.logo and branding.logo_dark else "",
         style="" if colours is None else style_address(colours),
         title=branding.login_title.get(language, ""),
         support=branding.support,

@@ -1,9 +1,13 @@
-"""How far away a moment is, in words."""
+"""When something was: in the format and time zone of whoever reads it, and how far away that is, in words."""
 
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
 
 from markupsafe import Markup
 
+from identity.domain.users import HumanUser, Subject
+from identity.lazily import lazily
 from identity.pages.translation import Words
 
 _MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -41,3 +45,53 @@ def _past(span: timedelta, words: Words) -> Markup:
     if span < _YEAR:
         return words.tn("{n} month ago", "{n} months ago", span // _MONTH)
     return words.tn("{n} year ago", "{n} years ago", span // _YEAR)
+
+
+def zone_of(subject: Subject | None) -> tzinfo | None:
+    """The time zone that the person has chosen; None for nobody, and where none is chosen or known."""
+    if subject is None or not isinstance(subject.user, HumanUser) or not subject.user.profile.zoneinfo:
+        return None
+    try:
+        return ZoneInfo(subject.user.profile.zoneinfo)
+    except (OSError, ValueError, LookupError):
+        return None
+
+
+class Times:
+    """Moments as the reader writes them, for templates."""
+
+    def __init__(self, language: str, find_zone: Callable[[], tzinfo | None]) -> None:
+        self._language = language
+        self._find_zone = find_zone
+
+    @lazily
+    def zone(self) -> tzinfo | None:
+        """The reader's own zone, looked up when a moment is first shown; None if it is not known."""
+        return self._find_zone()
+
+    def date(self, moment: datetime) -> str:
+        """The day, in the reader's zone or else in UTC."""
+        return self._date(moment.astimezone(self.zone or UTC))
+
+    def minute(self, moment: datetime) -> str:
+        """The same with the time to the minute, and the zone."""
+        return self._with_time(moment.astimezone(self.zone or UTC), "short")
+
+    def second(self, moment: datetime) -> str:
+        """The moment to the second in UTC, as the audit trail has it."""
+        return self._with_time(moment.astimezone(UTC), "medium")
+
+    def _date(self, local: datetime) -> str:
+        # Loaded by the first page that shows a moment.
+        from babel.dates import format_date
+
+        return format_date(local, "medium", locale=self._language)
+
+    def _with_time(self, local: datetime, length: str) -> str:
+        from babel.dates import format_time
+
+        zone = local.tzname() or ""
+        # Zones without a name of their own are called by their distance.
+        named = zone if zone[:1].isalpha() else f"UTC{zone}"
+        time = format_time(local, length, tzinfo=local.tzinfo, locale=self._language)
+        return f"{self._date(local)} {time} {named}"

@@ -187,6 +187,8 @@ class FormPage(Page):
     secret_fields: ClassVar[frozenset[str]] = frozenset()
     #: Fields that may be given many times, such as checkboxes.
     repeated_fields: ClassVar[frozenset[str]] = frozenset()
+    #: Fields that nothing is typed into: beside them one other field tells its own problem.
+    checkbox_fields: ClassVar[frozenset[str]] = frozenset()
     #: How many characters a field may have.
     longest: ClassVar[int] = MAX_LENGTH
     #: The form's own names of what commands call otherwise.
@@ -321,6 +323,7 @@ class FormPage(Page):
             values=values,
             creates=self.creates,
             holds=self.holds,
+            checkbox_fields=self.checkbox_fields,
             **state,
         )
         return self.draw({**shown, "form": form, "failed": form.failed}, status=status, headers=headers)
@@ -374,9 +377,10 @@ def add_page(
     permission: str,
     authenticate: str | None = None,
     factory: Callable[[Any], Any] | None = None,
+    **predicates: Any,
 ) -> None:
     """Directive: route and view of one page, on the login host."""
-    options: dict[str, Any] = {} if authenticate is None else {"authenticate": authenticate}
+    options = predicates if authenticate is None else {"authenticate": authenticate, **predicates}
     methods = ("GET", "POST") if issubclass(page, FormPage) else ("GET",)
     config.add_route(name, path, host="login", factory=factory, request_method=methods, **options)
     config.add_view(_view_of(page), route_name=name, permission=permission, checks_form=True)

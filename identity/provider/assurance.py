@@ -6,6 +6,7 @@ What is asked for comes from the policy of the person's organization, from what 
 
 from collections.abc import Collection
 from dataclasses import replace
+from datetime import datetime
 
 from identity.domain.authentication import ACR_VALUES, REMEMBERED, TWO_FACTORS, Proof, dated, methods_of, reaches
 from identity.domain.policies import ASKED_ONCE, Policy, SecondFactor
@@ -159,7 +160,11 @@ def _need(
 
 
 def _enrolled(subject: Subject, usable: tuple[Factor, ...], context: Context) -> tuple[Factor, ...]:
-    """Those of the factors that the person has set up; having spare ones alone asks for nothing."""
-    had = {one.factor for one in context.services.factors.of(subject.user.id)} if usable else set()
-    enrolled = tuple(one for one in usable if one.name in had)
+    """Those of the factors that the person has set up, the one that was used last first, and spare ones last; having
+    spare ones alone asks for nothing."""
+    used: dict[str, datetime] = {}
+    for one in context.services.factors.of(subject.user.id) if usable else ():
+        used[one.factor] = max(used.get(one.factor, one.added_at), one.last_used_at or one.added_at)
+    enrolled = tuple(one for one in usable if one.name in used)
+    enrolled = tuple(sorted(enrolled, key=lambda one: (not one.spare, used[one.name]), reverse=True))
     return enrolled if any(not one.spare for one in enrolled) else ()

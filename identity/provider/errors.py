@@ -166,7 +166,24 @@ class UnknownApplication(Unredirectable):
 
 
 class UntrustedRedirect(Unredirectable):
-    """The redirect URI is missing or not registered: nothing is sent there."""
+    """The redirect URI is missing or not registered: nothing is sent there.
+
+    ``sent`` is that address as ``identity.provider.return_address.presentable`` leaves it; ``shown`` is the same where
+    whoever is at the browser may see it, since the application is in development.
+    """
+
+    def __init__(
+        self,
+        description: str,
+        *,
+        reason: str | None = None,
+        application: str | None = None,
+        sent: str = "",
+        development: bool = False,
+    ) -> None:
+        super().__init__(description, reason=reason, application=application)
+        self.sent = sent
+        self.shown = sent if development else ""
 
 
 class UnreadableRequest(Unredirectable):

@@ -31,6 +31,7 @@ from identity.provider.messages import (
 )
 from identity.provider.parameters import Parameters
 from identity.provider.request import ProtocolRequest
+from identity.provider.return_address import presentable
 
 #: Which inherited methods stay reachable.
 KEPT = frozenset({"build_jwx_def", "default_capabilities", "get_redirect_uri", "id_token_as_signed_jwt"})
@@ -173,9 +174,13 @@ class IdentityProvider(Provider):  # type: ignore[misc]
 
     def _verify_redirect_uri(self, areq: "_Redirect") -> None:
         """String equality with a registered value, instead of pyoidc's comparison of decoded parts."""
-        if not areq.client.application.accepts_redirect_uri(areq["redirect_uri"]):
+        application, uri = areq.client.application, areq["redirect_uri"]
+        if not application.accepts_redirect_uri(uri):
             raise UntrustedRedirect(
-                "redirect_uri is not registered for this application", application=areq.client.application.name
+                "redirect_uri is not registered for this application",
+                application=application.name,
+                sent=presentable(uri),
+                development=application.development,
             )
 
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:

@@ -1,5 +1,6 @@
 """ReturnAddress: where the answer to an authorization request goes, and in what form."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,19 @@ from identity.provider.response_type import ResponseMode
 
 #: Codes and tokens must not reach anybody through the next request's Referer.
 _HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache", "Referrer-Policy": "no-referrer"}
+
+
+#: How many characters of an address are told.
+_LONGEST = 200
+_CREDENTIALS = re.compile(r"(?<=//)[^/]*@")
+
+
+def presentable(uri: str) -> str:
+    """An address that somebody sent, fit to be told: without query, fragment and credentials, which can be secrets,
+    and without what does not print; cut if it is long."""
+    bare = _CREDENTIALS.sub("", re.split(r"[?#]", uri, maxsplit=1)[0])
+    printable = "".join(each for each in bare[: 4 * _LONGEST] if each.isprintable())
+    return printable if len(printable) <= _LONGEST else printable[:_LONGEST] + "…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,12 @@ def listen(global_config: Mapping[str, str], **settings: str) -> "Callable[[Appl
     made and no password been printed. Raises SystemExit, saying what to change.
     """
     from identity.ini_file import with_variables
+    from identity.ini_values import BadSetting
     from identity.server.serving import taken
     from identity.server.waitress_server import Server
 
-    return taken(Server, with_variables(global_config, settings))
+    try:
+        settings = with_variables(global_config, settings)
+    except BadSetting as problem:
+        raise SystemExit(f"identity cannot start. {problem}") from None
+    return taken(Server, settings)

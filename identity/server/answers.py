@@ -10,7 +10,7 @@ from waitress.task import ErrorTask, WSGITask, hop_by_hop
 from waitress.utilities import InternalServerError, RequestEntityTooLarge, build_http_date
 
 from identity import watching
-from identity.server.framing import ADMIT_BODY, CREDENTIALS, PEER
+from identity.server.framing import ADMIT_BODY, CREDENTIALS, FORWARDED, PEER
 
 Headers = list[tuple[str, str]]
 
@@ -56,7 +56,10 @@ class Task(WSGITask):  # type: ignore[misc]
         # Most requests have no word of a proxy in them that could be believed, or would have to be thrown away.
         forwarded = not PROXY_HEADERS.isdisjoint(self.request.headers)
         application = server.application if forwarded else server.plain
-        content = application(self.get_environment(), self._start_response)
+        environ = self.get_environment()
+        if forwarded:
+            environ[FORWARDED] = True
+        content = application(environ, self._start_response)
         try:
             if self.content_length is None and isinstance(content, list) and len(content) == 1:
                 self.content_length = len(content[0])

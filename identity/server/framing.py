@@ -24,6 +24,8 @@ LONGEST_LENGTH = 15
 ADMIT_BODY = "identity.admit_body"
 #: In a WSGI environment the address of whoever is connected, be it a proxy that speaks for others.
 PEER = "identity.peer"
+#: There if the request came with headers of a proxy, which may have been thrown away since.
+FORWARDED = "identity.forwarded"
 
 #: A chunk's size with its extensions, or one line of the trailer.
 _LONGEST_LINE = 256

@@ -9,7 +9,9 @@ from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from identity.server.framing import LONGEST_LENGTH, PEER
+from waitress.proxy_headers import PROXY_HEADERS
+
+from identity.server.framing import FORWARDED, LONGEST_LENGTH, PEER
 
 log = logging.getLogger(__name__)
 
@@ -19,6 +21,8 @@ Headers = list[tuple[str, str]]
 #: How long we listen on after a refusal, so that whoever is still sending hears it.
 _LINGERING = 2.0
 
+#: What the application is not shown unless a trusted proxy says it.
+_FORWARDING = frozenset(f"HTTP_{name}" for name in PROXY_HEADERS)
 _LENGTH = "CONTENT_LENGTH"
 _WITHOUT_PREFIX = frozenset({_LENGTH, "CONTENT_TYPE"})
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
@@ -92,6 +96,8 @@ def environment(scope: Scope, base: Mapping[str, Any], most: int) -> dict[str, A
             raise Refused(400, "There has to be one Host and one Content-Length.")
         else:
             environ[key] += ", " + value
+    if not _FORWARDING.isdisjoint(environ):
+        environ[FORWARDED] = True
     if length > most:
         raise Refused(431, "The headers are too long.")
     if "HTTP_TRANSFER_ENCODING" in environ:

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
+from ipaddress import ip_address
 
 from waitress.adjustments import Adjustments
 
 from identity.ini_values import BadSetting
 from identity.server.connections import Limits
-from identity.server.listening import PATIENCE, WORKERS, read_patience, read_workers
+from identity.server.listening import PATIENCE, WHERE, WORKERS, read_patience, read_workers
 from identity.server.serving import own_limits, without_no_proxy
 from identity.settings import NO_PROXY
 
@@ -54,6 +55,20 @@ def differing_proxy(settings: Mapping[str, str], trusted: str) -> Iterator[BadSe
             f"must name the header by which {trusted} tells people's addresses, such as x-forwarded-for: without one"
             " all people share one limit of attempts",
         )
+
+
+def listens_on_loopback(settings: Mapping[str, str]) -> bool:
+    """True if these words have the server listen on loopback addresses alone, and believe no proxy.
+
+    Where there are none, as under another web server, nobody knows.
+    """
+    if not settings or (settings.get(_PROXY, "") or NO_PROXY) != NO_PROXY:
+        return False
+    try:
+        words = Adjustments(**{name: value for name, value in settings.items() if name in WHERE})
+        return not words.unix_socket and all(ip_address(one[3][0]).is_loopback for one in words.listen)
+    except (ValueError, OSError):
+        return False
 
 
 def _problem(name: str, settings: Mapping[str, str]) -> str | None:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from identity.crypto.secrets import new_id
-from identity.domain.audit import EVENTS, Actor, ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.audit import EVENTS, OF_USERS, Actor, ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.entity import members
 from identity.domain.errors import NotFound
 from identity.domain.expirations import NEVER, NEVER_WORD
@@ -64,9 +64,13 @@ class Recorder:
         organization_id: str | None,
         detail: Mapping[str, object] | None = None,
         actor: Actor | None = None,
+        user_id: str | None = None,
     ) -> None:
-        """Write a change's event in the change's own transaction. ``actor`` replaces who acts."""
-        self.write(self._event(event, kind, id, organization_id, detail or {}, actor=actor))
+        """Write a change's event in the change's own transaction.
+
+        ``actor`` replaces who acts; ``user_id`` is the user whose the object is, where the detail does not name them.
+        """
+        self.write(self._event(event, kind, id, organization_id, detail or {}, actor=actor, user_id=user_id))
 
     def record_many(
         self, event: str, kind: str, organization_id: str, things: Iterable[tuple[str, Mapping[str, object]]]
@@ -102,7 +106,8 @@ class Recorder:
     ) -> None:
         """Remember a refused attempt; it is written later, at most once a minute for one party, object and reason.
 
-        Nothing that was sent stands in ``id``, ``reason`` or ``detail`` but the id of a thing that is there.
+        Nothing that was sent stands in ``id``, ``reason`` or ``detail`` but the id of a thing that is there, and an
+        address to return to that is not registered, in its presentable form.
         """
         minute = int(self._now.timestamp()) // 60
         once = f"{event}|{self.actor.id or ''}|{kind}|{id or ''}|{reason}|{minute}"
@@ -148,9 +153,13 @@ class Recorder:
         reason: str | None = None,
         once: str | None = None,
         actor: Actor | None = None,
+        user_id: str | None = None,
     ) -> AuditEvent:
         if event not in EVENTS:
             raise ValueError(f"{event} is not in the catalogue of audit events")
+        if kind in OF_USERS and user_id is None:
+            named = detail.get("user_id")
+            user_id = named if isinstance(named, str) else None
         return AuditEvent(
             id=new_id(),
             at=self._now,
@@ -158,6 +167,7 @@ class Recorder:
             actor=actor or self.actor,
             object_kind=kind,
             object_id=id,
+            user_id=user_id,
             organization_id=organization_id,
             result=result,
             reason=reason,
@@ -203,6 +213,7 @@ def representation(event: AuditEvent) -> dict[str, object]:
         },
         "object_kind": event.object_kind,
         "object_id": event.object_id,
+        "user_id": event.user_id,
         "organization_id": event.organization_id,
         "detail": dict(event.detail),
     }

@@ -8,7 +8,7 @@ from typing import Any
 from identity.crypto.secrets import digest
 from identity.domain.applications import Application
 from identity.domain.branding import PLAIN, TEXTS, Branding, over
-from identity.domain.errors import Denied
+from identity.domain.errors import Denied, Invalid
 from identity.domain.organizations import Organization
 from identity.domain.records import CORE, Record
 from identity.domain.words import say
@@ -23,7 +23,9 @@ from identity.storage.stores.records import RecordStore
 #: Whose a branding is.
 Owner = Organization | Application
 
-_BRANDING, _LOGO = "branding", "logo"
+_BRANDING = "branding"
+#: The pictures, each a field of a branding and a kind of record.
+LOGOS = ("logo", "logo_dark")
 
 
 class Brandings(UseCases):
@@ -55,19 +57,21 @@ class Brandings(UseCases):
     def logo(self, owner_id: str, name: str) -> Picture | None:
         """The picture of this name that the organization or application has now."""
         with self._look() as storage:
-            found = storage.records.find(CORE, _LOGO, digest(owner_id))
-        if found is None or found.value.get("name") != name:
-            return None
-        return Picture.kept(name, str(found.value.get("content", "")))
+            found = [storage.records.find(CORE, kind, digest(owner_id)) for kind in LOGOS]
+        for one in found:
+            if one is not None and one.value.get("name") == name:
+                return Picture.kept(name, str(one.value.get("content", "")))
+        return None
 
-    def logo_text(self, owner: Owner) -> str:
-        """The owner's own logo in base64; empty if there is none."""
-        picture = self.logo(owner.id, self.of(owner).logo)
-        return "" if picture is None else picture.text
+    def logo_texts(self, owner: Owner) -> dict[str, str]:
+        """The owner's own logos in base64; empty where there is none."""
+        held = self.of(owner)
+        pictures = {name: self.logo(owner.id, getattr(held, name)) for name in LOGOS}
+        return {name: "" if picture is None else picture.text for name, picture in pictures.items()}
 
     def preview(self, owner: Owner, command: ChangeBranding) -> Branding:
         """What would be without the picture, if this was changed."""
-        given = {name: _tidied(value) for name, value in command if value is not None and name != _LOGO}
+        given = {name: _tidied(value) for name, value in command if value is not None and name not in LOGOS}
         return replace(self.of(owner), **given)
 
     def change(
@@ -83,10 +87,11 @@ class Brandings(UseCases):
         kind = "application" if isinstance(owner, Application) else "organization"
         owner = self._found(getattr(self._storage, f"{kind}s").find(owner.id), kind, owner.id)
         refuse_stale(owner.version, expected_version)
-        before, picture = self.of(owner), decoded(command.logo) if command.logo else None
-        after = self.preview(owner, command)
-        if command.logo is not None:
-            after = replace(after, logo="" if picture is None else picture.name)
+        before, after = self.of(owner), self.preview(owner, command)
+        pictures = {name: self._picture(name, getattr(command, name)) for name in LOGOS}
+        given = {name: picture for name, picture in pictures.items() if getattr(command, name) is not None}
+        named: dict[str, Any] = {name: "" if one is None else one.name for name, one in given.items()}
+        after = replace(after, **named)
         detail = differences(before, after)
         if not detail:
             return before
@@ -94,12 +99,20 @@ class Brandings(UseCases):
         with told(kind, owner.id):
             getattr(self._storage, f"{kind}s").update(changed)
         self._keep(_BRANDING, owner, {} if after == PLAIN else _written(after))
-        if after.logo != before.logo:
-            self._keep(_LOGO, owner, {} if picture is None else {"name": picture.name, "content": picture.text})
+        for name, picture in given.items():
+            if getattr(after, name) != getattr(before, name):
+                self._keep(name, owner, {} if picture is None else {"name": picture.name, "content": picture.text})
         self._audit.record(
             "branding.changed", kind=kind, id=owner.id, organization_id=self._organization_id(owner), detail=detail
         )
         return after
+
+    def _picture(self, name: str, sent: str | None) -> Picture | None:
+        """What was sent as this picture, made harmless; None for nothing. Raises Invalid."""
+        try:
+            return decoded(sent) if sent else None
+        except Invalid as refused:
+            raise Invalid(dict.fromkeys((name,), *refused.fields.values())) from None
 
     def _keep(self, kind: str, owner: Owner, value: Mapping[str, Any]) -> None:
         """Put a value in the place of what was kept; nothing for an empty one. The owner's row is written already, so
@@ -127,7 +140,7 @@ class Brandings(UseCases):
 
 def forget(records: RecordStore, organization_id: str) -> None:
     """Let go of what an organization had that is removed; what applications had goes with these."""
-    for kind in (_BRANDING, _LOGO):
+    for kind in (_BRANDING, *LOGOS):
         records.drop(CORE, kind, digest(organization_id))
 
 

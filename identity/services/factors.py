@@ -104,12 +104,12 @@ class Factors(UseCases):
         removed = self._records.drop_of_owner(_KIND, user_id=user_id)
         self._remembered_browsers.forget_all(user_id)
         if removed:
-            self._tell("factor.reset", subject, {"factors": removed})
+            self._record("factor.reset", subject, {"factors": removed})
         return removed
 
     def suspect(self, subject: Subject, enrolment: Enrolment) -> None:
         """Have the audit trail tell that somebody else seems to have a copy of it."""
-        self._tell("factor.suspected", subject, {"factor": enrolment.factor, "name": enrolment.name})
+        self._record("factor.suspected", subject, {"factor": enrolment.factor, "name": enrolment.name})
 
     def tell_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:
         """Have the audit trail tell that one of few was used up, of which so many are left."""
@@ -124,6 +124,11 @@ class Factors(UseCases):
         return _enrolment(self._records.replace(enrolment.record, content))
 
     def _tell(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:
+        """Record what the person did, who has proved it even where they are not signed in yet."""
+        with self._audit.acting(subject.user.id):
+            self._record(event, subject, detail)
+
+    def _record(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:
         self._audit.record(
             event, kind="user", id=subject.user.id, organization_id=subject.organization.id, detail=dict(detail)
         )

@@ -39,9 +39,16 @@ class OfGrants(Entities[Thing]):
         other = owner if organization_id == holder else holder
         of_other = {name: value for name, value in detail.items() if name not in self.personal}
         # Pages tell of the last event of a kind: that of the thing's own side.
-        for side, across, id_, told in (
-            (other, organization_id, thing.id if self.shared else None, of_other),
-            (organization_id, other, thing.id, detail),
+        user_id = self._user_id(thing)
+        for side, across, id_, told, whose in (
+            (
+                other,
+                organization_id,
+                thing.id if self.shared else None,
+                of_other,
+                None if "user_id" in self.personal else user_id,
+            ),
+            (organization_id, other, thing.id, detail, user_id),
         ):
             self._audit.record(
                 event,
@@ -50,6 +57,7 @@ class OfGrants(Entities[Thing]):
                 organization_id=side,
                 detail={**told, OTHER_ORGANIZATION: across},
                 actor=self._actor_for(side, across),
+                user_id=whose,
             )
 
     def _actor_for(self, organization_id: str, other: str) -> Actor:

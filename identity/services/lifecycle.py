@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from identity.crypto.secrets import new_id
+from identity.domain.audit import OF_USERS
 from identity.domain.entity import When, members
 from identity.services.access import Principal
 from identity.services.audit import differences, facts
@@ -129,7 +130,19 @@ class Entities(UseCases, Generic[Thing]):
 
     def _tell(self, event: str, thing: Any, organization_id: str | None, detail: Mapping[str, object]) -> None:
         """Record what happened to the thing, for this organization."""
-        self._audit.record(event, kind=self.kind, id=thing.id, organization_id=organization_id, detail=detail)
+        self._audit.record(
+            event,
+            kind=self.kind,
+            id=thing.id,
+            organization_id=organization_id,
+            detail=detail,
+            user_id=self._user_id(thing),
+        )
+
+    def _user_id(self, thing: Any) -> str | None:
+        """The user whose the thing is, if it is one's."""
+        user_id: str | None = getattr(thing, "user_id", None) if self.kind in OF_USERS else None
+        return user_id
 
 
 def _is_same(before: Any, after: Any) -> bool:

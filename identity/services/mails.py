@@ -11,8 +11,7 @@ from identity.domain.attempts import MAIL_SPAN, MAILS_TO_ONE
 from identity.domain.email_addresses import email_key
 from identity.domain.names import name_key
 from identity.services.changes import UseCases
-from identity.services.outbox import Outbox
-from identity.settings import Settings
+from identity.services.outbox import Delivery, Outbox
 
 KIND = "mail"
 
@@ -118,12 +117,12 @@ class Mails(UseCases):
     """The way of mails into the outbox, and the limit of what one address gets."""
 
     _outbox: Outbox
-    _settings: Settings
+    _deliveries: Mapping[str, Delivery]
 
     @property
     def enabled(self) -> bool:
-        """False if no mail server is set: then nothing is to be promised that needs one."""
-        return bool(self._settings.smtp.host)
+        """False if nothing takes mails: then nothing is to be promised that needs one."""
+        return KIND in self._deliveries
 
     def queue(
         self,
@@ -141,8 +140,8 @@ class Mails(UseCases):
         nothing that the owner of the address asks for or has to be told. What is for an account that proved the
         address, which ``proved_by`` then names, is counted apart from other accounts. A mail that goes nowhere is
         counted for ``instead_of``, which takes the same work, and for no address, even if it reads like one.
-        ``forgotten`` is queued in its place, a few times an hour for one mailbox. Raises ValueError where no mail
-        server is set.
+        ``forgotten`` is queued in its place, a few times an hour for one mailbox. Raises ValueError where nothing takes
+        mails.
         """
         whose = f"{reason}:{proved_by}" if mail.to else "nowhere"
         counted = self._count(whose, mail.to or instead_of, _MORE.get(reason, MAILS_TO_ONE))

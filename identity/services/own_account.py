@@ -17,7 +17,7 @@ class OwnAccount(UseCases):
     def event(self, subject: Subject, event_id: str) -> AuditEvent:
         """What the person has done, or was done to their account. Raises NotFound for whatever concerns others."""
         event = self._storage.audit.find(event_id)
-        if event is None or subject.user.id not in (event.actor.id, event.object_id):
+        if event is None or subject.user.id not in (event.actor.id, event.object_id, event.user_id):
             raise NotFound("audit event", event_id)
         return event
 

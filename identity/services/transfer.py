@@ -276,8 +276,7 @@ class _Export:
         if not owner.branded:
             return {}
         branding = self._services.branding
-        logo = branding.logo_text(owner)
-        return {"branding": {**_values(branding.of(owner), ChangeBranding), "logo": logo}}
+        return {"branding": {**_values(branding.of(owner), ChangeBranding), **branding.logo_texts(owner)}}
 
     def _grant(self, project: Project, grant: ProjectGrant) -> dict[str, Any]:
         return {

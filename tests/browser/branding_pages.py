@@ -87,6 +87,8 @@ shown("console-application-branding", _APPLICATION, names=True)
 sent("console-branding-refused", _ORGANIZATION, accent="#ffcc00", accent_dark="#2540ad", support="nobody")
 shown("console-logo", f"{_ORGANIZATION}/logo")
 shown("console-application-logo", f"{_APPLICATION}/logo")
+shown("console-logo-dark", f"{_ORGANIZATION}/logo-dark")
+shown("console-application-logo-dark", f"{_APPLICATION}/logo-dark")
 sent("console-logo-missing", f"{_ORGANIZATION}/logo")
 
 

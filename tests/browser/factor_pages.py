@@ -114,6 +114,7 @@ def _has_recovery_codes(scene: Scene) -> None:
 def choose_a_factor(scene: Scene) -> None:
     _has_recovery_codes(scene)
     _past_the_password(scene)
+    scene.tab.follow("Use another way")
 
 
 @page("/login/1/recovery_codes", main=True, names=True)

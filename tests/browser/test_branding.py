@@ -1,5 +1,6 @@
 """Looks in a browser: colours by the system's theme, a logo that does nothing, and a preview while one types."""
 
+import base64
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from identity.services.access import THE_OPERATOR
 from identity.services.commands.branding import ChangeBranding
 from identity.testing.post import html_of
 from tests.browser.acme import Acme
-from tests.browser.branding_pages import BRANDING, branded
+from tests.browser.branding_pages import BRANDING, MARK, branded
 from tests.browser.chromium import Profile
 from tests.browser.scene import Scene
 from tests.browser.tab import Tab
@@ -39,6 +40,27 @@ def test_a_sign_in_has_the_colours_and_the_logo_of_the_organization(scene: Scene
     tab.open(str(logo.get_property("src")))
     assert tab.run("return document.documentElement.localName") == "svg"
     assert tab.run("return document.querySelectorAll('script, [onload]').length") == 0
+
+
+def test_logo_is_seen_on_dark_pages(scene: Scene) -> None:
+    """On a light ground, unless there is another logo for dark pages, which stands on the page itself."""
+    site, tab = scene.site, scene.tab
+    organization = branded(scene)
+    party = site.an_application("Invoices", organization)
+    tab.look(dark=True)
+    site.ask(tab, party)
+    assert tab.run(_COLOUR, ".brand__logo", "backgroundColor") == "rgb(255, 255, 255)"
+    light = tab.run("return arguments[0].currentSrc", tab.one(".brand__logo"))
+    with site.world.transaction() as services:
+        command = ChangeBranding(logo_dark=base64.b64encode(MARK.replace("#12261d", "#ffffff").encode()).decode())
+        services.branding.change(organization, command, by=THE_OPERATOR)
+    for dark in (True, False):
+        tab.look(dark=dark)
+        tab.reload()
+        logo = tab.one(".brand__logo")
+        assert tab.run("return arguments[0].complete && arguments[0].naturalWidth > 0", logo)
+        assert (tab.run("return arguments[0].currentSrc", logo) != light) is dark
+        assert tab.run(_COLOUR, ".brand__logo", "backgroundColor") == "rgba(0, 0, 0, 0)"
 
 
 def test_a_logo_is_uploaded(scene: Scene, tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def test_an_owner_asks_all_managers_for_a_second_factor(company: Acme, tab: Tab)
     device.present(False)
     tab.open(f"{company.url}/login?target=/console")
     company.sign_in(tab, owner)
+    tab.follow("Use another way")
     assert tab.heading == "Choose how to go on"
     seen(tab, "8-choice")
 

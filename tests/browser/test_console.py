@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from selenium.webdriver.common.keys import Keys
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.services.access import THE_OPERATOR
+from identity.services.commands.users import CreateHumanUser
 from identity.storage.paging import PageRequest
 from tests.browser.acme import Acme, Person
 from tests.browser.chromium import MakeProfile, Profile
@@ -351,3 +353,44 @@ def reach_where(tab: Tab, condition: str, wanted: str) -> None:
         if tab.focused != "body" and tab.run(condition, wanted):
             return
     raise AssertionError(f"the Tab key does not reach {wanted}")
+
+
+def test_addresses_break_between_words_alone(site: Acme, profile: Profile, tab: Tab) -> None:
+    """At a width that many screens have, next to long names: each line of an address is whole words."""
+    organization = site.world.an_organization()
+    with site.world.transaction() as services:
+        for name in ("maximiliane.alexandra.schwarzenberger", "michal.walesa-kowalski"):
+            command = CreateHumanUser.of(
+                user_name=name,
+                given_name="Maximiliane Alexandra",
+                family_name="Freifrau von Schwarzenberger-Lichtenstein",
+                email=f"{name}@engineering.department.holding-company.example",
+            )
+            services.users.create(organization.id, command)
+    site.start_session(profile, site.a_manager(organization=organization))
+    tab.size(1280, 860)
+    tab.open(f"{site.url}/console/organizations/{organization.id}/users")
+    lines = tab.run(
+        """
+        return Array.from(document.querySelectorAll('tbody .address')).map(address => {
+          const lines = new Map();
+          const walker = document.createTreeWalker(address, NodeFilter.SHOW_TEXT);
+          while (walker.nextNode()) {
+            const node = walker.currentNode;
+            for (let at = 0; at < node.length; at++) {
+              const range = document.createRange();
+              range.setStart(node, at); range.setEnd(node, at + 1);
+              const top = Math.round(range.getBoundingClientRect().top);
+              lines.set(top, (lines.get(top) || '') + node.data[at]);
+            }
+          }
+          return Array.from(lines.values());
+        });
+        """
+    )
+    assert len(lines) >= 4
+    assert any(len(one) > 1 for one in lines)
+    for one in lines:
+        for ended, begun in pairwise(one):
+            assert ended[-1] in "._+-@" or begun[0] == "@", one
+    assert tab.run("return document.documentElement.scrollWidth <= window.innerWidth")

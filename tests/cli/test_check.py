@@ -1,6 +1,7 @@
 """identity check: whatever is wrong in the ini file, the sentence names the setting."""
 
 import os
+import re
 import socket
 import tempfile
 import threading
@@ -165,7 +166,7 @@ def told(run: Run, data: Path, with_settings: Any) -> Any:
         ran = run("check", "-c", with_settings(settings), f"data={data}")
         assert (ran.status, ran.err) == (1, "")
         failed = (line.removeprefix("FAILED  ") for line in ran.out.splitlines() if line.startswith("FAILED"))
-        return dict(line.split(": ", 1) for line in failed)
+        return dict(re.split(r"(?<!^outbox): ", line, maxsplit=1) for line in failed)
 
     return told
 
@@ -416,3 +417,20 @@ def test_what_is_wrong_in_an_ini_file_is_told_without_its_values(
 def test_an_ini_file_is_known_by_its_ending(run: Run, tmp_path: Path) -> None:
     (tmp_path / "settings").write_text("[app:main]\n")
     assert "its name has to end in .ini" in run("check", "-c", tmp_path / "settings").err
+
+
+def test_every_fault_is_told_at_once(run: Run, tmp_path: Path) -> None:
+    """As somebody meets it who has just written production.ini: nothing that it names is there yet."""
+    ini = tmp_path / "production.ini"
+    ini.write_text((Path(INI).parent / "production.ini").read_text())
+    ran = run("check", "-c", ini, f"secrets={tmp_path}", f"data={tmp_path}/data", "http_port=99999")
+    assert ran.status == 1
+    failed = [line.removeprefix("FAILED  ") for line in ran.out.splitlines() if line.startswith("FAILED")]
+    for beginning in ("identity.master_keys: ", "[server:main] listen: ", "storage: ", "files: ", "proxy: "):
+        assert sum(line.startswith(beginning) for line in failed) == 1, (beginning, failed)
+    # What to do is a command of ours, as it is to be typed.
+    assert f"`identity master-key {tmp_path}/master.key`" in ran.out
+    assert "openssl" not in ran.out
+    # What cannot be looked at without the keys is not said to be in order.
+    assert "signing key" not in ran.out
+    assert not (tmp_path / "master.key").exists()

@@ -169,3 +169,25 @@ def test_the_client_commands_load_neither_web_nor_database():
         "assert not {'pyramid', 'sqlalchemy', 'oic', 'identity.app'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)
+
+
+class TestMistypedVariables:
+    def test_command_suggests_name(self, run):
+        for command in ("check", "migrate", "bootstrap"):
+            ran = run(command, "-c", INI, "http_prot=8081")
+            assert ran.status == 1
+            assert ran.err == "identity: http_prot: is no variable of development.ini. Is http_port meant?\n"
+
+    def test_server_refuses_to_start(self, tmp_path):
+        words = [sys.executable, "-m", "pyramid.scripts.pserve", INI, f"dta={tmp_path}", "http_port=0"]
+        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert ran.returncode == 1
+        assert "identity cannot start. dta: is no variable of development.ini. Is data meant?" in ran.stderr
+        assert "Traceback" not in ran.stderr
+
+    def test_variable_without_default_is_known(self, run, tmp_path):
+        ini = tmp_path / "own.ini"
+        text = (ROOT / "development.ini").read_text().replace("http_port = 8080\n", "")
+        ini.write_text(text)
+        ran = run("check", "-c", str(ini), f"data={tmp_path}", "http_port=8080")
+        assert "is no variable" not in ran.err

@@ -84,7 +84,7 @@ class TestImport:
         file.write_text(a_document("again.localhost", id=id_))
         again = on_data("import", "--file", file, "--keep-ids")
         assert again.status == 1
-        assert "organization.id: " in again.err
+        assert "organization.id (line 1): " in again.err
         assert json.loads(on_data("export", "--organization", id_).out)["organization"]["id"] == id_
 
     def test_tells_all_that_is_wrong_and_changes_nothing(self, on_data: Run, tmp_path: Path) -> None:
@@ -94,12 +94,25 @@ class TestImport:
         ran = on_data("import", "--file", file)
         assert (ran.status, ran.out) == (1, "")
         assert sorted(ran.err.splitlines()[:3]) == [
-            "organization.projects[0].name: Enter a name.",
-            "organization.users[0].family_name: This is required.",
-            "organization.users[0].given_name: This is required.",
+            "organization.projects[0].name (line 1): Enter a name.",
+            "organization.users[0].family_name (line 1): This is required.",
+            "organization.users[0].given_name (line 1): This is required.",
         ]
         assert ran.err.splitlines()[3:] == [f"identity: {file} was not imported; nothing is changed."]
         assert on_data("export", "--organization", "wrong.localhost").status == 1
+
+    def test_says_on_which_line_something_is_missing(self, on_data: Run, tmp_path: Path) -> None:
+        file = tmp_path / "wrong.json"
+        users = [{"user_name": 'a "quoted" {name', "given_name": "A", "family_name": "A"}, {"user_name": "b"}]
+        text = json.dumps(json.loads(a_document("wrong.localhost", users=users, nonsense=[])), indent=2)
+        file.write_text(text)
+        ran = on_data("import", "--file", file)
+        lines = text.splitlines()
+        # Of what is missing the line of the object that lacks it, of what is too much its own.
+        second = next(number for number, line in enumerate(lines, 1) if '"user_name": "b"' in line) - 1
+        nonsense = next(number for number, line in enumerate(lines, 1) if '"nonsense"' in line)
+        assert f"organization.users[1].given_name (line {second}): This is required." in ran.err
+        assert f"organization.nonsense (line {nonsense}): " in ran.err
 
     def test_says_where_a_file_stops_being_json(self, on_data: Run, tmp_path: Path) -> None:
         file = tmp_path / "cut.json"

@@ -349,6 +349,7 @@ def test_a_secret_is_replaced_without_a_gap(world: World, owner: Browser, client
     assert "The one there is keeps working" in owner.page
     page = owner.submit(form="page-form")
     assert page.html.h1.text == "Client secret added"
+    assert page.html.find(id="secret-title").text == "Copy the client secret now"
     new = _shown_secret(owner)
     assert _works(world, client.client_id, client.secret)
     assert _works(world, client.client_id, new)

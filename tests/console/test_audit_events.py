@@ -2,16 +2,20 @@
 
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from identity.domain.audit import EVENTS
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE
+from identity.domain.permissions import INSTANCE, organization_resource
 from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
 from identity.services.access import THE_OPERATOR
-from identity.services.commands.managers import ChangeManager
+from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.services.commands.users import ChangeHumanUser
 from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.console.conftest import SignIn
 
@@ -102,6 +106,64 @@ def test_what_a_person_did_is_told_with_everything(world: World, owner: Browser,
     for told in (event.id, event.actor.request_id, robot.id, "service_user.changed", organization.name):
         assert told in page
     assert page.html.h1.get_text() == "Service user changed"
+
+
+def test_user_is_found_by_name_with_what_was_done_to_theirs(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    person, other = world.a_person(organization), world.a_person(organization)
+    project = world.a_project(organization, roles=["reader", "writer"])
+    with world.transaction() as services:
+        services.users.change(person.id, ChangeHumanUser.of(display_name="Michał Ångström"), by=THE_OPERATOR)
+        for user in (person, other):
+            command = AddUserGrant(user_id=user.id, project_id=project.id, roles=frozenset({"reader"}))
+            grant = services.user_grants.add(command, by=THE_OPERATOR)
+            services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"writer"})), by=THE_OPERATOR)
+            services.user_grants.remove(grant.id, by=THE_OPERATOR)
+            manager = services.managers.add(
+                organization_resource(organization.id),
+                AddManager(user_id=user.id, roles=frozenset({"ORG_OWNER_VIEWER"})),
+                by=THE_OPERATOR,
+            )
+            services.managers.remove(manager.id, by=THE_OPERATOR)
+    login_name = f"{person.user_name}@{organization.primary_domain}"
+    for name in (person.id, login_name, "michal angstrom", person.user_name):
+        page = events(owner, organization, f"?object={quote(name)}")
+        told = [row.th.get_text(" ", strip=True).split()[-1] for row in page.html.select("tbody tr")]
+        assert told == [
+            *("manager.removed", "manager.added", "user_grant.removed", "user_grant.changed", "user_grant.added"),
+            *("user.changed", "user.created"),
+        ], name
+    page = events(owner, organization, "?object=ada")
+    assert page.status_int == 422
+    assert "Several users have this name." in page.html.main.get_text()
+    # The way there from the user's own page.
+    owner.open(f"/console/users/{person.id}")
+    page = owner.click("Show Done to this user")
+    assert len(page.html.select("tbody tr")) == 7
+
+
+def test_request_id_finds_its_events(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.a_robot(organization)
+    owner.open(f"/console/service-users/{robot.id}/edit")
+    owner.submit({"display_name": "Nightly build"}, form="page-form")
+    [event] = world.audit_events(event="service_user.changed", object_id=robot.id)
+    page = events(owner, organization, f"?request={event.actor.request_id}")
+    [row] = page.html.select("tbody tr")
+    assert "Service user changed" in row.get_text()
+    assert events(owner, organization, "?request=nobody-has-it").html.select("tbody tr") == []
+
+
+def test_mismatch_shows_address_sent_and_registered_ones(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    party = RelyingParty.of(world, project_id=world.a_project(organization).id, redirect_uri="https://app.example/cb")
+    Browser(world).open(party.ask(redirect_uri="https://app.example/callback?code=secret#x").url)
+    events(owner, organization, "?event=authorization.refused")
+    page = owner.click("Request of an application refused")
+    assert "https://app.example/callback" in page.html.select_one("#detail").get_text()
+    assert "https://app.example/cb" in page.html.select_one("#registered").get_text()
+    assert "secret" not in page.text
 
 
 def test_filters_narrow_and_are_kept(world: World, owner: Browser, organization: Organization) -> None:

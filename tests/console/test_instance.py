@@ -3,6 +3,7 @@
 import pytest
 
 from identity.domain.permissions import INSTANCE
+from identity.testing.browser import Browser
 from identity.testing.world import World
 from tests.console.conftest import SignIn
 
@@ -36,3 +37,12 @@ def test_other_managers_of_all_organizations_see_no_managers_of_the_instance(sig
     page = sign_in(role, resource=INSTANCE).open("/console/instance")
     assert page.html.find(id="managers") is None
     assert page.html.find(id="plugins") is None
+
+
+def test_instance_administrators_have_one_name(instance_owner: Browser) -> None:
+    """The way there, the page and its title."""
+    instance_owner.open("/console/instance")
+    page = instance_owner.page.html
+    [item] = page.select(".navigation a[aria-current]")[:1]
+    assert item.get_text(strip=True) == page.h1.get_text(strip=True) == "Instance administrators"
+    assert page.title.get_text().startswith("Instance administrators")

@@ -90,14 +90,13 @@ TELLING = {
 }
 #: What is the same in the language and in English, of what is more than one word or place.
 ALIKE = {
-    "de": {"{moment} UTC"},
+    "de": set(),
+    "zh": set(),
     "fr": {
-        "{moment} UTC",
         *("{n} application", "{n} applications", "{n} minute", "{n} minutes", "{n} session", "{n} sessions"),
     },
-    "es": {"{moment} UTC", "{n} roles"},
-    "it": {"{moment} UTC", "scope {scope}"},
-    "zh": {"{moment} UTC"},
+    "es": {"{n} roles"},
+    "it": {"scope {scope}"},
 }
 #: What is said in Latin letters in Chinese too.
 NAMES = {"API", "JWT", "TXT", "UTC"}

@@ -73,7 +73,10 @@ def test_a_page_of_the_login_frame_is_small(browser: Browser) -> None:
 
 def test_moments(browser: Browser) -> None:
     shown = browser.get("/things").text
-    assert re.search(r'<time datetime="[\dT:-]+Z" title="[\d: -]+ UTC" data-local>[\d: -]+ UTC</time>', shown)
+    assert re.search(
+        r'<time datetime="[\dT:-]+Z" title="[\d: -]+ UTC" data-local="minute">\w+ \d+, \d+ \d+:\d\d\s[AP]M UTC</time>',
+        shown,
+    )
     assert "just now" in shown
 
 

@@ -338,3 +338,30 @@ def test_the_person_is_the_one_who_is_signed_in(world: World, party: RelyingPart
     browser = Browser(world)
     browser.start_session(person)
     assert party.signed_in(browser).claims["sub"] == person.id
+
+
+def test_address_sent_is_told_to_developers_alone(world: World, browser: Browser) -> None:
+    """In the audit trail without what could be secret or long; on the page only where it is in development."""
+    sent = "https://ada:password@app.example/callback\x1b[31m\n?code=secret-of-a-person#state"
+    for development in (False, True):
+        party = RelyingParty.of(world, development=development)
+        for uri, shown in ((sent, "app.example/callback"), ("https://other.example/cb", "other.example/cb")):
+            page = check_page(browser.open(party.ask(redirect_uri=uri).url), 400, UNTRUSTED)
+            assert (shown in page.main.get_text()) is development
+            assert not [word for word in ("password", "secret-of-a-person", "\x1b") if word in page.encode().decode()]
+        # Once a minute and application.
+        [told] = [one for one in world.audit_events(object_id=party.client_id) if one.reason is not None]
+        assert told.detail["redirect_uri"] == "https://app.example/callback[31m"
+    party = RelyingParty.of(world)
+    browser.open(party.ask(redirect_uri="https://app.example/" + "x" * 4000).url)
+    [told] = [one for one in world.audit_events(object_id=party.client_id) if one.reason is not None]
+    assert len(str(told.detail["redirect_uri"])) <= 201
+
+
+def test_address_after_signing_out_is_told_to_developers_alone(world: World, browser: Browser) -> None:
+    party = RelyingParty.of(world, development=True)
+    query = urlencode({"client_id": party.client_id, "post_logout_redirect_uri": "https://app.example/gone?x=secret"})
+    page = check_page(browser.open(f"/oauth/v2/endsession?{query}"), 400, UNTRUSTED)
+    assert "https://app.example/gone" in page.main.get_text()
+    [told] = [one for one in world.audit_events(object_id=party.client_id) if one.reason is not None]
+    assert told.detail["post_logout_redirect_uri"] == "https://app.example/gone"

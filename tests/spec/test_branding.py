@@ -27,8 +27,12 @@ from tests.plugins.management.estate import Api
 
 DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 4" onload="alert(1)"><path d="M0 0h9v4z"/></svg>'
 LOGO = base64.b64encode(DRAWING).decode()
+LOGO_DARK = base64.b64encode(
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M1 1h7"/></svg>'
+).decode()
 EMPTY = {
-    **dict.fromkeys(("display_name", "accent", "accent_dark", "support", "terms_url", "privacy_url", "logo"), ""),
+    **dict.fromkeys(("display_name", "accent", "accent_dark", "support", "terms_url", "privacy_url"), ""),
+    **dict.fromkeys(("logo", "logo_dark"), ""),
     **{name: {} for name in ("login_title", "mail_sender", "mail_intro", "mail_footer")},
 }
 ALL = {
@@ -388,6 +392,29 @@ def test_whatever_else_is_asked_for_is_not_there(world: World, path: str) -> Non
 # --- what becomes of it -----------------------------------------------------------------------------------------------
 
 
+def test_logos_of_light_and_dark_pages_stay_together(
+    world: World, api: Api, party: RelyingParty, of_organization: str, of_application: str
+) -> None:
+    api.patch(of_organization, {"logo": LOGO, "logo_dark": LOGO_DARK})
+    source = sign_in_page(world, party).html.select_one("picture source")
+    assert source["media"] == "(prefers-color-scheme: dark)"
+    dark = served(world, source["srcset"].partition("?")[0])
+    assert dark.status_int == 200
+    assert b"onload" not in dark.body
+    assert source["srcset"] != logo_of(sign_in_page(world, party))
+    # An application's logo is not shown with the organization's for dark pages.
+    api.patch(of_application, {"logo": LOGO})
+    assert not sign_in_page(world, party).html.select("picture")
+    api.patch(of_application, {"logo": "", "logo_dark": LOGO_DARK})
+    assert sign_in_page(world, party).html.select_one("picture source")["srcset"] == source["srcset"]
+    # What is no picture is told at its own field.
+    with world.transaction() as services:
+        owner, command = services.organizations.get(of_organization.split("/")[2]), ChangeBranding(logo_dark="bm8=")
+        with pytest.raises(Invalid) as refused:
+            services.branding.change(owner, command, by=THE_OPERATOR)
+    assert list(refused.value.fields) == ["logo_dark"]
+
+
 @pytest.mark.every_storage
 def test_it_goes_with_its_owner(
     world: World, api: Api, owner: Robot, organization: Organization, party: RelyingParty, of_organization: str
@@ -405,7 +432,7 @@ def test_it_goes_with_its_owner(
 
 
 def test_a_document_carries_it_along(world: World, api: Api, organization: Organization, of_organization: str) -> None:
-    api.patch(of_organization, {**ALL, "logo": LOGO})
+    api.patch(of_organization, {**ALL, "logo": LOGO, "logo_dark": LOGO_DARK})
     with world.reading() as services:
         document = json.loads("".join(Transfer(services).document(organization.id, by=THE_OPERATOR)))
     shown = api.get(of_organization)
@@ -419,7 +446,7 @@ def test_a_described_state_is_reached_once(world: World, organization: Organizat
             {
                 "name": organization.name,
                 "id": organization.id,
-                "branding": {**ALL, "logo": LOGO},
+                "branding": {**ALL, "logo": LOGO, "logo_dark": LOGO_DARK},
                 "projects": [
                     {
                         "name": "Shop",

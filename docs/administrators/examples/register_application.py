@@ -14,6 +14,8 @@ from identity.services.commands import decode
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.projects import CreateProject
 
+if len(sys.argv) < 4:
+    sys.exit(__doc__)
 ini, name, address, *variables = sys.argv[1:]
 settings = read_section(ini, APPLICATION, dict(one.split("=", 1) for one in variables))
 application_members = {

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 issuer, path = sys.argv[1:]
 with open(path) as file:
     key_file = json.load(file)

@@ -55,6 +55,8 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     port, file = sys.argv[1:]
     Receiver.secret = base64.b64decode(Path(file).read_text().strip().removeprefix("whsec_"))
     server = ThreadingHTTPServer(("127.0.0.1", int(port)), Receiver)

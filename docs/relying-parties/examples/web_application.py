@@ -16,6 +16,8 @@ import requests
 from authlib.integrations.requests_client import OAuth2Session
 from joserfc import jwk, jwt
 
+if len(sys.argv) != 5:
+    sys.exit(__doc__)
 issuer, client_id, client_secret, port = sys.argv[1:]
 HOME = f"http://localhost:{port}/"
 CALLBACK = f"{HOME}callback"

@@ -66,12 +66,13 @@
     window.addEventListener('pageshow', () => { status.textContent = ''; });
   }
 
-  // Times in the viewer's zone; the title stays UTC.
-  const two = (number) => String(number).padStart(2, '0');
+  // Times in the viewer's zone, in the format of the page's language; the title stays UTC.
+  const day = { year: 'numeric', month: 'short', day: 'numeric' };
+  const minute = { ...day, hour: 'numeric', minute: '2-digit', timeZoneName: 'short' };
   for (const time of all('time[data-local]')) {
     const at = new Date(time.dateTime);
-    const date = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
-    if (!Number.isNaN(at.getTime())) time.textContent = `${date} ${two(at.getHours())}:${two(at.getMinutes())}`;
+    const format = time.dataset.local === 'minute' ? minute : day;
+    if (!Number.isNaN(at.getTime())) time.textContent = at.toLocaleString(document.documentElement.lang, format);
   }
 
   // Field check: the form posted to itself with X-Check answers what is wrong, and saves nothing.

@@ -71,7 +71,7 @@ ORGANIZATION_SECTIONS = (
 )
 INSTANCE_SECTIONS = (
     Section("organizations", say("Organizations"), "organization", "organization.read"),
-    Section("instance", say("IAM managers"), "users", "instance_manager.read"),
+    Section("instance", say("Instance administrators"), "users", "instance_manager.read"),
     Section("instance/policy", say("Sign-in policy"), "lock", "instance.read"),
     Section("instance/signing-keys", say("Signing keys"), "key", "signing_key.read"),
     Section("instance/legal-holds", say("Legal holds"), "lock", "legal_hold.read"),

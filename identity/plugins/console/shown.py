@@ -5,6 +5,7 @@ from typing import Protocol
 
 from identity.domain.permissions import organization_resource
 from identity.domain.users import ServiceUser, Subject
+from identity.pages.wrapping import breakable
 from identity.plugins.console.badges import Named
 from identity.plugins.console.console_page import CONSOLE, ConsolePage
 
@@ -22,7 +23,7 @@ def shown_user(page: ConsolePage, subject: Subject) -> Named:
     if not page.services.access.sees(page.principal, subject.organization.id):
         where = subject.organization.name
         return Named(page.words.t("A user of {organization}", organization=where), sub=subject.user.id)
-    return Named(subject.user.display_name, readable_href(page, subject), subject.login_name)
+    return Named(subject.user.display_name, readable_href(page, subject), breakable(subject.login_name))
 
 
 def shown_users(page: ConsolePage, held: Iterable[OfAUser]) -> Mapping[str, Named]:

@@ -132,7 +132,15 @@ class ProveEmailCode(Mailed, ProvePage):
     secret_fields = frozenset({"code"})
 
     def answer(self, code: str) -> Response:
-        return self.prove(lambda: self.verified(code), _WRONG)
+        return self.prove(lambda: self._used(code), _WRONG)
+
+    def _used(self, code: str) -> tuple[str, ...] | None:
+        methods = self.verified(code)
+        if methods is not None:
+            # The way that was used last comes first the next time.
+            for one in self.enrolments:
+                self.request.services.factors.update(one, one.value)
+        return methods
 
 
 class EnrolEmailCode(Mailed, EnrolPage):

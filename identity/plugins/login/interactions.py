@@ -96,9 +96,10 @@ class ProveFactor(Interaction):
         return True
 
     def path(self, sign_in: SignIn) -> str:
-        """The factor, where there is one alone; else the choice among them, or among those that can be set up."""
+        """The factor that was used last, from whose page a link leads to others; else the choice among those that can
+        be set up."""
         need = sign_in.need
-        if need is None or len(need.by) > 1:
+        if need is None:
             return "factors"
         return need.by[0] if need.by else "factors/new"
 

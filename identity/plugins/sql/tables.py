@@ -442,6 +442,8 @@ audit_events = _table(
     Index("ix_audit_events_refused_of_organization", "organization_id", "sequence", **_where("result = 'refused'")),
     Index(None, "actor_id", "sequence"),
     Index(None, "object_id", "sequence"),
+    Index("ix_audit_events_user_id_sequence", "user_id", "sequence", **_where("user_id IS NOT NULL")),
+    Index("ix_audit_events_request_id", "request_id", **_where("request_id IS NOT NULL")),
     Index(None, "event", "sequence"),
     Index(None, "at"),
     # SQLite never gives a number twice, even after its highest row was lost.

@@ -26,6 +26,7 @@ from identity.provider.errors import (
     OAuthError,
     UnmetAuthenticationRequirements,
     Unredirectable,
+    UntrustedRedirect,
 )
 from identity.provider.interaction import Interaction, Need, SignIn, first_required
 from identity.provider.issuing import issue, new_code, new_family
@@ -120,8 +121,14 @@ def _audit(error: OAuthError, client: Client | None, context: Context) -> None:
         id=None if client is None else client.id,
         organization_id=None if client is None else client.organization.id,
         reason=error.reason,
-        detail={"error": error.error},
+        detail=_detail(error),
     )
+
+
+def _detail(error: OAuthError) -> dict[str, object]:
+    # Of what was sent this alone is told: whoever registered the addresses finds the slip by it.
+    sent = error.sent if isinstance(error, UntrustedRedirect) else ""
+    return {"error": error.error, **({"redirect_uri": sent} if sent else {})}
 
 
 def _sign_in(

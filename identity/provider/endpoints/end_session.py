@@ -27,6 +27,7 @@ from identity.provider.request import (
     ProtocolRequest,
     ProtocolResponse,
 )
+from identity.provider.return_address import presentable
 from identity.provider.waiting import begin_waiting, read_parameters
 from identity.services.sign_ins import ChangedSignIn, NoSignIn
 
@@ -117,11 +118,21 @@ def read_logout_request(parameters: Parameters, context: Context) -> LogoutReque
     if uri is None:
         return LogoutRequest(client, None, hint, parameters)
     if uri not in client.application.post_logout_redirect_uris:
-        raise UntrustedRedirect(
+        refusal = UntrustedRedirect(
             "post_logout_redirect_uri is not registered for this application",
-            reason=f"post_logout_redirect_uri {uri[:500]} is not registered",
             application=client.application.name,
+            sent=presentable(uri),
+            development=client.application.development,
         )
+        context.services.audit.refuse(
+            "authorization.refused",
+            kind="application",
+            id=client.id,
+            organization_id=client.organization.id,
+            reason=refusal.reason,
+            detail={"error": refusal.error, "post_logout_redirect_uri": refusal.sent},
+        )
+        raise refusal
     return LogoutRequest(client, _with_state(uri, parameters.one("state")), hint, parameters)
 
 

@@ -13,7 +13,8 @@ from identity.services.commands.derived import changing
 class ChangeBranding(Command):
     """Change what is given; what is given empty is the organization's again, or else the service's.
 
-    ``logo`` is a PNG, WebP or SVG picture in base64.
+    ``logo`` is a PNG, WebP or SVG picture in base64, ``logo_dark`` one for dark pages.
     """
 
     logo: Annotated[str, Field(max_length=1_000_000)] | None = None
+    logo_dark: Annotated[str, Field(max_length=1_000_000)] | None = None

@@ -268,6 +268,32 @@ class AuditContract(ContractBase):
         changes = on.read.audit.page(filter=AuditFilter(party_id="ada", event="user"))
         assert [each.id for each in changes.items] == [events[3].id]
 
+    def test_audit_object_and_party_find_what_was_done_to_things_of_a_user(self, on: On) -> None:
+        grant, ada = an_id(), an_id()
+        events = [
+            an_audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, user_id=ada),
+            an_audit_event(object_id=an_id(), user_id=an_id()),
+            an_audit_event(event="user.changed", object_kind="user", object_id=ada),
+            an_audit_event(event="user_grant.removed", object_kind="user_grant", object_id=grant, user_id=ada),
+        ]
+        self.append(on, *events)
+        expected = [events[place].id for place in (3, 2, 0)]
+        for wanted in (AuditFilter(object_id=ada), AuditFilter(party_id=ada)):
+            for limit in (1, 10):
+                assert [each.id for each in walk(partial(on.read.audit.page, filter=wanted), limit=limit)] == expected
+        granted = on.read.audit.page(filter=AuditFilter(object_id=ada, event="user_grant"))
+        assert [each.id for each in granted.items] == [events[3].id, events[0].id]
+        found = on.read.audit.find(events[0].id)
+        assert found is not None
+        assert found.user_id == ada
+
+    def test_audit_page_of_a_request(self, on: On) -> None:
+        requests = ("one", "other", "one", None)
+        events = [an_audit_event(actor=replace(SYSTEM, request_id=request)) for request in requests]
+        self.append(on, *events)
+        filtered = partial(on.read.audit.page, filter=AuditFilter(request_id="one"))
+        assert [each.id for each in walk(filtered, limit=1)] == [events[2].id, events[0].id]
+
     def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(self, on: On) -> None:
         until = NOW + timedelta(hours=1)
         moments = (NOW - SECOND, NOW, until - SECOND, until)

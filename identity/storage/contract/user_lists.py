@@ -165,6 +165,29 @@ class UserListContract(ContractBase):
         check_order(users("", None), [])
         check_active(users(None, None), active=[own[0], foreign[0], own[2]], inactive=[own[1], foreign[1]])
 
+    def test_users_page_by_query_without_letters_of_one_language(self, on: On) -> None:
+        names = ("Michał Wałęsa", "Søren Ærø", "Đorđe", "Þór Ðóra", "Işıl", "Œuvre")
+        people = [
+            a_human_user(on.organization, user_name=f"person-{place}", profile=Profile(display_name=name))
+            for place, name in enumerate(names)
+        ]
+        on.save(*people)
+        users = partial(on.read.users.page, on.organization.id, None)
+        for person, queries in zip(
+            people,
+            (
+                ("michal", "walesa", "MICHAŁ"),
+                ("soren", "aero", "Ærø"),
+                ("dorde",),
+                ("thor", "dora"),
+                ("isil",),
+                ("oeuvre",),
+            ),
+            strict=True,
+        ):
+            for query in queries:
+                check_query(users, query, [person])
+
     def test_users_page_by_query_over_all_organizations(self, on: On) -> None:
         ada = a_human_user(
             on.organization, user_name="ada", profile=Profile(display_name="Zoë", email="z@acme.example")

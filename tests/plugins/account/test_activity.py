@@ -9,7 +9,8 @@ from identity.domain.users import HumanUser
 from identity.pages.account_sections import SecurityRow, SecuritySection
 from identity.pages.frame import Item
 from identity.services.access import THE_OPERATOR
-from identity.services.commands.users import ChangeHumanUser
+from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.services.commands.users import ChangeHumanUser, ChangeProfile
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
@@ -50,7 +51,53 @@ def test_own_deeds_and_those_of_others_at_the_account(world: World, ada: HumanUs
     assert "Not me" in signed_in
     assert refused.startswith("Sign-in refused")
     assert "The password was wrong." in refused
-    assert "Not me" not in refused
+    assert "Firefox on Linux" in refused
+    assert "Not me" in refused
+
+
+def test_refused_sign_in_is_disowned(world: World, browser: Browser, ada: HumanUser) -> None:
+    stranger = Browser(world)
+    stranger.open("/account")
+    stranger.sign_in(ada.user_name, "wrong")
+    rows_of(browser)
+    browser.click("Not me … Sign-in refused")
+    browser.submit(form="page-form")
+    [refused] = events_of(world, ada, "authentication.refused")
+    [reported] = events_of(world, ada, "user.reported")
+    assert reported.detail == {"event_id": refused.id}
+
+
+def test_times_are_in_the_readers_format_and_zone(world: World, ada: HumanUser) -> None:
+    """Without script, too: the zone is that of the profile, else UTC; it stands beside the time."""
+    for zone, seen in (("", "UTC"), ("Asia/Kathmandu", "UTC+0545"), ("Europe/Berlin", "CE")):
+        with world.transaction() as services:
+            command = ChangeProfile.of(given_name="Ada", family_name="Lovelace", zoneinfo=zone)
+            services.users.change_profile(ada.id, command)
+        for language, pattern in (
+            ("en", r"[A-Z]\w\w \d+, \d{4} \d+:\d\d.[AP]M"),
+            ("de", r"\d\d\.\d\d\.\d{4} \d\d:\d\d"),
+        ):
+            browser = Browser(world, languages=language)
+            browser.start_session(ada)
+            time = browser.open("/account/activity").html.select_one("tbody time")
+            assert re.fullmatch(rf"{pattern} {re.escape(seen)}\w*", time.get_text()), time
+            # Script may only turn to the browser's zone what nobody has chosen.
+            assert time.has_attr("data-local") is not bool(zone)
+            assert time["title"].endswith(" UTC")
+
+
+def test_roles_given_by_others_are_listed(world: World, browser: Browser, ada: HumanUser) -> None:
+    with world.transaction() as services:
+        organization = services.organizations.get(ada.organization_id)
+    project = world.a_project(organization, roles=["reader", "writer"])
+    with world.transaction() as services:
+        command = AddUserGrant(user_id=ada.id, project_id=project.id, roles=frozenset({"reader"}))
+        grant = services.user_grants.add(command, by=THE_OPERATOR)
+        services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"writer"})), by=THE_OPERATOR)
+        services.user_grants.remove(grant.id, by=THE_OPERATOR)
+    listed = rows_of(browser)
+    for what in ("Project roles given to a user", "Project roles of a user changed", "Project roles taken from a user"):
+        assert any(one.startswith(what) and "By the people who run this service" in one for one in listed), what
 
 
 def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from identity.domain.audit import Actor, ActorKind
 from identity.domain.factors import Enrolment
 from identity.domain.users import HumanUser
 from identity.provider.factor import Factor
@@ -34,6 +35,48 @@ def test_what_is_set_up_is_listed_and_tells_no_secret(world: World, browser: Bro
     assert "never used" in browser.page.text
     assert "of the factor" not in browser.page.text
     assert "Eve" not in browser.page.text
+
+
+def test_what_was_added_is_confirmed_with_a_nudge_to_recovery_codes(
+    world: World, browser: Browser, ada: HumanUser
+) -> None:
+    """Whoever comes back from setting something up, and until there are codes."""
+    assert "Make recovery codes" not in browser.open("/account/security").text
+    with world.transaction() as services:
+        subject = services.storage.users.find_subject(ada.id)
+        assert subject is not None
+        services.factors.add(subject, "totp", {"secret": "A" * 32, "step": 0}, name="My phone")
+    page = browser.open("/account/security")
+    assert "My phone is added. You can sign in by it from now on." in page.text
+    link = page.html.find("a", string="Make recovery codes …")
+    assert "enrol=recovery_codes" in link["href"]
+    world.clock.advance(minutes=2)
+    page = browser.open("/account/security")
+    assert "is added." not in page.text
+    assert "Make recovery codes" in page.text
+    with world.transaction() as services:
+        services.factors.add(subject, "recovery_codes", {"codes": {}})
+    assert "Make recovery codes" not in browser.open("/account/security").text
+
+
+def test_events_name_the_factor_and_the_person(world: World, browser: Browser, ada: HumanUser) -> None:
+    """Also of what was set up in a sign-in, where nobody is signed in yet."""
+    with world.identity.transaction(Actor(kind=ActorKind.ANONYMOUS)) as services:
+        subject = services.storage.users.find_subject(ada.id)
+        assert subject is not None
+        for factor, name in (("totp", "My phone"), ("passkeys", "Laptop"), ("recovery_codes", ""), ("email_code", "")):
+            added = services.factors.add(subject, factor, {}, name=name)
+            services.factors.remove(subject, added.id)
+    events = [one for one in world.audit_events(object_id=ada.id) if one.event.startswith("factor.")]
+    assert {(one.event, one.detail["factor"], one.detail["name"]) for one in events} == {
+        (event, factor, name)
+        for event in ("factor.added", "factor.removed")
+        for factor, name in (("totp", "My phone"), ("passkeys", "Laptop"), ("recovery_codes", ""), ("email_code", ""))
+    }
+    assert {(one.actor.kind, one.actor.id) for one in events} == {(ActorKind.USER, ada.id)}
+    text = browser.open("/account/activity").html.get_text(" ", strip=True)
+    for called in ("Authenticator app: My phone", "Passkey: Laptop", "Recovery codes", "Codes by email"):
+        assert called in text
 
 
 def test_one_is_renamed(world: World, browser: Browser, ada: HumanUser) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from identity.domain.policies import SecondFactor
 from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE
 from identity.testing.browser import PASSWORD, Browser, Request, origin
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
@@ -43,6 +44,15 @@ VALUES = {
     "ui_locales": ("de",),
     "once": ("x",),
     "version": ("1",),
+}
+
+#: As a passkey is stored.
+PASSKEY = {
+    **dict.fromkeys(("id", "public_key", "user_handle"), "AAAA"),
+    **dict.fromkeys(("backup_eligible", "backed_up", "user_verified"), False),
+    "sign_count": 0,
+    "transports": [],
+    "aaguid": "",
 }
 
 fields = st.lists(
@@ -80,7 +90,7 @@ def test_nobody_gets_past_a_factor_without_it(
     browser = Browser(world)
     opened(browser, party)
     browser.sign_in(person.login_name)
-    assert browser.step == ("factors" if enrolled else "factors/new")
+    assert browser.step == ("totp" if enrolled else "factors/new")
     token, begun = browser.form()["csrf_token"].value, "/".join(browser.path.split("/")[:3])
     request_id = begun.rpartition("/")[2]
     for method, place, pairs in steps:
@@ -96,3 +106,57 @@ def test_nobody_gets_past_a_factor_without_it(
         if enrolled and place.endswith("/new"):
             assert "otpauth:" not in browser.page.text, "another factor is set up without the first"
     assert len(world.operator.factors.of(person.user.id)) == (2 if enrolled else 0)
+
+
+def test_page_starts_with_way_used_last_and_says_why(world: World, browser: Browser, party: RelyingParty) -> None:
+    person = Person(world)
+    subject = world.operator.storage.users.find_subject(person.user.id)
+    totp = world.operator.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
+    world.clock.advance(minutes=1)
+    passkey = world.operator.factors.add(subject, "passkeys", PASSKEY)
+    world.operator.factors.add(subject, "recovery_codes", {"codes": {}})
+
+    def page() -> Browser:
+        browser = Browser(world)
+        opened(browser, party)
+        browser.sign_in(person.login_name)
+        return browser
+
+    # None was used: the one that was added last, and never a spare one.
+    assert page().step == "passkeys"
+    world.clock.advance(minutes=1)
+    world.operator.factors.update(totp, totp.value)
+    asked = page()
+    assert asked.step == "totp"
+    assert "You have set up a second factor for your account." in asked.page.text
+    world.clock.advance(minutes=1)
+    world.operator.factors.update(passkey, passkey.value)
+    assert page().step == "passkeys"
+    with world.transaction() as services:
+        command = ChangePolicy(second_factor=SecondFactor.REQUIRED)
+        services.policies.change(person.user.organization_id, command)
+    assert "asks for a second factor." in page().page.text
+
+
+def test_wrong_code_is_told_once_at_its_field(world: World, party: RelyingParty) -> None:
+    """Also where the person may have the browser remembered: nothing else on the page can be wrong."""
+    person = Person(world)
+    with world.transaction() as services:
+        services.policies.change(INSTANCE, ChangePolicy(remember_browser=30))
+    subject = world.operator.storage.users.find_subject(person.user.id)
+    world.operator.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
+    browser = Browser(world)
+    opened(browser, party)
+    browser.sign_in(person.login_name)
+    browser.submit({"code": "000000", "remember": "yes"}, form="page-form")
+    with world.transaction() as services:
+        services.policies.change(INSTANCE, ChangePolicy(remember_browser=0))
+    assert browser.page.status_int == 422
+    page = browser.page.html
+    assert page.get_text().count("This code is wrong or was used already.") == 1
+    field = page.select_one("#field-code")
+    assert field.has_attr("autofocus")
+    assert field["aria-invalid"] == "true"
+    assert field["aria-describedby"].split()[0] == "error-code"
+    assert not page.select("#errors")
+    assert page.select_one("#field-remember, [name=remember]").has_attr("checked")

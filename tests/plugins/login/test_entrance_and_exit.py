@@ -26,6 +26,24 @@ def test_signing_in_for_our_own_pages(browser: Browser, ada: Person) -> None:
     assert browser.path == "/console"
 
 
+def test_managers_land_in_the_console(world: World, browser: Browser, ada: Person) -> None:
+    for manages, arrived in (
+        (False, "/account/profile"),
+        (True, f"/console/organizations/{ada.organization.id}/overview"),
+    ):
+        if manages:
+            world.make_manager(ada.user, "ORG_OWNER")
+        browser = Browser(world)
+        browser.open("/login")
+        browser.sign_in(ada.login_name, PASSWORD)
+        assert browser.path == arrived
+        # Where somebody wanted to go counts, whoever it is.
+        other = Browser(world)
+        other.open("/login?target=/account/sessions")
+        other.sign_in(ada.login_name, PASSWORD)
+        assert other.path == "/account/sessions"
+
+
 def test_targets_stay_on_this_host() -> None:
     for good in ("/account/sessions?a=1", "/"):
         assert safe_target(good) == good
@@ -38,7 +56,7 @@ def test_targets_stay_on_this_host() -> None:
         "account",
     )
     for bad in (*elsewhere, "", "/a\nb", "/a b", "/" + "x" * 3000, "/a\\b", "/é"):
-        assert safe_target(bad) == "/account"
+        assert safe_target(bad) == "/"
 
 
 # --- where it cannot go on --------------------------------------------------------------------------------------------

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
+from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, text
 
 from identity.domain.audit import ERASED
 from identity.domain.email_addresses import email_key
+from identity.domain.users import Profile
 from identity.plugins.sql import Settings, SqlBackend, migrations
 from identity.plugins.sql.migrations import HEAD, REVISIONS, runner
 from identity.plugins.sql.migrations.runner import script_directory
@@ -25,6 +27,7 @@ from identity.plugins.sql.tables import metadata
 from identity.storage.contract.factories import a_human_user, an_audit_event, an_id, an_organization
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
+from identity.storage.paging import PageRequest
 from identity.testing.postgresql import SERIALIZABLE, PostgresqlServer, drop_database, new_database
 
 SLOW = [pytest.param(name, marks=pytest.mark.thorough) for name in ("serializable", "mariadb")]
@@ -285,7 +288,17 @@ def test_what_an_audit_event_tells_of_a_person_can_be_erased_when_nobody_is_ther
         refused(f"{ERASURE} WHERE id = :id", id=event.id)
     gone = events[0].id
     refused("UPDATE audit_events SET detail = '{}' WHERE id = :id", id=gone)
-    for column in ("id", "event", "actor_id", "client_address", "object_id", "organization_id", "reason", "once"):
+    for column in (
+        "id",
+        "event",
+        "actor_id",
+        "client_address",
+        "object_id",
+        "user_id",
+        "organization_id",
+        "reason",
+        "once",
+    ):
         refused(f"{ERASURE}, {column} = 'other' WHERE id = :id", id=gone)
     refused(f"{ERASURE}, at = 1 WHERE id = :id", id=gone)
     connection.execute(text(f"{ERASURE} WHERE id = :id"), {"id": gone})
@@ -340,3 +353,54 @@ def _pretend(connection: Connection, revision: str, *, oldest: str) -> None:
     statement = text("UPDATE alembic_version SET version_num = :revision, oldest = :oldest")
     connection.execute(statement, {"revision": revision, "oldest": oldest})
     connection.commit()
+
+
+def test_migration_fills_search_texts_and_users_of_events(
+    opened: Callable[[], SqlBackend], connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was stored before is found as what is stored from now on; a second run changes nothing."""
+    backend = opened()
+    backend.migrate()
+    organization = an_organization(name="Łódź Ørsted")
+    people = [
+        a_human_user(organization, user_name=f"person-{number}", profile=Profile(display_name="Michał Sørensen"))
+        for number in range(5)
+    ]
+    ada, grant, consented = an_id(), an_id(), an_id()
+    events = [
+        an_audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, detail={"user_id": ada}),
+        an_audit_event(event="user_grant.changed", object_kind="user_grant", object_id=grant, detail={"roles": {}}),
+        an_audit_event(event="consent.given", object_kind="application", object_id=consented, detail={"user_id": ada}),
+        an_audit_event(event="application.changed", object_kind="application", object_id=consented),
+        an_audit_event(event="user.changed", object_kind="user", object_id=ada),
+    ]
+    with committing(backend, Transactions()) as storage:
+        storage.organizations.add(organization)
+        for person in people:
+            storage.users.add(person)
+        storage.audit.append_many(events)
+    # As the version before stored them.
+    old = {person.id: person.search_text.replace("michal", "michał").replace("o", "ø") for person in people}
+    for id_, search_text in old.items():
+        stored = search_text.encode() if connection.dialect.name == "mariadb" else search_text
+        connection.execute(text("UPDATE users SET search_text = :text WHERE id = :id"), {"text": stored, "id": id_})
+    connection.commit()
+    revision = script_directory().get_revision("0014").module
+    monkeypatch.setattr(revision, "_BATCH", 2)
+    for _ in range(2):
+        with connection.begin(), Operations.context(MigrationContext.configure(connection)):
+            for table in revision._SEARCHED:
+                revision._search_texts(connection, table)
+            for statement in revision._guard(connection.dialect.name, revision._fills):
+                connection.execute(text(statement))
+            revision._tell_users(connection)
+            for statement in revision._guard(connection.dialect.name, revision._erases):
+                connection.execute(text(statement))
+    with backend.reading() as reading:
+        found = reading.users.page(None, None, PageRequest(query="michal sorensen")).items
+        told = [reading.audit.find(event.id) for event in events]
+    assert {one.id for one in found} == {person.id for person in people}
+    assert [one and one.user_id for one in told] == [ada, ada, ada, None, None]
+    with pytest.raises(Exception, match="never changed"):
+        connection.execute(text("UPDATE audit_events SET user_id = 'other'"))
+    connection.rollback()

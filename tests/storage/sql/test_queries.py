@@ -173,6 +173,7 @@ READS: dict[str, Call] = {
     "audit of party": call("audit.page", filter=AuditFilter(party_id=EVENT.object_id or "")),
     "audit of organization": call("audit.page", filter=AuditFilter(organization_id=ORGANIZATION.id)),
     "audit of object": call("audit.page", filter=AuditFilter(object_id=PERSON.id)),
+    "audit of request": call("audit.page", filter=AuditFilter(request_id="request")),
     "audit of actor": call("audit.page", filter=AuditFilter(actor_id=PERSON.id)),
     "audit by event": call("audit.page", filter=AuditFilter(event="user.created")),
     **{f"due {purged}": call("purges.find", purged, NOW, 1000) for purged in Purged},

@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.domain.audit import ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.audit import SIGN_IN_REFUSED, ActorKind, AuditEvent, AuditFilter, Result
 from identity.domain.words import say
 from identity.http.cookies import headers_for
+from identity.http.endpoints import context_of
 from identity.http.lists import CURSOR, asked_page, next_cursor, total_of
 from identity.http.sign_ins import sign_in_anew
 from identity.pages.devices import device
-from identity.pages.event_words import EVENT_WORDS, REASON_WORDS
+from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, factor_words
 from identity.pages.forms import Form
 from identity.pages.page import FormPage
 from identity.plugins.account.pages.account_page import ACTIVITY, NOT_ME, SECURITY, AccountPage
@@ -83,22 +84,25 @@ class Activity(AccountPage):
         actor, words = event.actor, self.words
         own = actor.id == self.subject.user.id
         theirs = own or actor.kind is ActorKind.ANONYMOUS
-        agent = (str(event.detail.get("browser", "")) or agents.get(actor.session_id or "", "")) if own else ""
+        agent = (str(event.detail.get("browser", "")) or agents.get(actor.session_id or "", "")) if theirs else ""
+        refused = theirs and event.event == SIGN_IN_REFUSED and event.object_id == self.subject.user.id
+        disowned = refused or (own and event.result is Result.SUCCESS)
         return Row(
             what=words.t(EVENT_WORDS.get(event.event, event.event)),
             note=self._note(event, names, own=own),
             at=event.at,
             device=device(agent, words) if agent else Markup(),
             place=(actor.client_address or "") if theirs else "",
-            not_me=f"{NOT_ME}?{urlencode({EVENT: event.id})}" if own and event.result is Result.SUCCESS else "",
+            not_me=f"{NOT_ME}?{urlencode({EVENT: event.id})}" if disowned else "",
         )
 
     def _note(self, event: AuditEvent, names: Mapping[str, str], *, own: bool) -> Markup:
-        """Who it was if somebody else, why it was refused, and which application it was about."""
+        """Who it was if somebody else, which factor it was about, why it was refused, and by which application."""
         t = self.words.t
         about = event.object_id if event.object_kind == "application" else event.actor.client_id
         said = (
             "" if own else t(_OTHERS.get(event.actor.kind, "")),
+            factor_words(event, context_of(self.request).protocol.factors, self.words),
             t(REASON_WORDS.get(event.reason or "", "")),
             names.get(about or "", ""),
         )

@@ -1,6 +1,7 @@
 """What a person has set up to sign in by: listed on the security page, renamed and removed here."""
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from urllib.parse import urlencode
 
 from pyramid.response import Response
@@ -17,6 +18,9 @@ from identity.plugins.account.pages.account_page import BROWSERS, FACTORS, SECUR
 from identity.provider.assurance import offered
 from identity.provider.factor import Factor
 from identity.provider.interaction import ENROL
+
+#: For how long something that was set up is spoken of.
+_A_MOMENT = timedelta(seconds=60)
 
 
 class OneFactor(AccountPage, FormPage):
@@ -100,6 +104,26 @@ class Factors:
         if not rows:
             return None
         return SecuritySection(id="add", title=t("Add a way to sign in"), rows=rows)
+
+    def just_added(self) -> str:
+        """What was set up a moment ago, by a sign-in that led back here; empty for nothing."""
+        now = self._services.now
+        newest = next((one for one in self._enrolled if now - one.added_at < _A_MOMENT), None)
+        if newest is None or newest.last_used_at is not None:
+            return ""
+        return self._page.words.t(
+            "{what} is added. You can sign in by it from now on.", what=_called(self._page, newest)
+        )
+
+    def nudge(self) -> str:
+        """Where to set up something for the day on which the others are lost; empty if there is, or nothing to lose."""
+        had = {one.factor for one in self._enrolled}
+        if not any(_counts(self._page, one) for one in self._enrolled):
+            return ""
+        spare = [one for one in offered(context_of(self._page.request), self._policy) if one.spare]
+        if not spare or any(one.name in had for one in spare):
+            return ""
+        return next((_enrol(one) for one in spare if one.possible(self._page.subject, self._services)), "")
 
     def _row(self, enrolment: Enrolment) -> SecurityRow:
         t, ui = self._page.words.t, self._page.ui

@@ -22,11 +22,11 @@ class Security(AccountPage):
     section = SECURITY
 
     def show(self) -> Mapping[str, object]:
-        return {"sections": tuple(self._sections())}
-
-    def _sections(self) -> Iterator[SecuritySection]:
-        t = self.words.t
         factors = Factors(self)
+        return {"sections": tuple(self._sections(factors)), "added": factors.just_added(), "nudge": factors.nudge()}
+
+    def _sections(self, factors: Factors) -> Iterator[SecuritySection]:
+        t = self.words.t
         yield SecuritySection(id="methods", title=t("Ways to sign in"), rows=(self._password(), *factors.rows()))
         to_add = factors.to_add()
         if to_add is not None:

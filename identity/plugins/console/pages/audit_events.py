@@ -3,27 +3,37 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
+from identity.crypto.secrets import is_id
 from identity.domain.audit import ERASED, OTHER_ORGANIZATION, AuditEvent, AuditFilter, Result
+from identity.domain.names import name_key
 from identity.domain.words import say
 from identity.http import targets
-from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS
+from identity.http.endpoints import context_of
+from identity.http.lists import LONGEST_QUERY
+from identity.pages.event_words import EVENT_WORDS, REASON_WORDS, SUBJECT_WORDS, factor_words
 from identity.plugins.console.asking_page import AskingPage
 from identity.plugins.console.badges import Badge, Named
 from identity.plugins.console.console_page import CONSOLE, ConsolePage, Trail
 from identity.plugins.console.event_parties import Parties
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.places import Place
-from identity.plugins.console.sections import Facts, Note, Table
+from identity.plugins.console.sections import Facts, Note, Panel, Table
 from identity.storage.paging import Page, PageRequest
 
 SECTION = "audit-events"
 FROM, TO, ACTOR, EVENT, OBJECT, RESULT = "from", "to", "actor", "event", "object", "result"
+REQUEST = "request"
 
 _RESULTS = {Result.SUCCESS: say("Done"), Result.REFUSED: say("Refused")}
 _DAY = timedelta(days=1)
+#: How many users are looked through for the one of a name.
+_NAMESAKES = 50
+#: What a refusal tells of an address that was sent, and where the registered ones stand.
+_ADDRESSES = {"redirect_uri": "redirect_uris", "post_logout_redirect_uri": "post_logout_redirect_uris"}
 _FORGOTTEN = Note(say("This person is deleted. What the event told of them is erased."), faint=True)
 
 
@@ -32,7 +42,7 @@ class AuditEventList(AskingPage, ListPage):
 
     template = "console/audit_events.html"
     section = SECTION
-    fields = (FROM, TO, EVENT, RESULT, ACTOR, OBJECT)
+    fields = (FROM, TO, EVENT, RESULT, ACTOR, OBJECT, REQUEST)
     title = say("Audit events")
     lead = say("What was done and what was refused, as it was written then. Times are in UTC.")
     columns = (say("What"), say("When"), say("Who, where from"), say("Object"), say("Result"))
@@ -61,7 +71,7 @@ class AuditEventList(AskingPage, ListPage):
             what = self.words.t(EVENT_WORDS.get(one.event, one.event))
             rows.append(
                 (
-                    ui.named(what, f"{CONSOLE}/{SECTION}/{one.id}", one.event),
+                    ui.named(what, f"{CONSOLE}/{SECTION}/{one.id}", self._about(one)),
                     ui.moment(one.at),
                     self._above(self.linked(parties.actor(one)), one.actor.client_address or ""),
                     self._above(self.linked(thing), kind if thing.name != kind else ""),
@@ -69,6 +79,10 @@ class AuditEventList(AskingPage, ListPage):
                 )
             )
         return rows
+
+    def _about(self, event: AuditEvent) -> str:
+        factor = factor_words(event, context_of(self.request).protocol.factors, self.words)
+        return " · ".join(filter(None, (event.event, factor)))
 
     def _above(self, words: Markup, below: str) -> Markup:
         return words + self.ui.below(below) if below else words
@@ -106,8 +120,9 @@ class AuditEventList(AskingPage, ListPage):
         return AuditFilter(
             organization_id=self.organization_id,
             event=event,
-            actor_id=self._actor(asked.get(ACTOR, "")),
-            object_id=asked.get(OBJECT, ""),
+            actor_id=self._party(ACTOR, asked),
+            object_id=self._party(OBJECT, asked),
+            request_id=asked.get(REQUEST, ""),
             result=None if RESULT in self.problems or not result else Result(result),
             since=since,
             until=None if last is None else last + _DAY,
@@ -125,15 +140,25 @@ class AuditEventList(AskingPage, ListPage):
             return None
         return datetime.combine(day, time(), UTC)
 
-    def _actor(self, text: str) -> str:
-        """An id; people know login names."""
-        if "@" not in text:
+    def _party(self, field: str, asked: Mapping[str, str]) -> str:
+        """The id that is meant: it stands there, or the login name or the name of a user does."""
+        text = asked.get(field, "")
+        if not text or is_id(text):
             return text
-        subject = self.services.storage.users.find_by_login_name(text)
-        if subject is None or not self._sees(subject.organization.id):
+        users = self.services.storage.users
+        subject = users.find_by_login_name(text) if "@" in text else None
+        if subject is not None and self._sees(subject.organization.id):
+            found: str = subject.user.id
+            return found
+        if not self.may("user.read") or len(text) > LONGEST_QUERY or not text.isprintable():
             return text
-        found: str = subject.user.id
-        return found
+        found_by_name = users.page(self.organization_id, None, PageRequest(limit=_NAMESAKES, query=text)).items
+        exact = [one for one in found_by_name if name_key(text) in map(name_key, (one.display_name, one.user_name))]
+        meant = exact or found_by_name
+        if len(meant) > 1:
+            self.problems[field] = say("Several users have this name. Enter the login name.")
+        # Applications, keys and whatever is gone by now go by ids alone.
+        return meant[0].id if len(meant) == 1 else text
 
 
 class AllAuditEvents(AuditEventList):
@@ -180,6 +205,7 @@ class AuditEventPage(ConsolePage):
         sections = [
             Table("changes", say("What changed"), columns=columns, rows=self._cells(changes)),
             Table("detail", say("Detail"), columns=(say("Field"), say("Value")), rows=self._cells(told)),
+            self._registered(),
         ]
         return {
             "lead": [self.ui.code(self.event.event)],
@@ -189,6 +215,14 @@ class AuditEventPage(ConsolePage):
             "sections_of": [_FORGOTTEN] if erased else [one for one in sections if one.rows],
             "said": self.said,
         }
+
+    def _registered(self) -> Table:
+        """The addresses of which one would have been taken, where one was sent that is not registered."""
+        sent = next((name for name in _ADDRESSES if name in self.event.detail), "")
+        application = self.services.storage.applications.find(self.event.object_id or "") if sent else None
+        uris = () if application is None else getattr(application, _ADDRESSES[sent])
+        rows = [(self.ui.code(uri),) for uri in uris]
+        return Table("registered", say("Registered addresses"), columns=(say("Address"),), rows=rows)
 
     def _facts(self) -> Facts:
         event, actor, parties, ui = self.event, self.event.actor, Parties(self, [self.event]), self.ui
@@ -202,7 +236,7 @@ class AuditEventPage(ConsolePage):
             return ui.identifier(of) if of and (named is None or named.name != of) else Markup()
 
         return [
-            (say("When"), self.words.t("{moment} UTC", moment=ui.moment(event.at))),
+            (say("When"), ui.moment(event.at)),
             (say("Reason"), reason_words(event, self)),
             (say("Who"), self.linked(who)),
             (say("Id of who acted"), identifier(actor.id, who)),
@@ -222,6 +256,22 @@ class AuditEventPage(ConsolePage):
     def _cells(self, rows: Sequence[Sequence[str]]) -> Sequence[Cells]:
         empty = self.faint(say("Empty"))
         return [(self.ui.code(name), *(value or empty for value in values)) for name, *values in rows]
+
+
+def events_panel(page: ConsolePage, user_id: str) -> Panel | None:
+    """The ways from a user's page to what they did, and to what was done to them, their roles and keys included."""
+    if not page.may("audit_event.read"):
+        return None
+    href = f"{page.root}/{SECTION}"
+    ways = [
+        (say("Done to this user"), say("Sign-ins, changes, and roles that were given or taken."), OBJECT),
+        (say("Done by this user"), say("Changes that they made in this organization."), ACTOR),
+    ]
+    rows = [
+        (title, text, page.link(say("Show"), f"{href}?{urlencode({by: user_id})}", what=title))
+        for title, text, by in ways
+    ]
+    return Panel(SECTION, AuditEventList.title, rows=rows)
 
 
 def result_badge(event: AuditEvent, page: ConsolePage) -> Badge:

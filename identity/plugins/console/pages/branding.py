@@ -24,11 +24,12 @@ from identity.plugins.console.places import of_things
 from identity.plugins.console.sections import FactList, Facts, Panel, Section
 from identity.plugins.console.things import OfApplication, OfOrganization, OfThing
 from identity.plugins.console.upload_form import UploadForm
+from identity.services.branding import LOGOS
 from identity.services.commands import decode
 from identity.services.commands.branding import ChangeBranding
 from identity.services.pictures import LARGEST_SENT
 
-_LOGO, _REMOVE = "logo", "remove"
+_LOGO, _LOGO_DARK, _REMOVE = "logo", "logo_dark", "remove"
 _PREVIEW, _LANGUAGE = "preview", "preview_language"
 #: What a form with a file has besides the file.
 _AROUND_A_FILE = 16 * 1024
@@ -170,6 +171,10 @@ class LogoPage(OfBranding, UploadForm):
     title = say("Logo of {name}")
     fields = (_LOGO,)
     file_field = _LOGO
+    hint = say(
+        "PNG, WebP or SVG, up to {n} KiB. It is shown 40 pixels high, on a light ground. Whatever could run or load"
+        " something is left out of it."
+    )
     most_bytes: ClassVar[int] = LARGEST_SENT + _AROUND_A_FILE
 
     @property
@@ -180,19 +185,35 @@ class LogoPage(OfBranding, UploadForm):
         return {VERSION: str(self.thing.version)}
 
     def show(self) -> Mapping[str, object]:
-        logo = self.branding.logo
-        looks = dressed(self.branding, self.language, logo_of=self.thing.id, called=self.name)
-        return {**super().show(), "logo": looks.logo if logo else "", "largest": LARGEST_SENT // 1024}
+        held = self.branding
+        looks = dressed(held, self.language, logo_of=self.thing.id, called=self.name)
+        return {
+            **super().show(),
+            "logo": getattr(looks, self.file_field) if getattr(held, self.file_field) else "",
+            "field": self.file_field,
+            "hint": self.words.t(self.hint, n=LARGEST_SENT // 1024),
+            "dark_href": f"{self.href}{DarkLogoPage.at}" if held.logo and self.file_field == _LOGO else "",
+        }
 
     def submit(self, form: Form) -> Response:
         """Make it harmless and keep it."""
-        file = self.files.get(_LOGO)
+        file = self.files.get(self.file_field)
         if file is None and not form.one(_REMOVE):
-            raise Invalid({_LOGO: say("Choose a PNG, WebP or SVG file.")})
+            raise Invalid({self.file_field: say("Choose a PNG, WebP or SVG file.")})
         sent = "" if file is None or form.one(_REMOVE) else base64.b64encode(file.read()).decode()
-        command, version = decode(ChangeBranding, {_LOGO: sent}), version_of(form.one(VERSION))
+        command, version = decode(ChangeBranding, {self.file_field: sent}), version_of(form.one(VERSION))
         self.services.branding.change(self.thing, command, by=self.principal, expected_version=version)
         return self.redirect(self.done(self.done_at))
+
+
+class DarkLogoPage(LogoPage):
+    """The logo in the place of the other one on dark pages, where that would need a light ground."""
+
+    at = "/branding/logo-dark"
+    title = say("Logo of {name} for dark pages")
+    fields = (_LOGO_DARK,)
+    file_field = _LOGO_DARK
+    hint = say("PNG, WebP or SVG, up to {n} KiB. Without it the other logo is shown on a light ground on dark pages.")
 
 
 def looks_section(page: OfThing[Any]) -> Section:
@@ -202,10 +223,18 @@ def looks_section(page: OfThing[Any]) -> Section:
     looks = dressed(branding, page.language, logo_of=page.thing.id, called=page.name)
     languages = {name: [LANGUAGE_NAMES[one] for one in getattr(branding, name)] for name in TEXTS}
     facts: Facts = [
-        *((known[name].declared.label, getattr(branding, name)) for name in known if name not in (*TEXTS, _LOGO)),
+        *((known[name].declared.label, getattr(branding, name)) for name in known if name not in (*TEXTS, *LOGOS)),
         (say("Logo"), Markup('<img class="brand__logo" src="{}" alt="{}">').format(looks.logo, looks.name))
         if branding.logo
         else (say("Logo"), ""),
+        (
+            say("Logo on dark pages"),
+            Markup('<span class="on-dark"><img class="brand__logo brand__logo--both" src="{}" alt="{}"></span>').format(
+                looks.logo_dark, looks.name
+            )
+            if looks.logo_dark
+            else "",
+        ),
         *((known[name].declared.label, page.words.listed(found)) for name, found in languages.items()),
     ]
     change = Markup()
@@ -218,4 +247,6 @@ def looks_section(page: OfThing[Any]) -> Section:
     return FactList("looks", say("Looks and words"), lead, change, facts=facts)
 
 
-PLACES = of_things(*(page.of(kind) for page in (BrandingPage, LogoPage) for kind in (OfOrganization, OfApplication)))
+PLACES = of_things(
+    *(page.of(kind) for page in (BrandingPage, LogoPage, DarkLogoPage) for kind in (OfOrganization, OfApplication))
+)

@@ -22,7 +22,7 @@ class InstancePage(ConsolePage):
     template = "console/instance.html"
     section = "instance"
     of_instance = True
-    title = say("Instance")
+    title = say("Instance administrators")
 
     def show(self) -> Mapping[str, object]:
         identity = self.request.registry.identity

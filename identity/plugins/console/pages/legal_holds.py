@@ -11,6 +11,7 @@ from identity.domain.words import say
 from identity.http import targets
 from identity.lazily import lazily
 from identity.pages.forms import Form
+from identity.pages.wrapping import breakable
 from identity.plugins.console.badges import Badge, Named
 from identity.plugins.console.confirm_page import ConfirmPage
 from identity.plugins.console.console_form import ConsoleForm
@@ -78,7 +79,9 @@ def _named(page: ConsolePage, holds: Sequence[Hold]) -> Mapping[str, Named]:
         named[one.id] = Named(page.words.t("Everything") if one.kind is Held.INSTANCE else one.held)
         if one.held in people:
             subject = people[one.held]
-            named[one.id] = Named(subject.user.display_name, f"{CONSOLE}/users/{one.held}", subject.login_name)
+            named[one.id] = Named(
+                subject.user.display_name, f"{CONSOLE}/users/{one.held}", breakable(subject.login_name)
+            )
         elif one.held in organizations:
             named[one.id] = Named(organizations[one.held].name, f"{ORGANIZATIONS}/{one.held}")
     return named

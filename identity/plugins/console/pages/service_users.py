@@ -14,6 +14,7 @@ from identity.plugins.console.fields import fields_of
 from identity.plugins.console.holdings import held_roles_section
 from identity.plugins.console.list_page import Cells, ListPage
 from identity.plugins.console.own_project import audience_scope
+from identity.plugins.console.pages.audit_events import events_panel
 from identity.plugins.console.pages.held_grants import HELD_GRANTS
 from identity.plugins.console.pages.service_user_keys import KeyList
 from identity.plugins.console.pages.service_user_secrets import TokenList, secret_section
@@ -132,6 +133,7 @@ class ServiceUserPage(OfServiceUser, ShowPage):
             roles,
             Note(asks) if roles.rows and scope else None,
             HELD_GRANTS[OfServiceUser].on(self).as_section(),
+            events_panel(self, self.thing.id),
         ]
 
 

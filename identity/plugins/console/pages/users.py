@@ -12,6 +12,7 @@ from identity.domain.users import HumanUser, Profile, Subject
 from identity.domain.words import say, say_many
 from identity.http import targets
 from identity.pages.forms import VERSION
+from identity.pages.wrapping import breakable
 from identity.plugins.console.badges import Badge
 from identity.plugins.console.confirm_page import LATER, ConfirmThing, DeactivatePage, DeletePage, ReactivatePage
 from identity.plugins.console.console_form import ChangePage
@@ -19,6 +20,7 @@ from identity.plugins.console.console_page import CONSOLE, ConsolePage
 from identity.plugins.console.fields import Field, fields_of
 from identity.plugins.console.holdings import held_roles_section
 from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.pages.audit_events import events_panel
 from identity.plugins.console.pages.connections import connections_section
 from identity.plugins.console.pages.held_grants import HELD_GRANTS
 from identity.plugins.console.pages.legal_holds import hold_badge, hold_panel
@@ -69,8 +71,8 @@ class UserList(ListPage):
         return [
             (
                 self.ui.named(one.display_name, f"{CONSOLE}/users/{one.id}"),
-                Subject(one, self.context.value).login_name,
-                one.profile.email or self.faint(say("None")),
+                breakable(Subject(one, self.context.value).login_name),
+                breakable(one.profile.email) if one.profile.email else self.faint(say("None")),
                 Markup(" ").join(map(self.badge, _badges(states[one.id], one.id in locked, self))),
                 self.ago(one.last_sign_in_at),
                 self.ui.when(one.created_at),
@@ -226,7 +228,7 @@ class UserPage(OfUser, ShowPage):
         last = user.last_sign_in_at
         return [
             (say("User id"), ui.identifier(user.id)),
-            (say("Login name"), self.person.login_name),
+            (say("Login name"), breakable(self.person.login_name)),
             *self.settings(user.profile, *_FIRST),
             (say("Last sign-in"), self.ago(None) if last is None else ui.when(last, relative=True, clock=True)),
             (say("Created"), ui.when(user.created_at, relative=True)),
@@ -242,7 +244,7 @@ class UserPage(OfUser, ShowPage):
         if not profile.email:
             return self.faint(say("None"))
         badge = Badge(t("Confirmed"), "success") if profile.email_verified else Badge(t("Not confirmed"))
-        return Markup("{} {}").format(profile.email, self.badge(badge))
+        return Markup("{} {}").format(breakable(profile.email), self.badge(badge))
 
     @property
     def sections(self) -> Sequence[Section | Note | None]:
@@ -257,6 +259,7 @@ class UserPage(OfUser, ShowPage):
             connections_section(self),
             held_roles_section(self, user.id),
             HELD_GRANTS[OfUser].on(self).as_section(),
+            events_panel(self, user.id),
             hold_panel(self, user.organization_id),
         ]
 

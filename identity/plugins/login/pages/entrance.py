@@ -26,8 +26,8 @@ ROOT = "/"
 
 
 def safe_target(asked: str) -> str:
-    """The path to go to after signing in, if it is one of this host; else the account."""
-    return asked if _TARGET.match(asked) else HOME
+    """The path to go to after signing in, if it is one of this host; else the bare address."""
+    return asked if _TARGET.match(asked) else ROOT
 
 
 def enter(request: Request) -> Response:

@@ -6,6 +6,7 @@ from pyramid.response import Response
 
 from identity.domain.words import say
 from identity.http.endpoints import context_of
+from identity.pages.factor_page import why_asked
 from identity.pages.forms import Form
 from identity.pages.page import Again
 from identity.pages.sign_in_page import SignInPage
@@ -43,6 +44,7 @@ class _Choice(SignInPage):
         return {
             "rows": self._factors(need),
             "need": need,
+            "why": why_asked(self),
             "login_name": "" if subject is None else subject.login_name,
         }
 

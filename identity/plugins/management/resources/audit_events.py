@@ -38,6 +38,7 @@ class AuditEvent(Representation):
     actor: Actor
     object_kind: str
     object_id: str | None
+    user_id: str | None
     organization_id: str | None
     detail: dict[str, Any]
 
@@ -48,6 +49,7 @@ class FilterAuditEvents(Command):
     event: str = ""
     actor_id: str = ""
     object_id: str = ""
+    request_id: str = ""
     result: Result | None = None
     since: GivenMoment | None = None
     until: GivenMoment | None = None

@@ -26,7 +26,7 @@ def _shown(call: Call, _branding: Any = None) -> Branding:
     kind = type(call.value).__name__.lower()
     owner = getattr(call.services, f"{kind}s").get(call.value.id)
     brandings = call.services.branding
-    return Branding.of(brandings.of(owner), logo=brandings.logo_text(owner), version=owner.version)
+    return Branding.of(brandings.of(owner), **brandings.logo_texts(owner), version=owner.version)
 
 
 def _changed(call: Call) -> Branding:

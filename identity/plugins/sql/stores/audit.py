@@ -124,11 +124,11 @@ class SqlAuditStore(PagedStore, AuditStore):
 
 
 def _arms(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[Any]]:  # noqa: A002
-    """The events that the filter lets through: a select for each name that it wants, and for each part of a party."""
+    """The events that the filter lets through: a select for each name that it wants, and for each place of an id."""
     equal: dict[ColumnElement[Any], Any] = {
         table.c.organization_id: filter.organization_id,
         table.c.actor_id: filter.actor_id or None,
-        table.c.object_id: filter.object_id or None,
+        table.c.request_id: filter.request_id or None,
         # Written out: a partial index answers only where it is seen to hold the rows.
         table.c.result: filter.result and literal_column(f"'{filter.result.value}'"),
     }
@@ -139,5 +139,11 @@ def _arms(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[
         wanted.append(table.c.at < seconds(filter.until))
     statement = _ROWS.select.where(*wanted, *conditions)
     named = [statement.where(table.c.event == event) for event in filter.events] or [statement]
-    parts = (table.c.actor_id, table.c.object_id) if filter.party_id else ()
-    return [one.where(part == filter.party_id) for one in named for part in parts] or named
+    places = {
+        filter.object_id: (table.c.object_id, table.c.user_id),
+        filter.party_id: (table.c.actor_id, table.c.object_id, table.c.user_id),
+    }
+    for identifier, columns in places.items():
+        if identifier:
+            named = [one.where(column == identifier) for one in named for column in columns]
+    return named

@@ -1,0 +1,128 @@
+"""/dev/mails: what would have been sent. It is there in development alone, and for this machine alone.
+
+Everything below has to hold, or there is nothing at this address: the service keeps mails (``identity.mailbox``: an
+issuer and a web server on loopback addresses, no proxy, no mail server), and the request comes from this machine, by
+no proxy, to a host name that is one of the loopback interface.
+"""
+
+import re
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Any
+
+from markupsafe import Markup
+from pyramid.config import Configurator
+from pyramid.httpexceptions import HTTPNotFound
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.http.headers import PAGE_POLICY
+from identity.mailbox import PATH, KeptMail, Mailbox
+from identity.pages.page import Page
+from identity.server.framing import FORWARDED, PEER
+
+#: Headers by which proxies and tunnels say that they pass on what somebody else asked.
+_PASSED_ON = re.compile(
+    r"HTTP_(X_FORWARDED_.*|FORWARDED(_FOR)?|VIA|X_REAL_IP|X_CLIENT_IP|CLIENT_IP|TRUE_CLIENT_IP|X_ORIGINAL_.*|CF_.*"
+    r"|X_ENVOY_.*|X_CLUSTER_CLIENT_IP)\Z"
+)
+_LINK = re.compile(r"https?://[^\s<>\"]+")
+
+#: A mail's own styles stand in it; it loads nothing and runs nothing.
+_MAIL_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'self';"
+    " sandbox allow-top-navigation-by-user-activation"
+)
+
+
+class FromHerePredicate:
+    """Route predicate ``from_here=True``: the request comes from this machine itself, by no proxy."""
+
+    def __init__(self, value: bool, config: Configurator) -> None:
+        self._value = bool(value)
+
+    def text(self) -> str:
+        """How Pyramid shows the predicate."""
+        return f"from_here = {self._value}"
+
+    phash = text
+
+    def __call__(self, info: Any, request: Request) -> bool:  # noqa: D102
+        environ = request.environ
+        if FORWARDED in environ or any(_PASSED_ON.match(name) for name in environ):
+            return not self._value
+        peer = environ.get(PEER) or environ.get("REMOTE_ADDR", "")
+        return _is_loopback(peer) is self._value
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+class DevelopmentMails(Page):
+    """All that is kept, newest first."""
+
+    template = "development_mails.html"
+
+    def show(self) -> Mapping[str, object]:
+        """The mails."""
+        return {"mails": [_shown(one) for one in _mailbox(self.request).mails()], "path": PATH}
+
+    def get(self) -> Response:
+        """The page, which frames mails as HTML."""
+        response = super().get()
+        response.headers["Content-Security-Policy"] = f"{PAGE_POLICY}; frame-src 'self'"
+        return response
+
+
+def _shown(kept: KeptMail) -> Mapping[str, object]:
+    mail = kept.mail
+    return {
+        "id": kept.id,
+        "at": kept.at,
+        "to": mail.to,
+        "subject": mail.subject,
+        "text": _linked(mail.text),
+        "html": bool(mail.html),
+    }
+
+
+def _linked(text: str) -> Markup:
+    """The text, its addresses as links: by hand one would have to copy them."""
+    parts, end = [], 0
+    for found in _LINK.finditer(text):
+        parts.append(Markup('{}<a href="{}">{}</a>').format(text[end : found.start()], found[0], found[0]))
+        end = found.end()
+    return Markup("").join([*parts, text[end:]])
+
+
+def mail_as_html(request: Request) -> Response:
+    """One mail as mail programs show it."""
+    kept = _mailbox(request).find(request.matchdict["mail"])
+    if kept is None or not kept.mail.html:
+        raise HTTPNotFound
+    # Links open in the whole window: what they lead to does not let itself be framed.
+    text = kept.mail.html.replace("<head>", '<head><base target="_top">', 1)
+    response = Response(text.encode(), content_type="text/html", charset="utf-8")
+    response.headers["Content-Security-Policy"] = _MAIL_POLICY
+    response.headers["X-Frame-Options"] = "SAMEORIGIN"
+    return response
+
+
+def _mailbox(request: Request) -> Mailbox:
+    mailbox: Mailbox = request.registry.identity.mailer
+    return mailbox
+
+
+def includeme(config: Configurator) -> None:
+    """Add the pages where mails are kept, and nothing at all elsewhere."""
+    if not isinstance(config.registry.identity.mailer, Mailbox):
+        return
+    config.add_route_predicate("from_here", FromHerePredicate)
+    config.add_page("development.mails", PATH, DevelopmentMails, permission=NO_PERMISSION_REQUIRED, from_here=True)
+    config.add_route("development.mail", f"{PATH}/{{mail}}", host="login", request_method=("GET",), from_here=True)
+    config.add_view(mail_as_html, route_name="development.mail", permission=NO_PERMISSION_REQUIRED)

@@ -1,0 +1,229 @@
+"""Mails of a service without a mail server: to be read at /dev/mails, in development and on this machine alone."""
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from webtest import TestApp
+
+from identity import mailbox
+from identity.crypto.sealing import create_master_key_file
+from identity.ini_file import application
+from identity.mailbox import Mailbox
+from identity.server.waitress_server import Server
+from identity.services.commands.users import CreateHumanUser
+from identity.services.mails import Mail
+from identity.settings import Settings
+from identity.testing.serving import loopback_socket, serving
+from identity.worker import Worker
+
+pytestmark = pytest.mark.storages("sqlite")
+
+ROOT = Path(__file__).resolve().parents[2]
+PORT = 18080
+HOST = f"localhost:{PORT}"
+HERE = {"REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": HOST}
+PATHS = (mailbox.PATH, f"{mailbox.PATH}/{'0' * 20}-00000000-0000-7000-8000-000000000000")
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def start(data: Path, tmp_path: Path) -> Iterator[Start]:
+    """Makes the application of development.ini, with other values where some are given."""
+    started = []
+
+    def start(changed: Mapping[str, str] | None = None) -> Any:
+        text = (ROOT / "development.ini").read_text()
+        for name, value in (changed or {}).items():
+            section, _, key = name.rpartition("/")
+            head, found, rest = text.partition(f"[{section or 'app:main'}]\n")
+            assert found, name
+            section_text, following, others = rest.partition("\n[")
+            section_text = re.sub(rf"(?m)^{re.escape(key)} *=.*$", "", section_text)
+            text = f"{head}{found}{key} = {value}\n{section_text}{following}{others}"
+        ini = tmp_path / "service.ini"
+        ini.write_text(text)
+        app = application(str(ini), {"http_port": str(PORT), "data": str(data)})
+        app.registry.identity.worker = Worker([])
+        started.append(app.registry.identity)
+        return app
+
+    yield start
+    for identity in started:
+        identity.close()
+
+
+def asked(app: Any, path: str, **environ: str) -> tuple[int, str, dict[str, str]]:
+    """All that a stranger sees of the answer, but for ids and the address itself."""
+    answer = TestApp(app).get(path, extra_environ={**HERE, **environ}, expect_errors=True)
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d{2}:\d{2}:\d{2}Z?", "…", answer.text)
+    hidden = ("X-Request-ID", "Date", "Content-Length")
+    return answer.status_int, text, {name: one for name, one in answer.headers.items() if name not in hidden}
+
+
+def is_absent(app: Any, **environ: str) -> bool:
+    """True if nothing distinguishes the pages from an address at which there never was anything."""
+    nothing = asked(app, "/dev/nothing", **environ)
+    assert nothing[0] in (404, 421)
+    return all(asked(app, path, **environ) == nothing for path in PATHS)
+
+
+def test_reset_with_mail_from_page(
+    start: Start, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    app = start()
+    assert f"http://{HOST}/dev/mails" in capsys.readouterr().out
+    identity = app.registry.identity
+    browser = TestApp(app, extra_environ=HERE)
+    with identity.transaction() as services:
+        instance = services.instance()
+        command = CreateHumanUser.of(
+            user_name="ada", given_name="Ada", family_name="Lovelace", email="ada@acme.example"
+        )
+        person = services.users.create(instance.organization_id, command)
+        subject = services.storage.users.find_subject(person.id)
+    assert "No mails yet" in browser.get("/dev/mails").text
+
+    form = browser.get("/password/reset").forms["page-form"]
+    form["login_name"] = subject.login_name
+    assert "/password/reset/sent" in form.submit().headers["Location"]
+    with caplog.at_level(logging.INFO):
+        identity.senders["mail"].run()
+    said = [record.getMessage() for record in caplog.records if record.name == "identity.mailbox"]
+    assert said == [f"no mail server is set: read the mail that was just made at http://{HOST}/dev/mails"]
+
+    page = browser.get("/dev/mails")
+    assert "ada@acme.example" in page.text
+    # The mail's link stands there to be followed, and works.
+    [link] = {one["href"] for one in page.html.select(".mailbox__text a") if "/password/reset/" in one["href"]}
+    assert "Choose a new password" in browser.get(link).text
+    # As HTML in a frame where nothing runs and nothing is loaded, whatever a mail says.
+    frame = page.html.find("iframe")
+    shown = browser.get(frame["src"])
+    assert "If it was not you" in shown.text
+    policy = shown.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "sandbox" in policy
+    for opened in ("allow-scripts", "allow-same-origin", "script-src"):
+        assert opened not in policy
+        assert opened not in frame["sandbox"]
+
+
+def test_pages_offer_what_needs_mail(start: Start) -> None:
+    app = start()
+    with app.registry.identity.reading() as services:
+        assert services.mails.enabled
+    text = TestApp(app, extra_environ=HERE).get("/password/reset").text
+    assert "Ask somebody who manages" not in text
+    assert 'name="login_name"' in text
+
+
+#: Each of them alone takes the pages away, and with them the promise of mails.
+NOT_LOCAL = {
+    "listens everywhere": {"server:main/listen": f"0.0.0.0:{PORT}"},
+    "listens elsewhere too": {"server:main/listen": f"127.0.0.1:{PORT} 192.0.2.1:{PORT}"},
+    "listens everywhere by IPv6": {"server:main/listen": f"[::]:{PORT}"},
+    "listens in the file system": {"server:main/unix_socket": "/run/identity.sock", "server:main/listen": ""},
+    "another server": {"server:main/paste.server_factory": "waitress:serve"},
+    "server believes a proxy": {"server:main/trusted_proxy": "127.0.0.1"},
+    "service believes a proxy": {"identity.trusted_proxy": "127.0.0.1"},
+    "issuer elsewhere": {"identity.issuer_url": "https://id.example.com"},
+    "sign-in elsewhere": {"identity.login_url": "https://login.example.com"},
+    "APIs elsewhere": {"identity.base_url": "https://api.example.com"},
+    "a mail server": {"identity.smtp.host": "mail.example.com", "identity.smtp.sender": "no-reply@example.com"},
+}
+
+
+@pytest.mark.parametrize("changed", NOT_LOCAL.values(), ids=NOT_LOCAL)
+def test_absent_unless_local(start: Start, changed: Mapping[str, str]) -> None:
+    identity = start(changed).registry.identity
+    assert is_absent(start(changed))
+    assert not isinstance(identity.mailer, Mailbox)
+    with identity.reading() as services:
+        assert services.mails.enabled is ("identity.smtp.host" in changed)
+
+
+def test_absent_in_production(start: Start, data: Path, tmp_path: Path) -> None:
+    start()
+    create_master_key_file(tmp_path / "production.key")
+    identity_of = start(
+        {
+            "identity.development": "false",
+            "identity.issuer_url": "https://localhost",
+            "identity.master_keys": f"development:{data / 'master.key'}",
+        }
+    )
+    assert is_absent(identity_of, HTTP_HOST="localhost")
+    with identity_of.registry.identity.reading() as services:
+        assert not services.mails.enabled
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"HTTP_X_FORWARDED_FOR": "192.0.2.1"},
+        {"HTTP_X_FORWARDED_HOST": HOST},
+        {"HTTP_X_FORWARDED_PROTO": "https"},
+        {"HTTP_FORWARDED": "for=192.0.2.1"},
+        {"HTTP_VIA": "1.1 tunnel"},
+        {"HTTP_X_REAL_IP": "127.0.0.1"},
+        {"HTTP_CF_CONNECTING_IP": "192.0.2.1"},
+        {"REMOTE_ADDR": "192.0.2.1"},
+        {"REMOTE_ADDR": ""},
+        {"REMOTE_ADDR": "localhost"},
+        {"HTTP_HOST": "id.example.com"},
+        {"HTTP_HOST": f"localhost.example.com:{PORT}"},
+        {"HTTP_HOST": f"127.0.0.1.example.com:{PORT}"},
+    ],
+)
+def test_absent_for_requests_from_elsewhere(start: Start, environ: dict[str, str]) -> None:
+    app = start()
+    assert asked(app, mailbox.PATH)[0] == 200
+    assert is_absent(app, **environ)
+
+
+def test_absent_behind_headers_that_the_server_throws_away(start: Start) -> None:
+    import http.client
+
+    app = start()
+    bound = loopback_socket()
+    with serving(app, bound, Server):
+        statuses = []
+        for headers in ({}, {"X-Forwarded-For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}):
+            connection = http.client.HTTPConnection(*bound.getsockname())
+            connection.request("GET", mailbox.PATH, headers={"Host": HOST, **headers})
+            statuses.append(connection.getresponse().status)
+            connection.close()
+    assert statuses == [200, 404, 404]
+
+
+def test_mailbox_is_bounded_and_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mailbox, "MOST", 3)
+    settings = Settings(
+        issuer_url="http://localhost:8080",
+        storage="memory",
+        plugins=("memory",),
+        development=True,
+        data=tmp_path,
+    )
+    one, other = Mailbox(settings), Mailbox(settings)
+    for number in range(5):
+        (one, other)[number % 2].send(Mail(to="ada@acme.example", subject=str(number), text="…"))
+    assert [kept.mail.subject for kept in one.mails()] == ["4", "3", "2"]
+    files = list((tmp_path / "mails").iterdir())
+    assert len(files) == 3
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    # Somebody else's files are left alone, and none is read that is not in the folder.
+    (tmp_path / "mails" / "notes.json").write_text("{}")
+    (tmp_path / "secret.json").write_text('{"to": "", "subject": "", "text": ""}')
+    assert len(list(one.mails())) == 3
+    assert one.find("../secret") is None
