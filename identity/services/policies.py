@@ -182,7 +182,8 @@ class Policies(UseCases):
     def _can_be_met_by(self, subject: Subject, policy: Policy) -> bool:
         user = subject.user
         reads_mail = isinstance(user, HumanUser) and self._holders.may_be_mailed(user) and user.profile.email_verified
-        return self._can_be_met(policy, mail=reads_mail)
+        # Managers of the organization decide over most providers there, and nobody sets one up while signing in.
+        return self._can_be_met(policy, elsewhere=not self._holders.is_one(user.id), mail=reads_mail)
 
     def about(self, whose: Subject | Organization) -> Policy:
         """What holds for this person, or for somebody who is new in the organization."""

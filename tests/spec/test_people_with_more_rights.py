@@ -71,7 +71,7 @@ def signs_in(world: World, person: Person) -> bool:
     browser = Browser(world)
     browser.open("/login")
     browser.sign_in(person.login_name)
-    return bool(browser.session_cookies) and browser.path.startswith("/account")
+    return bool(browser.session_cookies) and browser.path.startswith(("/account", "/console"))
 
 
 def test_factors_of_an_organization_do_not_shut_out_a_holder(
@@ -124,6 +124,21 @@ def test_second_factor_that_the_instance_does_not_allow_is_not_asked_of_a_holder
     own_world.make_manager(ada.user, "IAM_OWNER_VIEWER", resource=INSTANCE)
     ruled(own_world, organization.id, second_factor="required")
     ruled(own_world, OF_INSTANCE, factors=("password",))
+    assert signs_in(own_world, ada)
+
+
+def test_second_factor_that_a_provider_alone_could_tell_of_is_not_asked_of_a_holder(own_world: World) -> None:
+    """Managers of the organization could remove it, and a holder cannot sign in there."""
+    organization = own_world.an_organization()
+    provider = own_world.an_upstream_provider(organization)
+    with own_world.transaction() as services:
+        trusted = ChangeUpstreamProvider.of(trust_methods=True)
+        services.upstream_providers.change(provider.id, trusted, by=THE_OPERATOR)
+    ada, bert = Person(own_world, organization), Person(own_world, organization)
+    own_world.make_manager(ada.user, "IAM_OWNER_VIEWER", resource=INSTANCE)
+    ruled(own_world, OF_INSTANCE, factors=("password", "upstream"))
+    ruled(own_world, organization.id, second_factor="required")
+    assert not signs_in(own_world, bert)
     assert signs_in(own_world, ada)
 
 
@@ -301,6 +316,24 @@ def test_instance_managed_providers_are_changed_by_the_instance_alone(world: Wor
             act(services)
 
 
+@pytest.mark.parametrize("member", ["instance_managed", "everywhere"])
+def test_providers_of_the_instance_go_with_no_organization_that_others_remove(
+    world: World, organization: Organization, member: str
+) -> None:
+    provider = world.an_upstream_provider(organization)
+    with world.transaction() as services:
+        marked = ChangeUpstreamProvider.of(**{member: True})
+        services.upstream_providers.change(provider.id, marked, by=THE_OPERATOR)
+    manager = world.a_person()
+    world.make_manager(manager, "IAM_ORG_MANAGER", resource=INSTANCE)
+    for by in (an_owner(world, organization), principal(world, manager)):
+        with pytest.raises(Denied), world.transaction() as services:
+            services.organizations.remove(organization.id, by=by)
+    with world.transaction() as services:
+        assert services.upstream_providers.find(provider.id) is not None
+        services.organizations.remove(organization.id, by=THE_OPERATOR)
+
+
 def test_forgotten_password_of_a_holder_is_mailed_to_a_proven_address_alone(
     world: World, organization: Organization, ada: Person, bert: Person
 ) -> None:
@@ -314,7 +347,7 @@ def test_forgotten_password_of_a_holder_is_mailed_to_a_proven_address_alone(
 
 def test_last_owner_stays_whatever_they_could_sign_in_by(own_world: World) -> None:
     with own_world.reading() as services:
-        owners = [one for one in services.managers.page(INSTANCE) if "IAM_OWNER" in one.roles]
+        owners = [one for one in services.managers.page(INSTANCE, by=THE_OPERATOR) if "IAM_OWNER" in one.roles]
     for one in owners[1:]:
         with own_world.transaction() as services:
             services.managers.remove(one.id, by=THE_OPERATOR)
