@@ -16,6 +16,7 @@ from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
 from identity.services.name_clashes import refuse_primary_domain
 from identity.services.policies import Policies
+from identity.services.upstream_providers import UpstreamProviders
 
 _TAKEN = {"primary_domain": say("Another organization has this primary domain. Choose another.")}
 
@@ -37,6 +38,7 @@ class Organizations(Lifecycle[Organization]):
     _domains: Domains
     _legal_holds: LegalHolds
     _policies: Policies
+    _upstream_providers: UpstreamProviders
 
     def create(
         self,
@@ -87,6 +89,12 @@ class Organizations(Lifecycle[Organization]):
         if after.primary_domain != before.primary_domain:
             refuse_primary_domain(self._storage, after.id, after.primary_domain)
         return self._keep("organization.changed", before, after)
+
+    def remove(self, id: str, *, by: Principal) -> None:  # noqa: A002
+        """Delete it with all that is its own. Raises NotFound, Conflict; Denied also where the instance manages what
+        would go with it."""
+        self._upstream_providers.require_end_of(id, by=by)
+        super().remove(id, by=by)
 
     def _check(self, thing: Organization, by: Principal) -> None:
         self._access.require_none_above(by, thing.id)

@@ -85,7 +85,7 @@ class Registration(UseCases):
             return False
         if domains is None:
             return policy.registration is not RegistrationRule.BY_DOMAIN
-        return verified_email.rpartition("@")[2].lower() in domains
+        return email_domain(verified_email) in domains
 
     def _lets(self, organization: Organization) -> bool:
         """True if the organization lets people register, and what holds there lets anybody."""

@@ -17,6 +17,7 @@ from identity.services.commands.upstream_providers import ChangeUpstreamProvider
 from identity.services.holders import Holders
 from identity.services.lifecycle import Lifecycle
 from identity.storage.errors import Unreadable
+from identity.storage.paging import every_row
 
 #: What it takes to have people of all organizations sign in somewhere.
 OF_INSTANCE = "instance.write"
@@ -104,6 +105,12 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
     def has_secret(self, provider: UpstreamProvider, secret: str) -> bool:
         """True if this is its secret. Raises Unreadable."""
         return same(secret.encode(), self.secret(provider).encode())
+
+    def require_end_of(self, organization_id: str, *, by: Principal) -> None:
+        """Raise Denied unless the caller may remove all providers of the organization, which go with it."""
+        stored = self._storage.upstream_providers
+        for one in every_row(lambda request: stored.page(organization_id, request)):
+            self._check(one, by)
 
     def _with_secret(self, provider: UpstreamProvider, secret: str | None) -> UpstreamProvider:
         """The same with this secret, if one is given that it does not have already."""
