@@ -317,6 +317,24 @@ def test_messages_that_cannot_be_read_hold_no_other_up(damaged: tuple[SqlBackend
             assert storage.outbox.waiting("letter", NOW, limit) == tuple(messages[5:][:limit])
 
 
+def test_organizations_whose_messages_cannot_be_read_hold_no_other_up(
+    damaged: tuple[SqlBackend, sqlite3.Connection],
+) -> None:
+    backend, database = damaged
+    messages = [
+        an_outgoing_message(kind="letter", next_at=NOW - timedelta(seconds=60 - number), organization_id=f"o{number}")
+        for number in range(8)
+    ]
+    with committing(backend, Transactions()) as storage:
+        for message in messages:
+            add(storage, message)
+    for message in messages[:5]:
+        _damage(database, "outgoing_messages", "attempts", "many", message.id)
+    with backend.reading() as storage:
+        for limit in (1, 2, 3, 5, 10):
+            assert storage.outbox.due("letter", NOW, limit) == tuple(messages[5:][:limit])
+
+
 def test_a_lease_that_nobody_can_have_taken_is_free(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     backend, database = damaged
     with committing(backend, Transactions()) as storage:

@@ -30,6 +30,7 @@ _LANES = (
     .group_by(table.c.bulk, table.c.organization_id)
     .order_by(table.c.bulk, _FIRST_AT)
     .limit(bindparam("limit"))
+    .offset(bindparam("passed"))
 )
 _OF_LANE = (
     _ROWS.select.where(*_IS_DUE, table.c.bulk == bindparam("bulk"))
@@ -71,15 +72,23 @@ class SqlOutboxStore(SqlStore, OutboxStore):
         return self._readable(_WAITING, kind, at, limit)
 
     def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        found: list[tuple[int, OutgoingMessage]] = []
-        for bulk, organization_id in self._all(_LANES, {"kind": kind, "at": seconds(at), "limit": limit}):
-            lane: dict[str, Any] = {"bulk": bulk}
-            if organization_id is not None:
-                lane["organization"] = organization_id
-            statement = _OF_NONE if organization_id is None else _OF_ORGANIZATION
-            found += enumerate(self._readable(statement, kind, at, limit, **lane))
+        turns: list[tuple[OutgoingMessage, ...]] = []
+        for passed in count(0, limit):
+            lanes = self._all(_LANES, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed})
+            # One in which nothing can be read stays the first for ever, and takes no other's place.
+            turns += filter(None, (self._of_lane(kind, at, limit, *lane) for lane in lanes))
+            if len(turns) >= limit or len(lanes) < limit:
+                break
+        found = [turn for messages in turns for turn in enumerate(messages)]
         found.sort(key=lambda one: (one[1].bulk, one[0], one[1].next_at, one[1].id))
         return tuple(message for _, message in found[:limit])
+
+    def _of_lane(
+        self, kind: str, at: datetime, limit: int, bulk: Any, organization_id: str | None
+    ) -> tuple[OutgoingMessage, ...]:
+        if organization_id is None:
+            return self._readable(_OF_NONE, kind, at, limit, bulk=bulk)
+        return self._readable(_OF_ORGANIZATION, kind, at, limit, bulk=bulk, organization=organization_id)
 
     def _readable(
         self, statement: Select[Any], kind: str, at: datetime, limit: int, **lane: Any
