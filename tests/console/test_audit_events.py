@@ -134,6 +134,10 @@ def test_user_is_found_by_name_with_what_was_done_to_theirs(
             *("manager.removed", "manager.added", "user_grant.removed", "user_grant.changed", "user_grant.added"),
             *("user.changed", "user.created"),
         ], name
+    # What is gone is still called by whose it was: the event of a change tells the difference alone.
+    page = events(owner, organization, f"?event=user_grant.changed&object={person.id}")
+    [row] = page.html.select("tbody tr")
+    assert "Michał Ångström" in row.select("td")[-2].get_text(" ", strip=True)
     page = events(owner, organization, "?object=ada")
     assert page.status_int == 422
     assert "Several users have this name." in page.html.main.get_text()

@@ -124,7 +124,7 @@ def _owner(event: Told, storage: Storage) -> str | None:
     """The id of the user whose the thing is: of what was changed, the event tells the difference alone."""
     if event.object_kind not in _OF_USERS or event.object_id is None:
         return None
-    told = _detail(event).get("user_id")
+    told = (isinstance(event, AuditEvent) and event.user_id) or _detail(event).get("user_id")
     if isinstance(told, str):
         return told
     stores: Mapping[str, Any] = {"manager": storage.managers, "user_grant": storage.user_grants}
