@@ -51,7 +51,7 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
     elsewhere.start_session(person)
     browser = ask_for_reset(world, login_name)
     assert browser.path == "/password/reset/sent"
-    told = "If an account fits what you typed and has an email address, we have sent a mail there."
+    told = "If an account fits what you typed and has an email address, we have sent a mail with a link there."
     assert f"{told} It works once, for 1 hour." in browser.page.text
     assert world.identity.senders["mail"].send_due() == 1
     letter = post.only()
