@@ -130,6 +130,8 @@ PLAIN = Branding()
 
 #: What is said in each language.
 TEXTS = ("login_title", "mail_sender", "mail_intro", "mail_footer")
+#: The pictures, each a field of a branding and a kind of record.
+LOGOS = ("logo", "logo_dark")
 #: The rule for one of these texts.
 TEXT_RULES: Mapping[str, Callable[[str], str | None]] = {
     "login_title": title_problem,

@@ -7,7 +7,7 @@ from typing import Any
 
 from identity.crypto.secrets import digest
 from identity.domain.applications import Application
-from identity.domain.branding import PLAIN, TEXTS, Branding, over
+from identity.domain.branding import LOGOS, PLAIN, TEXTS, Branding, over
 from identity.domain.errors import Denied, Invalid
 from identity.domain.organizations import Organization
 from identity.domain.records import CORE, Record
@@ -24,8 +24,6 @@ from identity.storage.stores.records import RecordStore
 Owner = Organization | Application
 
 _BRANDING = "branding"
-#: The pictures, each a field of a branding and a kind of record.
-LOGOS = ("logo", "logo_dark")
 
 
 class Brandings(UseCases):

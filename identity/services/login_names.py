@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from identity.domain.email_addresses import email_domain
 from identity.domain.login_names import LoginName
 from identity.domain.permissions import Level
-from identity.domain.users import Subject
+from identity.domain.users import HumanUser, Subject
 from identity.services.changes import TellInstance, UseCases
 from identity.services.policies import Policies
 
@@ -42,11 +42,15 @@ class LoginNames(UseCases):
         """Whom it means, by login name or by email address."""
         subject = self.find(login_name)
         key = login_name.email_key
-        if subject is not None or key is None:
+        is_person = subject is not None and isinstance(subject.user, HumanUser)
+        if is_person or key is None:
             return Named(login_name, subject)
         proving = self._storage.users.find_by_verified_email(key, proven=True, limit=_MOST_PROVING)
         holders = [one for one in proving if self._holds_instance_role(one)]
         found = self._find_by_address(login_name, key, proving, holders)
+        if subject is not None:
+            # A program signs in nowhere here: the work for its name is that for a name that nobody has.
+            return Named(login_name, subject)
         is_barred = bool(holders) and found not in holders
         return Named(login_name, found, by_address=found is not None, is_barred=is_barred)
 

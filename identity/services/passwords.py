@@ -246,6 +246,8 @@ class Passwords(UseCases):
         self._attempts.count_request()
         subject = self._login_names.find(LoginName.of(login_name))
         known = None if subject is None else _reader(subject)
+        # Asked of nobody as well: the work tells nothing of an account.
+        self._holders.is_one("" if known is None else known.id)
         if known is not None and not self._holders.may_be_mailed(known):
             known = None
         return (None if known is None else subject), self._link_for(known)

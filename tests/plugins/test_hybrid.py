@@ -7,6 +7,7 @@ import pytest
 
 from identity.crypto.jwt import half_hash
 from identity.provider.response_type import Artifact, ResponseType
+from identity.services.choices import ResponseChoice
 from identity.testing.assertions import decoded
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
@@ -27,7 +28,8 @@ def world(make_world: Callable[..., World]) -> World:
     protocol = world.identity.protocol
     offered = {**protocol.response_types, **{one.words: one for one in HYBRID}}
     world.identity.protocol = replace(protocol, response_types=offered)
-    choices = replace(world.identity.process.choices, response_types=tuple(one.value for one in offered.values()))
+    known = {one.value: ResponseChoice(fronts_tokens=one.fronts_tokens) for one in HYBRID}
+    choices = replace(world.identity.process.choices, responses={**world.identity.process.choices.responses, **known})
     world.identity.process = replace(world.identity.process, choices=choices)
     return world
 

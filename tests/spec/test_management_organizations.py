@@ -73,7 +73,7 @@ def test_an_owner_who_cannot_sign_in_is_not_the_last_one(world: World) -> None:
     """Of two owners of the instance one lives in an organization that is deactivated."""
     [first, second] = [world.a_manager("IAM_OWNER", resource=INSTANCE) for _ in range(2)]
     with world.transaction() as services:
-        for one in list(every_row(partial(services.managers.page, INSTANCE))):
+        for one in list(every_row(partial(services.managers.page, INSTANCE, by=THE_OPERATOR))):
             if one.user_id not in (first.id, second.id):
                 services.managers.remove(one.id, by=THE_OPERATOR)
     api = Api.of(first)

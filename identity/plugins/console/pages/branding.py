@@ -9,7 +9,7 @@ from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.domain.applications import Application
-from identity.domain.branding import PLAIN, TEXT_RULES, TEXTS, Branding, over
+from identity.domain.branding import LOGOS, PLAIN, TEXT_RULES, TEXTS, Branding, over
 from identity.domain.entity import members
 from identity.domain.errors import Invalid
 from identity.domain.words import LANGUAGES, say
@@ -24,7 +24,6 @@ from identity.plugins.console.places import of_things
 from identity.plugins.console.sections import FactList, Facts, Panel, Section
 from identity.plugins.console.things import OfApplication, OfOrganization, OfThing
 from identity.plugins.console.upload_form import UploadForm
-from identity.services.branding import LOGOS
 from identity.services.commands import decode
 from identity.services.commands.branding import ChangeBranding
 from identity.services.pictures import LARGEST_SENT
