@@ -1,5 +1,7 @@
 """Holders: people and programs with a manager role at the instance, over whom no organization decides."""
 
+from collections.abc import Iterable
+
 from identity.domain.permissions import INSTANCE_KEY
 from identity.domain.users import EmailVerifier, HumanUser
 from identity.services.changes import Look, Parts, UseCases
@@ -33,6 +35,11 @@ class Holders(UseCases):
             return frozenset(
                 one.user_id for one in every_row(lambda request: storage.managers.page(INSTANCE_KEY, request))
             )
+
+    def expect(self, user_ids: Iterable[str]) -> None:
+        """Look once for all of these users, about each of whom is asked next."""
+        every = self.all()
+        self._known |= {user_id: user_id in every for user_id in user_ids}
 
     def may_be_mailed(self, user: HumanUser) -> bool:
         """True unless the user has a role at the instance and managers of their organization could have brought about

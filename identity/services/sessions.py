@@ -12,6 +12,7 @@ from identity.domain.records import CORE
 from identity.domain.sessions import EndedSessions, Session, SignedIn
 from identity.domain.users import HumanUser, Subject
 from identity.services.changes import Look, UseCases, told
+from identity.services.holders import Holders
 from identity.services.links import CodeKind
 from identity.services.policies import INSTANCE, Policies
 from identity.services.remembered_browsers import KIND as REMEMBERED_BROWSER
@@ -27,6 +28,7 @@ _MOST_LOOKED_AT = 5000
 class Sessions(UseCases):
     """A session belongs to one person at one browser, which shows its secret in a cookie."""
 
+    _holders: Holders
     _look: Look
     _policies: Policies
     _settings: Settings
@@ -55,6 +57,7 @@ class Sessions(UseCases):
         """What would end if the instance or an organization set these rules; looked at up to a bound."""
         with self._look() as storage:
             found = storage.sessions.open(None if owner == INSTANCE else owner, self._now, _MOST_LOOKED_AT)
+        self._holders.expect({one.subject.user.id for one in found})
         going_on = [one for one in found if self.live(one) and self.enough(one)]
         with self._policies.supposing(owner, policy):
             ended = [one for one in going_on if not (self.live(one) and self.enough(one))]

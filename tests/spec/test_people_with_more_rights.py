@@ -373,6 +373,31 @@ def test_policy_page_tells_how_many_sessions_end_before_it_ends_them(world: Worl
         assert services.policies.of(organization.id).second_factor is SecondFactor.REQUIRED
 
 
+def test_sessions_that_end_are_counted_without_a_look_at_the_roles_of_each_person(
+    own_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    organization = own_world.an_organization()
+    people = [Person(own_world, organization) for _ in range(3)]
+    own_world.make_manager(people[0].user, "IAM_OWNER_VIEWER", resource=INSTANCE)
+    for person in people:
+        Browser(own_world).start_session(person.user)
+    asked: list[str] = []
+    with own_world.reading() as services:
+        store = type(services.storage.managers)
+        of_user = store.of_user
+
+        def counted(self: Any, user_id: str) -> Any:
+            asked.append(user_id)
+            return of_user(self, user_id)
+
+        monkeypatch.setattr(store, "of_user", counted)
+        policy = services.policies.amended(organization.id, ChangePolicy.of(session_max_age=300))
+        own_world.clock.advance(minutes=10)
+    with own_world.reading() as services:
+        assert services.sessions.ended_by(organization.id, policy).sessions == 2, "a holder keeps the instance's"
+    assert asked == []
+
+
 def test_api_tells_how_many_sessions_a_change_of_rules_ends(own_world: World) -> None:
     organization = own_world.an_organization()
     Browser(own_world).start_session(Person(own_world, organization).user)
