@@ -19,6 +19,12 @@ def grace(number: int) -> dict[str, str]:
     return {"user_name": f"grace{number}", **GRACE, "email": f"grace{number}@navy.example"}
 
 
+def go_on(tab: Tab, login_name: str) -> None:
+    """Read by which name one signs in from now on, and leave the page that says so."""
+    assert (tab.heading, login_name in tab.text) == ("Your account is ready", True)
+    tab.send()
+
+
 @pytest.mark.parametrize("number", [1, 2], ids=["asked for by the application", "by the link"])
 def test_somebody_makes_an_account(site: Acme, tab: Tab, number: int) -> None:
     asked = site.ask(tab, **({"prompt": "create"} if number == 1 else {}))
@@ -26,6 +32,7 @@ def test_somebody_makes_an_account(site: Acme, tab: Tab, number: int) -> None:
         tab.follow("Create an account")
     assert (tab.heading, tab.focused) == ("Create your account", "field-user_name")
     tab.send(**grace(number))
+    go_on(tab, f"grace{number}@acme.example")
     claims = site.tokens(tab, asked).claims
     with site.world.reading() as services:
         user = services.users.get(claims["sub"])
@@ -47,6 +54,7 @@ def test_all_that_is_wrong_is_told_at_once(site: Acme, tab: Tab) -> None:
     assert (tab.value("password"), tab.value("password_again")) == ("", "")
     right = grace(3)
     tab.send(**{name: right[name] for name in ("email", "family_name", "password", "password_again")})
+    go_on(tab, "grace3@acme.example")
     site.tokens(tab, asked)
 
 
@@ -73,6 +81,8 @@ def test_with_mail_a_link_finishes_the_account(mailing_site: Acme, tab: Tab, a_p
     # Whoever asked for the link may have been somebody else: nothing of what they typed is kept.
     other.send(**{name: value for name, value in grace(5).items() if name != "email"})
     assert (other.heading, "grace5@acme.example" in other.text) == ("Enter your password", True)
+    # That the account is ready tells a mail, too.
+    site.drop_mail()
     other.send(password=GRACE["password"])
     assert other.heading == "Profile"
 
@@ -84,4 +94,6 @@ def test_in_the_browser_where_it_began_the_sign_in_goes_on(mailing_site: Acme, p
     other = profile.tab()
     other.open(site.link_in_mail())
     other.send()
+    site.drop_mail()
+    go_on(other, "grace6@acme.example")
     site.tokens(other, asked)
