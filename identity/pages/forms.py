@@ -105,7 +105,7 @@ class Drawn:
     notice: Notice | None = None
     creates: bool = False
     holds: str = ""
-    #: Fields that nothing is typed into, such as a checkbox beside the one field.
+    #: Fields that nothing is typed into, such as a checkbox or a button beside the one field.
     checkbox_fields: frozenset[str] = frozenset()
 
     def value(self, name: str) -> str:
