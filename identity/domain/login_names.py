@@ -1,6 +1,5 @@
 """LoginName: what a person types to say who they are, split once for whoever needs a part of it."""
 
-import unicodedata
 from dataclasses import dataclass
 
 from identity.domain.email_addresses import email_key
@@ -8,9 +7,6 @@ from identity.domain.names import login_name_key, split_login_name, user_name_pr
 from identity.domain.organizations import Organization
 
 _LONGEST = 500
-#: What directories skip when they compare names (RFC 4518 §2.2) and what nobody sees, beyond what their categories
-#: tell: marks, spaces, control and format characters.
-_SKIPPED = frozenset("\u115f\u1160\u3164\uffa0\ufffc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +53,3 @@ class LoginName:
     def email_key(self) -> str | None:
         """The key of the email address that was typed; None if it is none."""
         return email_key(self.typed) if self.has_own_domain else None
-
-    @property
-    def counted(self) -> str:
-        """One text for all spellings that the directories of this world take for one name: attempts go by it.
-
-        Directories ignore case, spaces, what is invisible, and some of them accents.
-        """
-        user = _folded(self.user_key.partition("@")[0])
-        return f"{user}@{self.domain}" if self.domain else user
-
-
-def _folded(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return "".join(one for one in decomposed if unicodedata.category(one)[0] not in "MCZ" and one not in _SKIPPED)

@@ -181,7 +181,7 @@ def _count_entry(request: Request, question: Question, trial: Trial, found: Any)
     is_free = found is not None and owner is None and question.sends
     if question.organization is not None:
         # The same work where there is no such entry.
-        entry = directory.key_of(found) if is_free else f"none {trial.named.login_name.counted}"
+        entry = directory.key_of(found) if is_free else f"none {trial.named.login_name.key}"
         reservation = services.attempts.reserve_entry(
             trial.reservation, f"{directory.name} {entry}", question.organization
         )

@@ -259,7 +259,9 @@ class Attempts(UseCases):
 
 
 def _name(login_name: LoginName) -> str:
-    return f"name:{digest(login_name.counted).hex()}"
+    # One key for what is one name here, and for nothing more: a spelling that nobody has would tell by its own key
+    # whether somebody has the usual one. What directories take for one is counted by the entry.
+    return f"name:{digest(login_name.key).hex()}"
 
 
 def _name_of(subject: Subject, login_name: LoginName) -> str:
