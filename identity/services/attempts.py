@@ -125,11 +125,12 @@ class Attempts(UseCases):
         if shown == self._limits_of_instance:
             return ((name, self._reserve(name, subject, shown, is_owned=is_owned)),), None
         user_id = subject.user.id if subject is not None and is_owned else None
-        attempt = self._storage.attempts.reserve(name, at=self._now, user_id=user_id, limits=shown)
+        # In the order in which `succeeded` clears them: who waits for a row holds none that comes later.
         also = self._storage.attempts.reserve(beyond, at=self._now, user_id=user_id, limits=self._limits_of_instance)
+        attempt = self._storage.attempts.reserve(name, at=self._now, user_id=user_id, limits=shown)
         counted = ((beyond, also),) if also.allowed else ()
         if attempt.allowed:
-            return ((name, attempt), *counted), None
+            return (*counted, (name, attempt)), None
         if not counted:
             self.refuse(subject, OF_ACCOUNT)
             raise self._refusal_of(attempt)
