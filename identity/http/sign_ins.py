@@ -147,7 +147,7 @@ def _ask_directory(request: Request, question: Question, trial: Trial, password:
 
     Raises Busy for both alike if the directory does not answer; that counts, as all does that was tried.
     """
-    directory, is_away = question.directory, False
+    directory, is_away, is_hashed = question.directory, False, False
     try:
         with hashing.stepping_aside():
             login_name = trial.named.login_name
@@ -155,13 +155,16 @@ def _ask_directory(request: Request, question: Question, trial: Trial, password:
         trial, may_be_asked = _count_entry(request, question, trial, found)
         with hashing.stepping_aside():
             is_right = directory.verify(found if may_be_asked else None, password)
-        subject = _admitted(request, directory, found, trial) if is_right and may_be_asked else None
-        if subject is not None:
-            return subject
+        if is_right and may_be_asked:
+            subject = _admitted(request, directory, found, trial)
+            if subject is not None:
+                return subject
+            is_hashed = trial.subject is None
     except Absent:
         is_away = True
-    # As long as it takes for names that are kept here.
-    request.registry.identity.process.hasher.verify(None, password)
+    if not is_hashed:
+        # As long as it takes for names that are kept here.
+        request.registry.identity.process.hasher.verify(None, password)
     request.services.passwords.failed(trial, away=is_away)
     if is_away:
         raise Busy(message="A directory does not answer just now.")

@@ -555,3 +555,18 @@ def test_without_the_setting_nobody_gets_an_account(scene: Scene) -> None:
     scene.change(create_accounts=False)
     assert scene.sign_in(name).status_int == 422
     assert scene.person(name) is None
+
+
+def test_a_right_password_that_lets_nobody_in_takes_the_work_of_a_wrong_one(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = a_name()
+    scene.directory.person(name)
+    scene.change(create_accounts=False)
+    hashes: list[str] = []
+    original = Hasher._run
+    monkeypatch.setattr(Hasher, "_run", lambda self, work: (hashes.append(name), original(self, work))[1])
+    assert scene.sign_in(name, "wrong").status_int == 422
+    of_wrong = len(hashes)
+    assert scene.sign_in(name).status_int == 422
+    assert (of_wrong, len(hashes)) == (1, 2)
