@@ -24,7 +24,7 @@ from identity.server.framing import FORWARDED, PEER
 
 #: Headers by which proxies and tunnels say that they pass on what somebody else asked.
 _PASSED_ON = re.compile(
-    r"HTTP_(X_FORWARDED_.*|FORWARDED(_FOR)?|VIA|X_REAL_IP|X_CLIENT_IP|CLIENT_IP|TRUE_CLIENT_IP|X_ORIGINAL_.*|CF_.*"
+    r"HTTP_(X_FORWARDED(_.*)?|FORWARDED(_FOR)?|VIA|X_REAL_IP|X_CLIENT_IP|CLIENT_IP|TRUE_CLIENT_IP|X_ORIGINAL_.*|CF_.*"
     r"|X_ENVOY_.*|X_CLUSTER_CLIENT_IP)\Z"
 )
 _LINK = re.compile(r"https?://[^\s<>\"]+")

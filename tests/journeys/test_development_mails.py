@@ -172,6 +172,7 @@ def test_absent_in_production(start: Start, data: Path, tmp_path: Path) -> None:
     [
         {"HTTP_X_FORWARDED_FOR": "192.0.2.1"},
         {"HTTP_X_FORWARDED_HOST": HOST},
+        {"HTTP_X_FORWARDED": "for=192.0.2.1"},
         {"HTTP_X_FORWARDED_PROTO": "https"},
         {"HTTP_FORWARDED": "for=192.0.2.1"},
         {"HTTP_VIA": "1.1 tunnel"},
