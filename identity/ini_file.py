@@ -5,7 +5,7 @@ a default or be chosen, not both. The strings are therefore read once more, with
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from configparser import Error as ParserError
 from configparser import (
     InterpolationMissingOptionError,
@@ -16,7 +16,7 @@ from configparser import (
 )
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import plaster
 from plaster_pastedeploy import Loader
@@ -26,8 +26,14 @@ from identity.ini_values import BadSetting
 APPLICATION = "app:main"
 SERVER = "server:main"
 
-#: Where a variable is put in.
-_PUT_IN = re.compile(r"%\(([^)\s]+)\)s")
+#: Where a variable is put in; %% is a % that stands for itself.
+_PUT_IN = re.compile(r"%(?:%|\(([^)\s]+)\)s)")
+#: Where a section is taken from another file.
+_OTHER_FILE = re.compile(r"(?<!\S)config:([^\s#?]+)")
+#: What logging takes as it stands: there a record's values are put in.
+_OF_RECORDS = frozenset({"format", "datefmt"})
+#: What PasteDeploy offers to every file.
+_OFFERED = frozenset({"here", "__file__"})
 
 #: What PasteDeploy takes for itself out of a section.
 _ITS_OWN = frozenset({"use", "paste.app_factory", "paste.server_factory"})
@@ -62,24 +68,17 @@ def server_words(path: str, variables: Mapping[str, str]) -> dict[str, str]:
 def check_variables(path: str, variables: Iterable[str]) -> None:
     """Raise BadSetting for a variable that the file neither has in [DEFAULT] nor puts in anywhere: it would have no
     effect. Raises OSError."""
-    file = Path(path.partition("#")[0])
-    parser = RawConfigParser(strict=False, allow_no_value=True)
-    parser.optionxform = str  # type: ignore[assignment, method-assign]
-    try:
-        text = file.read_text("utf-8")
-        parser.read_string(text)
-    except (ParserError, UnicodeDecodeError):
+    names = _names(path)
+    if names is None:
         # Whoever reads it for its settings says what is wrong.
         return
-    # Sections for logging put in what a record says.
-    values = (value or "" for name in parser.sections() if ":" in name for value in parser[name].values())
-    known = {*parser.defaults(), *(name for value in values for name in _PUT_IN.findall(value))} - {"here"}
+    known = names.known - _OFFERED
     for name in variables:
         # What programs add is none of whoever types.
-        if name not in known and not name.startswith("__"):
+        if name not in names.known and not name.startswith("__"):
             near = get_close_matches(name.lower(), sorted(known), n=1)
             meant = f"Is {near[0]} meant?" if near else f"It knows {', '.join(sorted(known)) or 'none'}."
-            raise BadSetting(name, f"is no variable of {file.name}. {meant}")
+            raise BadSetting(name, f"is no variable of {Path(path.partition('#')[0]).name}. {meant}")
 
 
 def last_run(path: str) -> dict[str, str]:
@@ -93,11 +92,14 @@ def last_run(path: str) -> dict[str, str]:
 
 
 def note_run(global_config: Mapping[str, str]) -> None:
-    """Note in the file ``last_run`` the variables of [DEFAULT] that ``noted`` names. Raises OSError.
+    """Note in the file ``last_run`` the variables of [DEFAULT] that ``noted`` names. Raises BadSetting and OSError.
 
     Only once the service is made: who finds the port taken, or cannot start, leaves alone what was noted of another.
     """
     names, path = global_config.get("noted", "").split(), global_config.get("last_run")
+    unknown = [name for name in names if name not in global_config]
+    if unknown:
+        raise BadSetting("noted", f"names {unknown[0]}, which [DEFAULT] does not have")
     if names and path:
         lines = [f"{name}={global_config[name].replace('%', '%%')}\n" for name in names]
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -110,8 +112,14 @@ def set_up_logging(path: str, variables: Mapping[str, str]) -> None:
 
 
 def application(path: str, variables: Mapping[str, str]) -> Any:
-    """The WSGI application of the ini file's [app:main], as ``pserve`` makes it."""
-    return _loader(path).get_wsgi_app(None, dict(variables))
+    """The WSGI application of the ini file's [app:main], as ``pserve`` makes it.
+
+    ``variables`` that the file does not know are left out: what was typed is checked before, and the file may have
+    changed since, as at a reload.
+    """
+    names = _names(path)
+    known = {name: value for name, value in variables.items() if names is None or name in names.known}
+    return _loader(path).get_wsgi_app(None, known)
 
 
 def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
@@ -122,25 +130,88 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
     path = global_config.get("__file__")
     if path is None:
         return dict(settings)
+    # PasteDeploy leaves out a setting of the same name: what is unknown is refused before anything is looked for.
+    check_variables(path, global_config)
+    without_default = _without_default(path, global_config)
     for section in _loader(path).get_sections():
         # Sections for logging hold % signs that are not meant for the ini file's reader.
-        if ":" in section and read_section(path, section, {}) == settings:
-            given = _given(path, section, global_config)
-            check_variables(path, given)
-            return read_section(path, section, given)
+        if ":" in section and read_section(path, section, without_default) == settings:
+            return read_section(path, section, _given(path, section, global_config))
     return dict(settings)
 
 
 def server_of(global_config: Mapping[str, str]) -> dict[str, str]:
     """What ``server_words`` returns for the file of which PasteDeploy makes an application; empty without a file."""
     path = global_config.get("__file__")
-    return {} if path is None else server_words(path, _given(path, APPLICATION, global_config))
+    try:
+        return {} if path is None else server_words(path, _given(path, SERVER, global_config))
+    except NoSection:
+        return {}
 
 
 def _given(path: str, section: str, global_config: Mapping[str, str]) -> dict[str, str]:
     """The values from the command line, which PasteDeploy mixes with the file's own [DEFAULT]."""
-    own = _loader(path).get_settings(section).global_conf
-    return {name: value for name, value in global_config.items() if value != own.get(name)}
+    without_default = _without_default(path, global_config)
+    own = _loaded(path, section, without_default).global_conf
+    return without_default | {name: value for name, value in global_config.items() if value != own.get(name)}
+
+
+def _without_default(path: str, global_config: Mapping[str, str]) -> dict[str, str]:
+    """The values of what the file puts in and has not in [DEFAULT]: without them it cannot be read."""
+    names = _names(path)
+    needed = names.put_in - names.defaults - _OFFERED if names else frozenset[str]()
+    return {name: global_config[name] for name in needed if name in global_config}
+
+
+class _Names(NamedTuple):
+    """Of an ini file's variables."""
+
+    defaults: frozenset[str]
+    put_in: frozenset[str]
+    #: For what a section is made of: ``set NAME = VALUE``.
+    set_by_sections: frozenset[str]
+    #: Known to files of which this one makes use.
+    of_others: frozenset[str]
+
+    @property
+    def known(self) -> frozenset[str]:
+        return self.defaults | self.put_in | self.set_by_sections | self.of_others | _OFFERED
+
+
+def _names(path: str, users: tuple[Path, ...] = ()) -> _Names | None:
+    """None if it is no ini file. Raises OSError."""
+    file = Path(path.partition("#")[0])
+    parser = RawConfigParser(strict=False, allow_no_value=True)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    try:
+        parser.read_string(file.read_text("utf-8"))
+    except (ParserError, UnicodeDecodeError):
+        return None
+    lines = [
+        (key, value or "")
+        for section in ("DEFAULT", *parser.sections())
+        for key, value in parser[section].items()
+        if not (section.startswith("formatter_") and key in _OF_RECORDS)
+    ]
+    return _Names(
+        defaults=frozenset(parser.defaults()),
+        put_in=frozenset(
+            [name for _, value in lines for name in _PUT_IN.findall(value) if name]
+            + [value.strip() for key, value in lines if key.startswith("get ")]
+        ),
+        set_by_sections=frozenset(key.removeprefix("set ").strip() for key, _ in lines if key.startswith("set ")),
+        of_others=frozenset(_known_to_others(file, (value for _, value in lines), (*users, file.resolve()))),
+    )
+
+
+def _known_to_others(file: Path, values: Iterable[str], users: tuple[Path, ...]) -> Iterator[str]:
+    """What the files know that are named as ``config:FILE``."""
+    folder = file.absolute().parent
+    for name in {name for value in values for name in _OTHER_FILE.findall(value)}:
+        other = folder / name.replace("%(here)s", str(folder))
+        if other.is_file() and other.resolve() not in users:
+            names = _names(str(other), users)
+            yield from names.known if names else ()
 
 
 def _loaded(path: str, section: str, variables: Mapping[str, str]) -> Any:

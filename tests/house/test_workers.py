@@ -219,9 +219,20 @@ def test_a_reload_brings_new_settings_and_loses_no_request(serve: Start, kept: b
     assert not set(serving.workers()) & set(before)
 
 
+def test_a_variable_that_left_the_file_stops_no_reload(serve: Start) -> None:
+    """It was given when the supervisor was started, which hands it on."""
+    serving = serve()
+    serving.write(word="second", listen=f"127.0.0.1:{serving.port}")
+    ini = serving.folder / "service.ini"
+    ini.write_text(ini.read_text().replace("http_port = 0\n", ""))
+    serving.signal(signal.SIGHUP)
+    serving.says("workers\n", 2)
+    wait_for(lambda: serving.ask()[1], lambda word: word == "second")
+
+
 @pytest.mark.parametrize("words", [(), ("--workers", "2")], ids=["by the file", "by the command line"])
 def test_what_a_reload_cannot_change_is_told(serve: Start, words: tuple[str, ...]) -> None:
-    serving = serve(*words, "name=value", workers=2)
+    serving = serve("-c", "service.ini", *words, workers=2)
     serving.write(workers=3)
     serving.signal(signal.SIGHUP)
     serving.says("workers\n", 2)

@@ -19,6 +19,9 @@ from identity.testing.processes import family
 from tests.house.served import ROOT, free_port
 
 INI = """
+[DEFAULT]
+http_port = 0
+
 [app:main]
 paste.app_factory = tests.house.answering:main
 word = {word}
@@ -75,7 +78,7 @@ class Serving:
 
     def write(self, *, word: str = "first", **settings: object) -> None:
         """Write the ini file."""
-        write_ini(self.folder, self.port, word=word, **settings)
+        write_ini(self.folder, word=word, **settings)
 
     def generation(self) -> Any:
         """The process that looks after the workers."""
@@ -101,8 +104,8 @@ class Serving:
         self.process.send_signal(number)
 
 
-def write_ini(folder: Path, port: int, *, word: str = "first", **settings: object) -> None:
-    own = {"listen": f"127.0.0.1:{port}", **settings}
+def write_ini(folder: Path, *, word: str = "first", **settings: object) -> None:
+    own = {"listen": "127.0.0.1:%(http_port)s", **settings}
     more = "\n".join(f"{name} = {value}" for name, value in own.items() if value is not None)
     (folder / "service.ini").write_text(INI.format(word=word, more=more))
 
@@ -123,7 +126,7 @@ def start(
     """
     port = port or free_port()
     if ini is None:
-        write_ini(folder, port, **settings)
+        write_ini(folder, **settings)
     program = [str(Path(sys.executable).with_name("identity")), "serve", "-c", str(ini or "service.ini"), *words]
     program.append(f"http_port={port}")
     if first:
