@@ -399,7 +399,7 @@ def test_an_address_that_is_taken_is_told(serve: Start, tmp_path: Path) -> None:
 def test_a_start_that_cannot_be_is_told_once(
     begin: Start, words: tuple[str, ...], settings: dict[str, str], told: str
 ) -> None:
-    serving = begin(*(words or ("NAME=value",)), **settings)
+    serving = begin(*(words or ("-c", "service.ini")), **settings)
     assert serving.process.wait(LONG) != 0
     assert serving.log.count(told) == 1, serving.log
     assert "Traceback" not in serving.log
@@ -459,7 +459,7 @@ class TestOneProcess:
         # Whoever started these tests may have been told to go on without a terminal, which is inherited.
         before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
         try:
-            serving = begin("name=value", terminal=its_end)
+            serving = begin("-c", "service.ini", terminal=its_end)
             serving.says("Serving on")
             serving.signal(signal.SIGHUP)
             assert serving.process.wait(LONG) == -signal.SIGHUP
@@ -470,7 +470,7 @@ class TestOneProcess:
 
 
 def test_an_operator_can_ask_for_the_workers(serve: Start) -> None:
-    serving = serve("name=value", workers=2)
+    serving = serve("-c", "service.ini", workers=2)
     serving.signal(signal.SIGUSR1)
     for number, worker in enumerate(serving.workers()):
         serving.says(f"worker {number}: process {worker}, 0:00:")
