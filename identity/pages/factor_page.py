@@ -109,7 +109,7 @@ class FactorPage(SignInPage):
 class ProvePage(FactorPage):
     """Where the person proves a factor that they have set up. Attempts are counted as those of passwords are."""
 
-    checkbox_fields = frozenset({REMEMBER})
+    untyped_fields = frozenset({REMEMBER})
 
     def is_due(self) -> bool:
         """True if the sign-in waits for it, or for others that stand beside it."""

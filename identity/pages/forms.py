@@ -106,7 +106,7 @@ class Drawn:
     creates: bool = False
     holds: str = ""
     #: Fields that nothing is typed into, such as a checkbox or a button beside the one field.
-    checkbox_fields: frozenset[str] = frozenset()
+    untyped_fields: frozenset[str] = frozenset()
 
     def value(self, name: str) -> str:
         """What stands in the field."""
@@ -138,7 +138,7 @@ class Drawn:
         """
         known = [name for name in self.fields if name in self.problems]
         strays = [name for name in self.problems if name not in self.fields]
-        if len([name for name in self.fields if name not in self.checkbox_fields]) <= 1 and not strays:
+        if len(set(self.fields) - self.untyped_fields) <= 1 and not strays:
             return []
         return [(name if name in known else "", self.words.t(self.problems[name])) for name in (*known, *strays)]
 

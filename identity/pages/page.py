@@ -188,7 +188,7 @@ class FormPage(Page):
     #: Fields that may be given many times, such as checkboxes.
     repeated_fields: ClassVar[frozenset[str]] = frozenset()
     #: Fields that nothing is typed into: beside them one other field tells its own problem.
-    checkbox_fields: ClassVar[frozenset[str]] = frozenset()
+    untyped_fields: ClassVar[frozenset[str]] = frozenset()
     #: How many characters a field may have.
     longest: ClassVar[int] = MAX_LENGTH
     #: The form's own names of what commands call otherwise.
@@ -323,7 +323,7 @@ class FormPage(Page):
             values=values,
             creates=self.creates,
             holds=self.holds,
-            checkbox_fields=self.checkbox_fields,
+            untyped_fields=self.untyped_fields,
             **state,
         )
         return self.draw({**shown, "form": form, "failed": form.failed}, status=status, headers=headers)

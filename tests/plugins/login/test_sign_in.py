@@ -85,7 +85,8 @@ def test_empty_fields(browser: Browser, party: RelyingParty, ada: Person) -> Non
     opened(browser, party)
     browser.submit({"login_name": "  "}, form="page-form")
     check_page(browser.page, 422, "Sign in")
-    assert "Enter your login name or email address." in browser.page.text
+    assert browser.page.html.get_text().count("Enter your login name or email address.") == 1, "at its field alone"
+    assert browser.page.html.select_one("#field-login_name").has_attr("autofocus")
     browser.submit({"login_name": ada.login_name}, form="page-form")
     browser.submit({"password": ""}, form="page-form")
     check_page(browser.page, 422, "Enter your password")

@@ -23,7 +23,7 @@ class LoginNamePage(SignInPage):
 
     template = "login/name.html"
     fields = ("login_name", _ANOTHER)
-    checkbox_fields = frozenset({_ANOTHER})
+    untyped_fields = frozenset({_ANOTHER})
 
     def values(self) -> Mapping[str, str]:
         return {"login_name": self.pending.login_name}
