@@ -68,6 +68,16 @@ def test_what_is_shown_once_is_never_kept(world: World, name: str) -> None:
     assert all(first.json[name] for name in once)
 
 
+@pytest.mark.parametrize("name", ["preview_instance_policy", "preview_organization_policy"])
+def test_what_changes_nothing_can_be_asked_again(world: World, name: str) -> None:
+    estate, (operation,) = an_estate(world), [one for one in OPERATIONS if one.name == name]
+    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    path, members = estate.address(operation.path), {"second_factor": "required"}
+    first, second = (api.post(path, members, Idempotency_Key="asked", status=200) for _ in range(2))
+    assert first == second
+    assert first.keys() == {"sessions", "more", "own"}
+
+
 def test_an_answer_without_the_secret_that_it_could_show_is_answered_again(
     world: World, owner: Robot, api: Api
 ) -> None:

@@ -92,7 +92,7 @@ class Operation:
     returns a representation, a page of them if ``answers`` is the kind of a list's ``many`` members, or None for an
     answer without content; where it ``streams`` the answer itself, which is made while it is sent. ``location`` is the
     address of what was made, with the names of members in braces. A ``large`` body is read as it comes, into an
-    organization's document.
+    organization's document. One that ``changes_nothing`` answers a question, which can be asked again.
     """
 
     name: str
@@ -111,6 +111,7 @@ class Operation:
     parameters: tuple[Parameter, ...] = ()
     location: str | None = None
     description: str = ""
+    changes_nothing: bool = False
 
     @property
     def status(self) -> int:
@@ -147,7 +148,7 @@ def shown_once(operation: Operation, readable: Collection[type[Representation]])
 
     They are secrets unless the opposite is shown: a kind that nobody thought of is taken for one.
     """
-    if operation.answers is None:
+    if operation.answers is None or operation.changes_nothing:
         return frozenset()
     again = next((kind.model_fields for kind in readable if kind in operation.answers.__mro__), {})
     return frozenset(operation.answers.model_fields.keys() - again)

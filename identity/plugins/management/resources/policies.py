@@ -84,6 +84,7 @@ _EFFECT: dict[str, Any] = {
     "command": ChangePolicy,
     "handle": _effect,
     "answers": PolicyEffect,
+    "changes_nothing": True,
     "description": "Changes nothing. Refused as the change itself would be.",
 }
 
