@@ -52,7 +52,10 @@ PAGES = {
     "application.delete": below(APPLICATION, "delete"),
     "application.read": (APPLICATION, *below(PROJECT, "applications")),
     "application.write": (
-        *below(APPLICATION, "branding branding/logo deactivate edit reactivate secrets/new secrets/{secret}/delete"),
+        *below(
+            APPLICATION,
+            "branding branding/logo branding/logo-dark deactivate edit reactivate secrets/new secrets/{secret}/delete",
+        ),
         *below(PROJECT, "applications/new"),
     ),
     "audit_event.read": (*below("/audit-events", "- {audit_event}"), *below(ORGANIZATION, "audit-events")),
@@ -72,7 +75,7 @@ PAGES = {
     "organization.create": below("/organizations", "import new"),
     "organization.delete": below(ORGANIZATION, "deactivate delete reactivate"),
     "organization.read": below(ORGANIZATION, "- domains/{domain} overview policy"),
-    "organization.write": below(ORGANIZATION, "branding branding/logo edit"),
+    "organization.write": below(ORGANIZATION, "branding branding/logo branding/logo-dark edit"),
     "organization_domain.write": (
         *below(ORGANIZATION, "domains/new"),
         *below(f"{ORGANIZATION}/domains/{{domain}}", "delete primary verify"),
@@ -109,7 +112,10 @@ PAGES = {
     "user.read": (*below(ORGANIZATION, "policy/preview token-preview users"), USER),
     "user.write": (
         *below(ORGANIZATION, "users/new"),
-        *below(USER, "deactivate edit keep reactivate factors/reset one-time-password password-link unlock"),
+        *below(
+            USER,
+            "deactivate edit keep link-to-hand-over reactivate factors/reset one-time-password password-link unlock",
+        ),
     ),
     "user_grant.read": (
         *(f"{place}/user-grants" for place in (GRANT, PROJECT)),

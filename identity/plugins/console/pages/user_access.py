@@ -177,6 +177,7 @@ class HandOverLink(_Link):
     """The same for a link that is shown here, and therefore proves nothing."""
 
     at = "/link-to-hand-over"
+    title = say("Make a link to hand over to {name}?")
     way = (say("Link to hand over"), say("Make link …"))
     offer = say("A link that you give to the person yourself. It does not confirm their email address.")
     label = say("Make link")
