@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.message import EmailMessage
 from itertools import count
 from time import sleep
 from typing import Any
@@ -227,10 +228,14 @@ class Acme:
 
     def link_in_mail(self) -> str:
         """The link in the one mail that went out by now."""
+        (link,) = re.findall(rf"{self.url}/[^\s]+/[A-Za-z0-9]{{43}}", text_of(self.mail()))
+        return str(link)
+
+    def mail(self) -> EmailMessage:
+        """The one mail that went out by now; it is taken out."""
         assert self.post is not None
         self._delivered(self.post)
-        (link,) = re.findall(rf"{self.url}/[^\s]+/[A-Za-z0-9]{{43}}", text_of(self.post.only()))
-        return str(link)
+        return self.post.only()
 
     def drop_mail(self) -> None:
         """Have what went out by now not be found by what comes next."""

@@ -69,6 +69,9 @@ def test_an_owner_asks_all_managers_for_a_second_factor(company: Acme, tab: Tab)
     tab.fill(second_factor=SecondFactor.REQUIRED_FOR_MANAGERS.value)
     seen(tab, "1-policy")
     tab.send()
+    # Theirs is the only session here that began without one.
+    assert "These rules end 1 session. Your own session is among them. Save again to confirm." in tab.text
+    tab.send()
     assert tab.heading == "Set up a second factor", tab.text
     seen(tab, "2-set-up")
     tab.press("Passkey")

@@ -105,7 +105,8 @@ class Doors:
         assert answer.status_int == 200, answer
         found = self._newest(self.robot.id, kind)
         listed = browser.open(place).html.select("tbody tr")[0].get_text(" ", strip=True)
-        told = "No expiration date" if said == "never" else found.expires_at.strftime("%Y-%m-%d")
+        ends = found.expires_at
+        told = "No expiration date" if said == "never" else f"{ends:%b} {ends.day}, {ends.year} 11:59\u202fPM UTC"
         assert told in listed
         assert "9999" not in browser.page
         return found
