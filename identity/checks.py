@@ -140,19 +140,21 @@ class Checks:
                     " a mail server if codes are to be mailed, or change the policy: until then people cannot sign in."
                 )
             shut_out = ", ".join(one.login_name for one in services.managers.shut_out()[:_NAMED])
-            if shut_out:
-                return (
-                    f"These people hold a role at the instance and have no way to sign in that it allows: {shut_out}."
-                    ' Mark the identity provider at which they sign in as "Managed by the instance", or run `identity'
-                    " recover-admin`."
-                )
-            aside = [one.name for one in every_row(services.storage.organizations.page) if policies.set_aside(one.id)]
-        if not aside:
-            return None
-        return (
-            f"Together with the instance's sign-in policy, that of {', '.join(aside)} leaves no way to sign in, so the"
-            " instance's rule holds there. Change one of the two."
-        )
+            organizations = every_row(services.storage.organizations.page)
+            aside = ", ".join(one.name for one in organizations if policies.set_aside(one.id))
+        problems = []
+        if shut_out:
+            problems.append(
+                f"These people hold a role at the instance and have no way to sign in that it allows: {shut_out}."
+                ' Mark the identity provider at which they sign in as "Managed by the instance", or run `identity'
+                " recover-admin`."
+            )
+        if aside:
+            problems.append(
+                f"Together with the instance's sign-in policy, that of {aside} leaves no way to sign in, so the"
+                " instance's rule holds there. Change one of the two."
+            )
+        return " ".join(problems) or None
 
     def files(self) -> str | None:
         """Which files and folders are named by settings and are not there."""

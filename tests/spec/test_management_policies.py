@@ -22,7 +22,9 @@ def api(world: World) -> Api:
     return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
 
 
-def test_an_organization_sets_rules_and_is_told_what_holds(world: World, api: Api) -> None:
+def test_an_organization_sets_rules_and_is_told_what_holds(own_world: World) -> None:
+    """At an instance of its own, which has set no rule."""
+    world, api = own_world, Api.of(own_world.a_manager("IAM_OWNER", resource=INSTANCE))
     path = f"/organizations/{world.an_organization().id}/policy"
     before = api.get(path)
     assert (before["version"], before["changed_at"], before["own"]["second_factor"]) == (0, None, None)
