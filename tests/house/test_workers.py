@@ -291,7 +291,8 @@ def test_a_reload_without_an_interpreter_leaves_the_workers_that_are_there(begin
             assert systemd.recv(100) == b"READY=1"
         assert serving.workers() == before
         assert serving.ask()[1] == "first"
-        assert psutil.Process(serving.process.pid).num_fds() == files
+        # Two reloads would have left more than the one that was about to be closed at the first look.
+        assert psutil.Process(serving.process.pid).num_fds() <= files
         interpreter.symlink_to(sys.executable)
         serving.signal(signal.SIGHUP)
         serving.says("workers\n", 2)
