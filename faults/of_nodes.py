@@ -74,8 +74,11 @@ def _workers_killed(scene: Scene) -> None:
 
 
 def _generation_killed(scene: Scene) -> None:
-    """What has the code loaded, and forks the workers: they end with it, and another one is started."""
-    _kill([scene.nodes[0].generation])
+    """What has the code loaded, and forks the workers: they answer until another one and its workers do."""
+    node = scene.nodes[0]
+    before = node.generation
+    _kill([before])
+    node.wait_for_generation(other_than=before)
 
 
 def _has_workers(scene: Scene) -> None:
@@ -141,8 +144,7 @@ NODES = (
         "generation",
         "kill -9 of what forks workers",
         _generation_killed,
-        restored=_has_workers,
-        kills=True,
+        is_quiet=True,
         nodes=1,
         workers=2,
     ),
