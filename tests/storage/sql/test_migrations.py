@@ -21,6 +21,7 @@ from identity.domain.audit import ERASED
 from identity.domain.email_addresses import email_key
 from identity.domain.users import Profile
 from identity.plugins.sql import Settings, SqlBackend, migrations
+from identity.plugins.sql.engines import open_migrating_engine
 from identity.plugins.sql.migrations import HEAD, REVISIONS, runner
 from identity.plugins.sql.migrations.runner import script_directory
 from identity.plugins.sql.tables import metadata
@@ -212,7 +213,7 @@ ADDRESSES = [
 @pytest.mark.filterwarnings("ignore:.*expression-based index")
 def test_verified_addresses_of_earlier_releases_get_their_keys(empty_url: str) -> None:
     """More people than are looked at at once; what runs twice, as after a kill, finds the same."""
-    engine = create_engine(Settings(url=empty_url).database_url())
+    engine = open_migrating_engine(Settings(url=empty_url))
     organization = an_organization()
     people = {
         an_id(): json.dumps({"email": ADDRESSES[number % len(ADDRESSES)], "email_verified": True})
