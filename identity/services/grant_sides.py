@@ -37,28 +37,29 @@ class OfGrants(Entities[Thing]):
             return
         owner, holder = project.organization_id, grant.organization_id
         other = owner if organization_id == holder else holder
-        of_other = {name: value for name, value in detail.items() if name not in self.personal}
-        # Pages tell of the last event of a kind: that of the thing's own side.
         user_id = self._user_id(thing)
-        for side, across, id_, told, whose in (
-            (
-                other,
-                organization_id,
-                thing.id if self.shared else None,
-                of_other,
-                None if "user_id" in self.personal else user_id,
-            ),
-            (organization_id, other, thing.id, detail, user_id),
-        ):
-            self._audit.record(
-                event,
-                kind=self.kind,
-                id=id_,
-                organization_id=side,
-                detail={**told, OTHER_ORGANIZATION: across},
-                actor=self._actor_for(side, across),
-                user_id=whose,
-            )
+        # Pages show the last event of a kind: that of the thing's own side.
+        self._audit.record(
+            event,
+            kind=self.kind,
+            id=thing.id if self.shared else None,
+            organization_id=other,
+            detail={
+                **{name: value for name, value in detail.items() if name not in self.personal},
+                OTHER_ORGANIZATION: organization_id,
+            },
+            actor=self._actor_for(other, organization_id),
+            user_id=None if "user_id" in self.personal else user_id,
+        )
+        self._audit.record(
+            event,
+            kind=self.kind,
+            id=thing.id,
+            organization_id=organization_id,
+            detail={**detail, OTHER_ORGANIZATION: other},
+            actor=self._actor_for(organization_id, other),
+            user_id=user_id,
+        )
 
     def _actor_for(self, organization_id: str, other: str) -> Actor:
         """Who acts, as far as the organization may know: of people of the other one no more than that."""

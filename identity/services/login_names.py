@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from identity.domain.email_addresses import email_domain
 from identity.domain.login_names import LoginName
-from identity.domain.permissions import Level
 from identity.domain.users import HumanUser, Subject
 from identity.services.changes import TellInstance, UseCases
+from identity.services.holders import Holders
 from identity.services.policies import Policies
 
 #: How many people with one proven address are looked through for a holder of an instance role.
@@ -36,6 +36,7 @@ class LoginNames(UseCases):
     """A login name that exists wins, active or not, and nothing else is tried."""
 
     _policies: Policies
+    _holders: Holders
     _instance: TellInstance
 
     def resolve(self, login_name: LoginName) -> Named:
@@ -46,7 +47,7 @@ class LoginNames(UseCases):
         if is_person or key is None:
             return Named(login_name, subject)
         proving = self._storage.users.find_by_verified_email(key, proven=True, limit=_MOST_PROVING)
-        holders = [one for one in proving if self._holds_instance_role(one)]
+        holders = [one for one in proving if self._holders.is_one(one.user.id)]
         found = self._find_by_address(login_name, key, proving, holders)
         if subject is not None:
             # A program signs in nowhere here: the work for its name is that for a name that nobody has.
@@ -73,7 +74,7 @@ class LoginNames(UseCases):
         for key in users.addresses_proven_elsewhere(organization_id, domain, MOST_LOSING):
             proving = users.find_by_verified_email(key, proven=True, active=True, limit=_MOST_PROVING)
             elsewhere = [one for one in proving if one.organization.id != organization_id]
-            if len(elsewhere) > 1 or any(map(self._holds_instance_role, proving)):
+            if len(elsewhere) > 1 or any(self._holders.is_one(one.user.id) for one in proving):
                 continue
             there = users.find_by_verified_email(key, organization_id=organization_id, active=True, limit=_TWO)
             named = primary and users.find_by_name(organization_id, key.rpartition("@")[0]) is not None
@@ -85,10 +86,9 @@ class LoginNames(UseCases):
     ) -> Subject | None:
         """Each step decides alone as soon as it finds somebody: of several nobody is meant."""
         users, organizations = self._storage.users, self._storage.organizations
-        held = {one.user.id for one in holders}
 
         def usable(found: Iterable[Subject]) -> list[Subject]:
-            return [one for one in found if one.active and self._signs_in_by_email(one, is_holder=one.user.id in held)]
+            return [one for one in found if one.active and self._policies.of_subject(one).sign_in_by_email]
 
         def of(organization_id: str) -> list[Subject]:
             return usable(users.find_by_verified_email(key, organization_id=organization_id, active=True, limit=_TWO))
@@ -106,15 +106,6 @@ class LoginNames(UseCases):
             if len(home) == 1:
                 return home[0]
         return _only(usable(proving))
-
-    def _signs_in_by_email(self, subject: Subject, *, is_holder: bool) -> bool:
-        """What the policy says; of an organization's rules this one does not hold for holders of an instance role."""
-        policies = self._policies
-        policy = policies.of_instance() if is_holder else policies.of(subject.organization.id)
-        return bool(policy.sign_in_by_email)
-
-    def _holds_instance_role(self, subject: Subject) -> bool:
-        return any(one.resource.level is Level.INSTANCE for one in self._storage.managers.of_user(subject.user.id))
 
 
 def _only(found: list[Subject]) -> Subject | None:
