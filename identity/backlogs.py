@@ -1,4 +1,4 @@
-"""What waits for background work, and for how long: for readiness, `identity check` and whoever measures."""
+"""How long background work has waited: for readiness, `identity check` and metrics."""
 
 import logging
 import threading
@@ -14,9 +14,9 @@ from identity.worker import Worker
 log = logging.getLogger(__name__)
 log.addFilter(OnceAMinute())
 
-#: Seconds for which what was read is told again: readiness is asked for all the time.
+#: Seconds for which a reading is reused, since probes ask for readiness often.
 _FRESH = 15.0
-#: How the names of senders begin, in all that tells of them.
+#: The prefix of a sender's name in logs, health answers and metrics.
 _OUTBOX = "outbox: "
 
 
@@ -34,14 +34,14 @@ class Backlogs:
     def ages(self) -> Mapping[str, timedelta]:
         """The age of each, a quarter of a minute old at most.
 
-        It is what was known before while somebody looks, or while nothing can be read.
+        While another thread reads, or the storage cannot be read, it is the last reading.
         """
         if time.monotonic() - self._read_at >= _FRESH and self._looking.acquire(blocking=False):
             try:
                 with self._reading() as services:
                     self._found = services.measuring.waiting()
             except Exception as problem:
-                # Why that is tells the check of the storage. Here it would take the node out for what it cannot help.
+                # The storage check reports the cause. Failing here would take the node out for another's fault.
                 log.warning("what waits for background work cannot be read: %s", type(problem).__name__)
             finally:
                 self._read_at = time.monotonic()

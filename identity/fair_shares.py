@@ -1,8 +1,8 @@
 """Fair shares: pools of few places, of which no client network and no organization can hold more than a quarter.
 
-Each request is for somebody: its client's network, and the organization whose business it turns out to be. What has no
-organization, such as an unknown login name, shares one bucket. What the service does by itself is for nobody, and is
-bounded by the size of the pool alone.
+Each request counts for its client's network and for the organization that it concerns, once that is known. Requests
+without an organization, such as those with an unknown login name, share one bucket. Background work counts for neither;
+only the size of the pool bounds it.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ _Key = tuple[str, str]
 
 
 class Full(Exception):
-    """No place is left, or none for whoever asks."""
+    """The pool has no place left, or the network or organization has used up its share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def belongs_to(organization_id: str) -> None:
 
 @contextmanager
 def on_behalf_of(organization_id: str, *, known_browser: bool = False) -> Iterator[None]:
-    """Within, what is done is this organization's business; without one, nobody's that is known."""
+    """Count the work in this block for the organization; an empty id counts it in the shared bucket."""
     asker = _asker.get()
     if asker is None:
         yield
@@ -139,6 +139,6 @@ class _Pool:
                     del self._held[key]
 
     def _most(self, key: _Key, free: int) -> int:
-        """How many places this key may hold: fewer as they get scarce, so that one is left for whoever comes next."""
+        """How many places this key may hold: fewer as they get scarce, so that one is left for the next request."""
         share = max(1, self._share // 2) if key[0] == "part" else self._share
         return min(share, (free + 1) // 2)

@@ -1,4 +1,4 @@
-"""LoginName: what a person types to say who they are, split once for whoever needs a part of it."""
+"""LoginName: what a person types to say who they are, split once for every consumer."""
 
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ class LoginName:
 
     @property
     def is_possible(self) -> bool:
-        """False for what nobody is called: user names hold no @, no space and nothing invisible."""
+        """False if no user can have this name: user names hold no @, no space and nothing invisible."""
         return user_name_problem(self.user_name) is None
 
     @property

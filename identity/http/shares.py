@@ -12,7 +12,7 @@ from identity.fair_shares import asked_from
 
 
 def tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
-    """Within, the network of the client is known. A proxy that does not say whose requests these are is nobody's."""
+    """Count each request for its client's network; for none where a proxy does not name the client."""
     trusted_proxy: str = registry.identity.settings.trusted_proxy
 
     def shared(request: Request) -> Response:

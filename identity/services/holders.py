@@ -9,7 +9,7 @@ from identity.storage.paging import every_row
 
 
 class Holders(UseCases):
-    """Whoever has a role at the instance, whatever it is worth.
+    """Users with any role at the instance.
 
     Ask only where the answer matters: ``Policies.of_subject`` does so if the organization's rules differ from the
     instance's. An answer is kept for the transaction.

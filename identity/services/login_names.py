@@ -1,4 +1,4 @@
-"""Whom a login name or an email address means that somebody types to sign in."""
+"""Resolve a login name or an email address that a person types to sign in."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from identity.services.policies import Policies
 
 #: How many people with one proven address are looked through for a holder of an instance role.
 _MOST_PROVING = 50
-#: How many addresses of a domain are looked at to tell who loses by it.
+#: How many addresses of a domain are counted when it is proven or asserted.
 MOST_LOSING = 200
 #: Enough to see that it is not one alone.
 _TWO = 2
@@ -20,10 +20,10 @@ _TWO = 2
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Whom it means; ``subject`` is None for nobody.
+    """The user that it means; ``subject`` is None if there is none.
 
     ``by_address`` is True where it is no login name, but their email address. ``is_barred`` is True for an address that
-    somebody else with a role at the instance has proved: no password that is typed with it goes to a directory.
+    another user with a role at the instance has proved: no password typed with it goes to a directory.
     """
 
     login_name: LoginName
@@ -50,7 +50,7 @@ class LoginNames(UseCases):
         holders = [one for one in proving if self._holders.is_one(one.user.id)]
         found = self._find_by_address(login_name, key, proving, holders)
         if subject is not None:
-            # A program signs in nowhere here: the work for its name is that for a name that nobody has.
+            # Service users do not sign in here: their names take the work of names that do not exist.
             return Named(login_name, subject)
         is_barred = bool(holders) and found not in holders
         return Named(login_name, found, by_address=found is not None, is_barred=is_barred)
@@ -84,7 +84,7 @@ class LoginNames(UseCases):
     def _find_by_address(
         self, login_name: LoginName, key: str, proving: Iterable[Subject], holders: Iterable[Subject]
     ) -> Subject | None:
-        """Each step decides alone as soon as it finds somebody: of several nobody is meant."""
+        """The first step that finds a user decides; if it finds several, the address means none of them."""
         users, organizations = self._storage.users, self._storage.organizations
 
         def usable(found: Iterable[Subject]) -> list[Subject]:

@@ -1,7 +1,7 @@
 """Names and addresses that would turn what another person types to sign in are refused in their organization.
 
-A login name that exists wins over an email address. So nobody gets a login name that somebody else there types as their
-verified address, nor an address that is somebody else's login name.
+A login name that exists wins over an email address. So a user cannot get a login name that is another user's verified
+address, nor an address that is another user's login name.
 """
 
 from identity.domain.email_addresses import email_key
