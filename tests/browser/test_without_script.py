@@ -71,6 +71,8 @@ def test_making_an_account(site: Acme, tab: Tab) -> None:
         password=password,
         password_again=password,
     )
+    assert (tab.heading, "lise@acme.example" in tab.text) == ("Your account is ready", True)
+    tab.send()
     site.tokens(tab, asked)
 
 

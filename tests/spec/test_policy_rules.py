@@ -279,6 +279,7 @@ def test_policy_change_holds_in_other_processes_before_it_is_answered(
     assert found == "always", "the instance's rules hold for all organizations"
 
 
+@pytest.mark.storages("sqlite", "postgresql")  # memory keeps no version of the rules, and reads them each time
 def test_a_session_costs_no_query_for_the_policy_while_it_is_known(
     world: World, person: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from html import escape
 from http.cookies import SimpleCookie
 from socketserver import ThreadingMixIn
 from urllib.parse import parse_qs, urlencode
-from wsgiref.simple_server import WSGIServer, make_server
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import requests
 from authlib.integrations.requests_client import OAuth2Session
@@ -121,6 +121,13 @@ class Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
 
-with make_server("localhost", int(port), application, Server) as server:
+class Handler(WSGIRequestHandler):
+    """Answers requests."""
+
+    def log_message(self, *line):
+        """Keep no access log: its lines would hold authorization codes."""
+
+
+with make_server("localhost", int(port), application, Server, Handler) as server:
     print(f"Open {HOME}", flush=True)
     server.serve_forever()
