@@ -207,13 +207,12 @@ def test_a_standby_that_is_gone_is_noticed_by_nobody(asking_own: Asking, own_pai
 
 
 def test_what_fails_at_the_standby_is_asked_of_the_primary(asking: Asking, pair: Pair) -> None:
-    """As a query that is in the way of what is replayed."""
     asking.until_from_standby()
     backend = asking.world.identity.backend
     assert isinstance(backend, SqlBackend)
     with until(backend.lagging) as storage:
-        storage.link.send("SET statement_timeout = 1")  # type: ignore[attr-defined]
-        storage.link.execute("SET idle_session_timeout = 1")  # type: ignore[attr-defined]
+        # From now on this connection finds no table.
+        storage.link.send("SET search_path = nowhere")  # type: ignore[attr-defined]
     answers = [asking.introspect() for _ in range(50)]
     assert {answer[:2] for answer in answers} == {(200, True)}
     assert "primary" in {source for *_, source in answers}
