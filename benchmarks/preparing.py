@@ -13,6 +13,7 @@ from identity.app import assemble
 from identity.domain.applications import ApplicationType
 from identity.domain.authentication import BY_PASSWORD, PASSWORD, Proof
 from identity.domain.users import TokenFormat
+from identity.process import Identity
 from identity.provider.request import CookieKind
 from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
@@ -30,10 +31,13 @@ def prepare(ini: Path, host: str, waiting: int) -> Stock:
         outcome = first_start.prepare(identity, announce=False)
         assert outcome.client_file is not None  # noqa: S101 - development.ini's first start writes one
         client = json.loads(outcome.client_file.read_text("utf-8"))
+        # A hash takes long on a busy machine, and a server ends a transaction that does nothing meanwhile.
+        with identity.reading() as services:
+            password = services.passwords.hash(VISITORS_PASSWORD)
         with identity.transaction() as services:
-            signers = {one: _add_signer(services, outcome.organization_id, one) for one in TokenFormat}
-            visitor = _add_visitor(services, outcome.organization_id)
+            visitor = _add_visitor(services, outcome.organization_id, password)
             sign_ins = [_add_waiting(services, visitor, number) for number in range(waiting)]
+        signers = {one: _add_signer(identity, outcome.organization_id, one) for one in TokenFormat}
     finally:
         identity.close()
     return Stock(
@@ -47,15 +51,17 @@ def prepare(ini: Path, host: str, waiting: int) -> Stock:
     )
 
 
-def _add_signer(services: Services, organization_id: str, token_format: TokenFormat) -> Signer:
+def _add_signer(identity: Identity, organization_id: str, token_format: TokenFormat) -> Signer:
     name = f"benchmark-{token_format}"
     command = CreateServiceUser(user_name=name, display_name=name, access_token_type=token_format)
-    user = services.service_users.create(organization_id, command)
-    file = services.service_users.add_key(user.id, AddServiceUserKey(), by=THE_OPERATOR)
+    with identity.transaction() as services:
+        user = services.service_users.create(organization_id, command)
+    with identity.transaction() as services:
+        file = services.service_users.add_key(user.id, AddServiceUserKey(), by=THE_OPERATOR)
     return Signer(user.id, file.key_id, file.key)
 
 
-def _add_visitor(services: Services, organization_id: str) -> Visitor:
+def _add_visitor(services: Services, organization_id: str, password: str) -> Visitor:
     project = services.projects.create(organization_id, CreateProject(name="Benchmark"), by=THE_OPERATOR)
     command = RegisterApplication(
         name="Benchmark",
@@ -69,7 +75,7 @@ def _add_visitor(services: Services, organization_id: str) -> Visitor:
     person = CreateHumanUser(user_name="visitor", given_name="Ada", family_name="Example", email="ada@app.example")
     subject = services.storage.users.find_subject(services.users.create(organization_id, person).id)
     assert subject is not None  # noqa: S101 - made just now
-    services.passwords.change(subject, services.passwords.hash(VISITORS_PASSWORD))
+    services.passwords.change(subject, password)
     account, shown = services.sessions.sign_in(
         subject, (), proofs=(Proof(PASSWORD, (BY_PASSWORD,), services.now),), user_agent="benchmark"
     )
