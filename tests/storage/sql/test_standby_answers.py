@@ -8,6 +8,7 @@ import pytest
 from identity.domain.permissions import INSTANCE
 from identity.http.requests import IdentityRequest
 from identity.plugins.sql.backend import SqlBackend
+from identity.plugins.sql.storage import SqlStorage
 from identity.provider.endpoints import ENDPOINTS
 from identity.testing.fixtures import Databases, Worlds
 from identity.testing.postgresql import drop_database, new_database
@@ -211,8 +212,9 @@ def test_what_fails_at_the_standby_is_asked_of_the_primary(asking: Asking, pair:
     backend = asking.world.identity.backend
     assert isinstance(backend, SqlBackend)
     with until(backend.lagging) as storage:
+        assert isinstance(storage, SqlStorage)
         # From now on this connection finds no table.
-        storage.link.send("SET search_path = nowhere")  # type: ignore[attr-defined]
+        storage.link.send("SET search_path = nowhere")
     answers = [asking.introspect() for _ in range(50)]
     assert {answer[:2] for answer in answers} == {(200, True)}
     assert "primary" in {source for *_, source in answers}
