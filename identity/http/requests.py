@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pyramid.config import Configurator
 from pyramid.request import Request
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
     from identity.process import Identity
 
+
+Result = TypeVar("Result")
+
+#: Results of ``once``, in the environ, which a request shares with its retries.
+_DONE = "identity.done"
+#: The digests of idempotency keys that this request has claimed and committed; in the environ too.
+_CLAIMED = "identity.claimed"
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 #: As OpenTelemetry's conventions call it.
@@ -78,7 +85,30 @@ class IdentityRequest(Request):  # type: ignore[misc]
 
         For effects that must stand whatever comes, and before work that takes long.
         """
+        claimed = self.services.idempotency.claimed_keys
         self._go_on_after(self.tm.commit)
+        self.environ.setdefault(_CLAIMED, set()).update(claimed)
+
+    def once(self, name: str, step: Callable[[], Result]) -> Result:
+        """The result of ``step``, whose effects are committed.
+
+        Where the database makes the whole request run again (pyramid_retry), a step that was committed is not repeated:
+        the retry gets its result, which therefore must not hold anything of one run, such as ``services``. Within one
+        run every call does its step, also under a name that was used before. Raises what the step raises; then nothing
+        is committed.
+        """
+        number = self._steps[name] = self._steps.get(name, 0) + 1
+        done: dict[tuple[str, int], Result] = self.environ.setdefault(_DONE, {})
+        if (name, number) not in done:
+            result = step()
+            self.commit()
+            done[name, number] = result
+        return done[name, number]
+
+    @lazily
+    def _steps(self) -> dict[str, int]:
+        """How many steps of each name this run of the request has reached."""
+        return {}
 
     def roll_back(self) -> None:
         """Drop what was done since the last commit, and go on in another transaction, as after it."""
@@ -107,6 +137,8 @@ class IdentityRequest(Request):  # type: ignore[misc]
         made = identity.services(self._writing, self._actor, look=self._looking)
         made.on_first_effect = lambda: self._act_after_commit(made)
         made.tell_language = lambda: language_of(self)
+        if _CLAIMED in self.environ:
+            made.idempotency.own_keys = self.environ[_CLAIMED]
         return made
 
     def begin_lagging(self) -> bool:

@@ -24,7 +24,7 @@ from identity.provider.directory import Absent, Directory, Part, Question, quest
 from identity.provider.endpoints.authorize import PATH, sign_in_of
 from identity.provider.interaction import SignIn
 from identity.provider.request import Cookie, CookieKind
-from identity.services.attempts import TooManyAttempts
+from identity.services.attempts import Reservation, TooManyAttempts
 from identity.services.passwords import Trial
 
 Verdict = TypeVar("Verdict")
@@ -85,9 +85,15 @@ def _told(way: str, attempt: Callable[[], Verdict | None]) -> Verdict | None:
 
 def _try_password(request: Request, login_name: LoginName, password: str) -> Subject | None:
     organization_id = _named_organization(request, login_name)
-    trial: Trial = request.services.passwords.reserve(login_name, request.browser.known)
+    trial, question = request.once("password attempt", lambda: _reserve(request, login_name))
     with on_behalf_of(organization_id, known_browser=trial.reservation.known_browser):
-        return _judged(request, login_name, password, trial)
+        return _judged(request, login_name, password, trial, question)
+
+
+def _reserve(request: Request, login_name: LoginName) -> tuple[Trial, Question | None]:
+    trial: Trial = request.services.passwords.reserve(login_name, request.browser.known)
+    directories = request.registry.identity.protocol.directories.values()
+    return trial, question_of(directories, trial.named, request.services, held=trial.reservation.held)
 
 
 def _named_organization(request: Request, login_name: LoginName) -> str:
@@ -106,12 +112,11 @@ def _named_organization(request: Request, login_name: LoginName) -> str:
     return "" if holder is None else str(holder.organization_id)
 
 
-def _judged(request: Request, login_name: LoginName, password: str, trial: Trial) -> Subject | None:
+def _judged(
+    request: Request, login_name: LoginName, password: str, trial: Trial, question: Question | None
+) -> Subject | None:
     """Whose password it is: by a directory that is concerned, by a plugin, or by its hash."""
     identity = request.registry.identity
-    directories = identity.protocol.directories.values()
-    question = question_of(directories, trial.named, request.services, held=trial.reservation.held)
-    request.commit()
     if question is not None and question.part is not Part.NONE:
         return _ask_directory(request, question, trial, password)
     if question is not None:
@@ -185,11 +190,11 @@ def _count_entry(request: Request, question: Question, trial: Trial, found: Any)
     if question.organization is not None:
         # The same work where there is no such entry.
         entry = directory.key_of(found) if is_free else f"none {trial.named.login_name.key}"
-        reservation = services.attempts.reserve_entry(
-            trial.reservation, f"{directory.name} {entry}", question.organization
+        key, organization = f"{directory.name} {entry}", question.organization
+        reservation = request.once(
+            "entry attempt", lambda: services.attempts.reserve_entry(trial.reservation, key, organization)
         )
-        trial, is_free = replace(trial, reservation=reservation), is_free and not reservation.held
-        request.commit()
+        return replace(trial, reservation=reservation), is_free and not reservation.held
     return trial, is_free
 
 
@@ -219,12 +224,14 @@ def try_factor(
 
 
 def _try_factor(request: Request, subject: Subject | None, verify: Callable[[], Verdict | None]) -> Verdict | None:
-    services = request.services
-    browser = None if subject is None else services.known_browsers.recognise(subject.user.id, request.browser.known)
-    reservation = services.attempts.reserve_factor(subject, browser)
-    request.commit()
+    def reserve() -> tuple[Reservation, bool]:
+        services, known = request.services, request.browser.known
+        browser = None if subject is None else services.known_browsers.recognise(subject.user.id, known)
+        return services.attempts.reserve_factor(subject, browser), browser is not None
+
+    reservation, is_known = request.once("factor attempt", reserve)
     try:
-        with on_behalf_of("" if subject is None else subject.organization.id, known_browser=browser is not None):
+        with on_behalf_of("" if subject is None else subject.organization.id, known_browser=is_known):
             verdict = None if subject is None else verify()
     except Conflict:
         # Somebody else used it at the same moment.

@@ -1,6 +1,7 @@
 """Idempotency: a request that is sent twice is answered twice and done once."""
 
 import logging
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -8,6 +9,7 @@ from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import digest
 from identity.domain.errors import Conflict
 from identity.domain.records import CORE, Record
+from identity.lazily import lazily
 from identity.services.changes import UseCases
 
 log = logging.getLogger(__name__)
@@ -35,8 +37,15 @@ class Idempotency(UseCases):
     """
 
     _sealer: Sealer
-    #: What is kept of the request that began last. Whoever goes on in another transaction takes it along.
+    #: The record of the request that began last. A transaction that follows in the same request takes it over.
     claimed: Record | None = None
+    #: The keys that earlier runs of this request have committed, so that it does not conflict with itself.
+    own_keys: Set[bytes] = frozenset()
+
+    @lazily
+    def claimed_keys(self) -> set[bytes]:
+        """The digests of all keys that were taken in this transaction."""
+        return set()
 
     def begin(self, principal_id: str, key: str, request: bytes) -> Kept | None:
         """Take the key for this request, whose method, address and body are ``request``.
@@ -45,9 +54,9 @@ class Idempotency(UseCases):
         within 24 hours. Raises Conflict if the key came with another request, or its first one has no answer.
         """
         record = self._record(f"answer\n{principal_id}\n{key}", {"request": digest(request.decode("latin-1")).hex()})
-        stored = self._storage.records.add(record, replacing_expired=True)
-        if stored is None:
-            self.claimed = record
+        stored, is_own = self._claim(record)
+        if is_own:
+            self.claimed = stored
             return None
         if stored.value.get("request") != record.value["request"]:
             raise Conflict("This idempotency key came with another request. Choose a new key for each request.")
@@ -72,7 +81,15 @@ class Idempotency(UseCases):
     def use_once(self, principal_id: str, once: str) -> bool:
         """True the first time that the principal shows this word, False for 24 hours afterwards."""
         record = self._record(f"once\n{principal_id}\n{once}", {})
-        return self._storage.records.add(record, replacing_expired=True) is None
+        return self._claim(record)[1]
+
+    def _claim(self, record: Record) -> tuple[Record, bool]:
+        """The record that holds the key, and True if the key is this request's."""
+        holder = self._storage.records.add(record, replacing_expired=True)
+        is_own = holder is None or record.key in self.own_keys
+        if is_own:
+            self.claimed_keys.add(record.key)
+        return holder or record, is_own
 
     def _record(self, name: str, value: dict[str, str]) -> Record:
         expires_at = self._now + _KEPT_FOR

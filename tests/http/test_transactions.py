@@ -3,47 +3,32 @@
 from io import BytesIO
 
 import pytest
-from transaction.interfaces import TransientError
 
 from identity.server.framing import ADMIT_BODY
-from identity.storage.errors import Unavailable
-from identity.storage.memory.backend import MemoryParticipant
 from identity.testing.world import World
+from tests.http.contention import contend
 
 pytestmark = pytest.mark.storages("memory")
 
 
-class Contended(Unavailable, TransientError):
-    """What the SQL backend raises for a deadlock or a serialization failure."""
-
-
 @pytest.fixture
-def contended(own_world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The commits of the world fail as often as the list has entries."""
-    failures: list[int] = []
-
-    def vote(self: MemoryParticipant, transaction: object) -> None:
-        if failures:
-            failures.pop()
-            raise Contended("another transaction was in the way")
-
-    own_world.identity.backend.contends = True
-    monkeypatch.setattr(MemoryParticipant, "tpc_vote", vote)
-    return failures
+def contended(own_world: World, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Outcomes of the next commits of the world: False loses."""
+    return contend(own_world, monkeypatch)
 
 
-def test_a_commit_that_lost_is_tried_again(own_world: World, contended: list[int]) -> None:
+def test_a_commit_that_lost_is_tried_again(own_world: World, contended: list[bool]) -> None:
     robot = own_world.a_robot()
-    contended.extend((1, 2, 3))
+    contended.extend([False] * 3)
     answer = robot.token()
     assert answer.status_int == 200
     assert contended == []
     assert own_world.client.userinfo(answer.json["access_token"]).status_int == 200
 
 
-def test_after_the_last_attempt_the_client_is_told_to_come_back(own_world: World, contended: list[int]) -> None:
+def test_after_the_last_attempt_the_client_is_told_to_come_back(own_world: World, contended: list[bool]) -> None:
     robot = own_world.a_robot()
-    contended.extend(range(4))
+    contended.extend([False] * 4)
     answer = robot.token()
     assert (answer.status_int, answer.json["error"]) == (503, "temporarily_unavailable")
     assert answer.headers["Retry-After"]
@@ -51,16 +36,16 @@ def test_after_the_last_attempt_the_client_is_told_to_come_back(own_world: World
 
 
 def test_where_transactions_never_lose_nothing_is_kept_for_another_attempt(
-    own_world: World, contended: list[int]
+    own_world: World, contended: list[bool]
 ) -> None:
     robot = own_world.a_robot()
     own_world.identity.backend.contends = False
-    contended.append(1)
+    contended.append(False)
     assert robot.token().status_int == 503
 
 
 def test_a_body_that_the_server_has_not_read_is_refused_and_not_kept_for_another_attempt(
-    own_world: World, contended: list[int]
+    own_world: World, contended: list[bool]
 ) -> None:
     """As both servers ask for the refusal of a body over their limit: its length is told, and it is empty."""
     unread = {"wsgi.input": BytesIO(), ADMIT_BODY: None}

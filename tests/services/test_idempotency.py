@@ -82,3 +82,18 @@ def test_a_form_is_used_once(identity: Identity) -> None:
     assert [used(), used(), used(once="p"), used("bert")] == [True, False, True, True]
     # The two kinds of keys never meet.
     assert answered(identity, key="o") is None
+
+
+def test_request_may_claim_again_what_it_has_committed(identity: Identity) -> None:
+    with identity.transaction() as services:
+        assert services.idempotency.use_once("anna", "form")
+        assert services.idempotency.begin("anna", "k", b"POST /x {}") is None
+        committed = services.idempotency.claimed_keys
+    with identity.transaction() as services:
+        services.idempotency.own_keys = committed
+        assert services.idempotency.use_once("anna", "form")
+        assert services.idempotency.begin("anna", "k", b"POST /x {}") is None
+        services.idempotency.keep(201, _BODY)
+    assert answered(identity) == Kept(201, _BODY)
+    with identity.transaction() as services:
+        assert not services.idempotency.use_once("anna", "form")

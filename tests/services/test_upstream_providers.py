@@ -68,7 +68,8 @@ def test_settings_that_do_not_fit_are_refused(world: World, members: dict[str, A
         assert field in str(refused.value)
 
 
-def test_only_who_manages_the_instance_makes_one_for_all(world: World) -> None:
+def test_only_who_manages_the_instance_makes_one_for_all(own_world: World) -> None:
+    world = own_world
     organization = world.an_organization()
     owner = world.a_person(organization)
     manager = world.make_manager(owner, "ORG_OWNER")

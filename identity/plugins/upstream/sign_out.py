@@ -82,7 +82,9 @@ def leave(request: Request) -> Response:
         services.sign_ins.find(request_id, request.browser.sign_ins.get(request_id))
     except NoSignIn:
         return respond(request, go_home("", request.browser, context_of(request)))
-    taken = services.records(desk_of(request).name_space).take(_LEAVING, request_id)
+    # Committed: it is used up whatever follows, and no lock is held while the provider is asked.
+    taken = request.once("leaving", lambda: services.records(desk_of(request).name_space).take(_LEAVING, request_id))
+    services = request.services
     provider = None if taken is None else _usable(taken.value["provider"], services)
     address = None if taken is None or provider is None else _address(request, provider, taken.value["id_token"])
     if address is None:
@@ -94,8 +96,6 @@ def leave(request: Request) -> Response:
 
 
 def _address(request: Request, provider: UpstreamProvider, id_token: str) -> str | None:
-    # What was begun is used up whatever comes, and nothing is locked while the provider is asked.
-    request.commit()
     try:
         with desk_of(request).client(provider) as client:
             endpoint = client.sign_out_address()

@@ -1,4 +1,4 @@
-"""Two browsers at which the same person of elsewhere signs in for the first time, at the same moment."""
+"""First sign-ins of the same person at the same moment, and answers that the database has handled twice."""
 
 from threading import Barrier
 
@@ -6,17 +6,16 @@ import pytest
 
 from identity.outgoing import Answer
 from identity.testing.browser import Browser
+from tests.http.contention import contend
 from tests.plugins.factors.test_races import at_once
 from tests.plugins.upstream.conftest import Scene
 from tests.plugins.upstream.elsewhere import _json
 from tests.plugins.upstream.test_sign_in import NAMES, people, registered
 
-# Serializable transactions are refused until nobody tries again: the storage contract has them race.
-pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql", "mariadb")
-
 ROUNDS = 5
 
 
+@pytest.mark.every_storage
 @pytest.mark.parametrize("trusted", [False, True])
 def test_of_two_first_sign_ins_one_makes_the_account_and_both_are_signed_in_to_it(scene: Scene, trusted: bool) -> None:
     scene.change(trust_email=trusted)
@@ -39,3 +38,17 @@ def test_of_two_first_sign_ins_one_makes_the_account_and_both_are_signed_in_to_i
         assert len(who) == 1
         assert registered(scene) == len(people(scene)) == number + 1
         assert len(scene.world.audit_events(event="linked_identity.added", object_id=who.pop())) == 1
+
+
+@pytest.mark.storages("memory")
+def test_answer_is_redeemed_once_however_often_its_request_is_tried(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = scene.ask()
+    back, outcomes = scene.elsewhere.approve(scene.go()), contend(scene.world, monkeypatch)
+    # The used state and the redeemed code are committed; the account loses twice.
+    outcomes.extend((True, True, False, False))
+    scene.back(back)
+    assert outcomes == []
+    assert scene.party.tokens(scene.browser.page, asked).claims["sub"]
+    assert [path for _, path, *_ in scene.elsewhere.asked].count("/token") == 1

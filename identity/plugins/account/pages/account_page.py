@@ -105,11 +105,12 @@ class AccountPage(SignedInPage):
         if not current:
             raise Invalid({"current_password": say("Enter your present password.")})
         try:
-            subject = try_password(self.request, LoginName.of(self.subject.login_name), current)
+            # Committed, so no lock is held while the rest takes its time.
+            subject: Subject | None = self.request.once(
+                "proof", lambda: try_password(self.request, LoginName.of(self.subject.login_name), current)
+            )
         except (TooManyAttempts, Busy) as problem:
             raise held_back(problem) from None
-        # Nobody waits for a lock while whatever follows takes its time.
-        self.request.commit()
         if subject is None or subject.user.id != self.subject.user.id:
             raise Invalid({"current_password": say("This is not your present password.")})
         return subject

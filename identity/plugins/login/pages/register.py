@@ -43,9 +43,8 @@ class Register(SignInPage):
         organization = self.organization
         command = typed_account(self.request, organization, form, form.one("email"))
         try:
-            counted = self.request.services.attempts.count_request()
-            # What is counted stands, and nobody waits for a lock while the password is hashed.
-            self.request.commit()
+            # Committed, so the count stands and no lock is held while the password is hashed.
+            counted = self.request.once("registration", lambda: self.request.services.attempts.count_request())
             hashed = self.request.services.passwords.hash(form.one("password"))
         except TooManyAttempts as problem:
             raise held_back(problem, password=False) from None

@@ -19,7 +19,7 @@ from identity.pages.signed_in_page import FRESH_FOR
 from identity.plugins.upstream import states, unlinked, ways
 from identity.plugins.upstream.accounts import Accounts, NoAccount, NotLinked
 from identity.plugins.upstream.asking import Refusal, Unreachable
-from identity.plugins.upstream.clients import Somebody
+from identity.plugins.upstream.clients import Credentials, Somebody
 from identity.plugins.upstream.desk import credentials_of, desk_of
 from identity.plugins.upstream.links import Links
 from identity.plugins.upstream.pages.going import failed
@@ -51,28 +51,40 @@ def answered(request: Request) -> Response:
         said = _members(Parameters.parse(request.environ.get("QUERY_STRING", "").encode("latin-1")))
     except OAuthError:
         return _unknown(request)
-    records = request.services.records(desk_of(request).name_space)
-    waiting = states.find(records, said.get("state", ""))
     provider = request.services.upstream_providers.find(request.matchdict["provider"])
-    if waiting is None or provider is None or not provider.usable or waiting.provider_id != provider.id:
+    if provider is None or not provider.usable:
         return _unknown(request)
-    back = _back(request, waiting)
-    if back is None or not states.use_up(records, waiting.begun.state):
+    # Committed: the state is used up whatever follows, and no lock is held while the provider is asked.
+    taken = request.once("state", lambda: _take(request, provider, said.get("state", "")))
+    if taken is None:
         return _unknown(request)
-    credentials = credentials_of(provider, request.services)
-    # What was begun is used up whatever comes, and nothing is locked while the provider is asked.
-    request.commit()
+    waiting, back, credentials = taken
     try:
         with desk_of(request).client(provider) as client:
             client.refuse_mixed_up(said.get("iss"))
             if "error" in said or "code" not in said:
                 watching.came_to(watching.SIGN_IN, ways.FACTOR, watching.REFUSED)
                 return _not_signed_in(request, provider, back)
-            somebody = client.redeem(said["code"], waiting.begun, credentials, request.services.now)
+            now = request.services.now
+            # The provider accepts its code only once.
+            somebody = request.once("code", lambda: client.redeem(said["code"], waiting.begun, credentials, now))
     except (Unreachable, Refusal) as problem:
         watching.came_to(watching.SIGN_IN, ways.FACTOR, watching.FAILED)
         return failed(request, provider, problem, back=back, purpose=waiting.purpose)
     return PURPOSES[waiting.purpose](request, provider, waiting, apple_name(provider, somebody, said.get("user", "")))
+
+
+def _take(request: Request, provider: UpstreamProvider, state: str) -> tuple[Waiting, str, Credentials] | None:
+    """What the state stands for, where this browser was and how to authenticate at the provider, with the state used
+    up; None if the state is not this browser's, not the provider's, or was used before."""
+    records = request.services.records(desk_of(request).name_space)
+    waiting = states.find(records, state)
+    if waiting is None or waiting.provider_id != provider.id:
+        return None
+    back = _back(request, waiting)
+    if back is None or not states.use_up(records, waiting.begun.state):
+        return None
+    return waiting, back, credentials_of(provider, request.services)
 
 
 def _again(request: Request) -> Response:

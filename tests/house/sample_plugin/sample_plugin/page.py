@@ -69,9 +69,13 @@ class DoorPage(FormPage):
     def count(self, user_id: str) -> None:
         """Count an attempt, whatever comes of it. Raises Again, so that nobody can try all codes."""
         services = self.request.services
-        over = services.storage.attempts.count(f"sample door:{user_id}", at=services.now, span=SPAN, most=ATTEMPTS)
-        # From here on in another transaction, and with other services.
-        self.request.commit()
+        # Committed, so it counts whatever follows. From here on ``request.services`` is another object.
+        over = self.request.once(
+            "code attempt",
+            lambda: services.storage.attempts.count(
+                f"sample door:{user_id}", at=services.now, span=SPAN, most=ATTEMPTS
+            ),
+        )
         if over is not None:
             seconds = max(1, int((over - services.now).total_seconds()))
             message = say("Too many attempts. Wait {n} seconds, then try again.", n=seconds)
