@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from contextvars import copy_context
 from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any, Generic, TypeVar
@@ -125,7 +126,9 @@ class _Greenlet(greenlet):
     __sqlalchemy_greenlet_provider__ = True
 
     def __init__(self, owner: Greenlets) -> None:
-        super().__init__(parent=getcurrent())
+        #: In which the event loop runs.
+        self.main = getcurrent()
+        super().__init__(parent=self.main)
         self.loop = owner.loop
         self.thread = threading.get_ident()
         self._owner = owner
@@ -135,8 +138,10 @@ class _Greenlet(greenlet):
         while self._call is not None:
             self._call.execute()
             self._call = None
+            # What the context holds is not to live until the next call.
+            self.gr_context = None
             self._owner.rest(self)
-            self.parent.switch(None)
+            self.main.switch(None)
 
     def start(self, call: _Call[Any]) -> None:
         self._call = call
@@ -175,7 +180,7 @@ def await_(awaitable: Awaitable[Result]) -> Result:
     """What the awaitable returns or raises. In a plain thread it runs in an event loop of its own."""
     current = getcurrent()
     if isinstance(current, _Greenlet):
-        return current.parent.switch(awaitable)  # type: ignore[no-any-return]
+        return current.main.switch(awaitable)  # type: ignore[no-any-return]
     return asyncio.run(_awaited(awaitable))
 
 
@@ -194,7 +199,7 @@ def sleep(seconds: float) -> None:
         current.loop.call_later(seconds, current.resume)
     else:
         current.loop.call_soon(current.resume)
-    current.parent.switch(None)
+    current.main.switch(None)
 
 
 def run_in_executor(executor: Executor, function: Callable[[], Result]) -> Result:
@@ -242,6 +247,9 @@ class Event:
         # It may have been set in between, by another thread, which then has not seen this waiter.
         if not self._is_set:
             waiter.wait(timeout)
+            if not self._is_set:
+                with suppress(ValueError):
+                    self._waiters.remove(waiter)
         return self._is_set
 
 
@@ -280,7 +288,7 @@ class _GreenletWaiter(_Waiter):
     def wait(self, timeout: float | None) -> None:
         self._waits = True
         alarm = None if timeout is None else self._greenlet.loop.call_later(timeout, self.resume)
-        self._greenlet.parent.switch(None)
+        self._greenlet.main.switch(None)
         if alarm is not None:
             alarm.cancel()
 
@@ -300,7 +308,8 @@ def wait_for_socket(descriptor: int, events: int, timeout: float | None = None) 
     """The events (of ``selectors``) that have come to a socket, or 0 after so many seconds. Called in a greenlet; the
     descriptor must stay open meanwhile."""
     current = getcurrent()
-    assert isinstance(current, _Greenlet)
+    if not isinstance(current, _Greenlet):
+        raise RuntimeError("a plain thread waits by selectors")
     loop, waiter, came = current.loop, _GreenletWaiter(current), 0
 
     def ready(event: int) -> None:

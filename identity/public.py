@@ -11,6 +11,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
     "plugins": (
         "identity.annotations",
         "identity.clock",
+        "identity.concurrency",
         "identity.fair_shares",
         "identity.fibers",
         "identity.hookspecs",

@@ -18,7 +18,7 @@ class InLoop:
 
     def __init__(self, identity: "Identity") -> None:
         #: How many requests the loop works on at the same time.
-        self.most = identity.backend.most_in_fibers if identity.settings.answer_in_loop else 0
+        self.most = identity.backend.max_greenlets if identity.settings.answer_in_loop else 0
         self._paths: set[str] = set()
         self._prefixes: tuple[str, ...] = ()
         #: What each thread has of its own, and so each fiber.

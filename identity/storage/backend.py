@@ -97,9 +97,9 @@ class Backend(ABC):
     durable: ClassVar[bool] = True
     #: False if a transaction never loses against another: its request need not be kept for another attempt.
     contends: bool = True
-    #: How many requests at a time may wait for it in fibers (``identity.fibers``), each letting others go on: the
-    #: server's loop then answers what waits for nothing else. 0 if whoever waits holds up the whole thread.
-    most_in_fibers: int = 0
+    #: How many requests at a time may wait for it in greenlets (``identity.concurrency``), while the event loop runs
+    #: others. 0 if it blocks the thread: its requests run in the thread pool.
+    max_greenlets: int = 0
 
     #: True if there may be another storage to read from, which is behind: see ``lagging``.
     lags: bool = False

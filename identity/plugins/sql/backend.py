@@ -2,7 +2,6 @@
 
 import logging
 import os
-import select
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -68,9 +67,9 @@ class SqlBackend(Backend):
         # SQLite's writers wait in line from their first statement on.
         kind = settings.database_url().get_backend_name()
         self.contends = kind != SQLITE
-        # With PostgreSQL as many as never wait for a connection that another one of them has. MariaDB's driver knows
-        # nothing of fibers: it is for threads.
-        self.most_in_fibers = {SQLITE: MOST, POSTGRESQL: settings.pool_size * hasattr(select, "epoll")}.get(kind, 0)
+        # With PostgreSQL as many as never wait for a connection that another one of them has. MariaDB's driver blocks
+        # its thread.
+        self.max_greenlets = {SQLITE: MOST, POSTGRESQL: settings.pool_size}.get(kind, 0)
         self.lags = settings.standby_url is not None
         self._opened: Opened | None = None
         self._inherited: Opened | None = None

@@ -18,14 +18,15 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, event
 
-from identity import fibers, watching
+from identity import watching
+from identity.concurrency import in_greenlet, run_in_executor
 from identity.plugins.sql.errors import is_full
 from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.lookups import Together
 from identity.plugins.sql.mariadb import MariadbLink
 from identity.plugins.sql.mariadb import open_engine as open_mariadb
-from identity.plugins.sql.pool import FibersShare, Pool
+from identity.plugins.sql.pool import GreenletsShare, Pool
 from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, POSTGRESQL, SQLITE, Settings
 from identity.plugins.sql.sharing import SharedCommits
 from identity.plugins.sql.standby import Standby, StandbyLink
@@ -35,7 +36,7 @@ from identity.storage.errors import Unavailable
 #: Begins nothing: the driver's own words do, where something is to begin.
 _NO_TRANSACTION: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
 
-#: Threads that connect while fibers wait for it.
+#: Threads that connect while greenlets wait for it.
 _MOST_CONNECTING = 4
 
 #: How long a change of the schema waits for those who hold its table.
@@ -89,7 +90,7 @@ def open_for_requests(settings: Settings) -> Opened:
         wait = settings.busy_timeout
         line = Pool(_links(writing), kept=1, most=1, wait=wait.total_seconds())
         shared = SharedCommits(line, wait=wait, share=settings.share_commits)
-        return Opened(_pool(reading, settings, FibersShare), shared, os.getpid())
+        return Opened(_pool(reading, settings, GreenletsShare), shared, os.getpid())
     if url.get_backend_name() == MARIADB:
         reading = open_mariadb(url, settings, reads=True, **_NO_TRANSACTION)
         return Opened(_pool(reading, settings), OwnCommits(_pool(open_mariadb(url, settings), settings)), os.getpid())
@@ -177,7 +178,7 @@ def _links(engine: Engine, kind: type[Link] = Link, together: Together | None = 
     if engine.dialect.name != POSTGRESQL:
         return opens
     # To connect takes several rounds, and SQLAlchemy holds a lock for the first of them.
-    return lambda: opens() if fibers.current() is None else fibers.elsewhere(_connecting(), opens)
+    return lambda: run_in_executor(_connecting(), opens) if in_greenlet() else opens()
 
 
 def _begin_statement(_link: object, _cursor: object, _words: str, _values: object, context: Any, _many: bool) -> None:
@@ -318,11 +319,11 @@ def _patience(statement_timeout: str) -> float | None:
 def _connecting_with(patience: float | None, *, only_reads: bool) -> Callable[..., Any]:
     def connect(_dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
         # Only those load psycopg who use it.
-        from identity.plugins.sql.psycopg_in_fibers import ConnectionInFibers, ReadingCursor
+        from identity.plugins.sql.psycopg_connection import PsycopgConnection, ReadingCursor
 
         if only_reads:
             named["cursor_factory"] = ReadingCursor
-        connection = ConnectionInFibers.connect(*arguments, **named)
+        connection = PsycopgConnection.connect(*arguments, **named)
         connection.patience = patience
         return connection
 

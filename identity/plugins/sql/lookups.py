@@ -1,7 +1,7 @@
-"""One question for many: how fibers look things up at a PostgreSQL server.
+"""One question for many: how greenlets look things up at a PostgreSQL server.
 
-To ask it costs both sides as much as finding a row or more: each of the two has to be woken. Fibers that look for the
-same kind of thing at the same time (``identity.fibers``) therefore ask together:
+To ask it costs both sides as much as finding a row or more: each of the two has to be woken. Greenlets that look for
+the same kind of thing at the same time (``identity.concurrency``) therefore ask together:
 
 1. Whoever is the first to ask steps aside, so that all others that are ready come to where they ask, too. So the more
    there is to do, the more of them ask together, and nobody waits for somebody who may not come.
@@ -11,14 +11,14 @@ same kind of thing at the same time (``identity.fibers``) therefore ask together
 If the question fails, each asks for itself and meets its own failure, unless all have waited for long.
 """
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Column, Select, bindparam
 
-from identity import fibers
-from identity.fibers import Fibers, Gate, current
+from identity.concurrency import Event, running_loop, sleep
 from identity.plugins.sql.errors import FAILURES
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values
@@ -61,11 +61,11 @@ class Lookup(Prepared):
 
     def all(self, link: Link, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
-        fiber, together = current(), link.together
-        if fiber is None or together is None or link.in_transaction:
+        loop, together = running_loop(), link.together
+        if loop is None or together is None or link.in_transaction:
             return super().all(link, parameters)
         key = tuple([parameters[name] for name in self._names])
-        place = fiber.fibers, self
+        place = loop, self
         question = together.get(place)
         if question is None or len(question.keys) == len(_KEYS):
             question = together[place] = Question(key)
@@ -81,20 +81,19 @@ class Lookup(Prepared):
         """Ask for all who come until everybody who is ready has had a turn."""
         try:
             try:
-                fibers.step_aside()
+                sleep(0)
             finally:
                 if together.get(place) is question:
                     del together[place]
             began = time.monotonic()
             try:
-                if question.gates:
+                if len(question.keys) > 1:
                     question.rows = self._found(question, link)
             except FAILURES as error:
                 if time.monotonic() - began > _LONG:
                     question.failure = error
         finally:
-            for gate in question.gates:
-                gate.open()
+            question.asked.set()
 
     def _found(self, question: "Question", link: Link) -> dict[Key, list[Row]]:
         """The rows for each key that there are any for. Raises SQLAlchemyError."""
@@ -115,23 +114,21 @@ class Lookup(Prepared):
 class Question:
     """What is looked for, and, once it was asked, what was found."""
 
-    __slots__ = ("failure", "gates", "keys", "rows")
+    __slots__ = ("asked", "failure", "keys", "rows")
 
     def __init__(self, key: Key) -> None:
         self.keys = [key]
-        self.gates: list[Gate] = []
+        self.asked = Event()
         self.rows: Mapping[Key, Sequence[Row]] | None = None
         self.failure: Any = None
 
     def join(self, key: Key) -> None:
         """Return when it was asked."""
-        gate = Gate()
         self.keys.append(key)
-        self.gates.append(gate)
-        gate.wait()
+        self.asked.wait()
 
 
-#: Which fibers ask for what.
-Place = tuple[Fibers, Lookup]
+#: Which greenlets, those of a loop, ask for what.
+Place = tuple[asyncio.AbstractEventLoop, Lookup]
 #: What is about to be asked by connections that are alike, and can still be joined.
 Together = dict[Place, Question]

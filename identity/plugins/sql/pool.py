@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from identity.fibers import Gate, current
+from identity.concurrency import Event, in_greenlet
 from identity.storage.errors import Unavailable
 from identity.watching import Load
 
@@ -22,7 +22,7 @@ _BUSY = "All database connections are busy."
 _SOON = 0.2
 
 
-class _Place(Gate):
+class _Place(Event):
     """Where one waits, and what one then gets: a connection, or the room to open one."""
 
     __slots__ = ("link",)
@@ -107,7 +107,7 @@ class Pool:
         while not place.wait(max(0.0, min(give_up_at - time.monotonic(), _SOON))):
             with self._mutex:
                 # It may have been our turn at the last moment.
-                if place.is_open:
+                if place.is_set():
                     break
                 if self._line[0] is place and self._has_room():
                     self._line.popleft()
@@ -132,7 +132,7 @@ class Pool:
             if self._line:
                 place = self._line.popleft()
                 place.link = link if usable else None
-                place.open()
+                place.set()
             elif usable and len(self._idle) < self._kept:
                 self._idle.append(link)
                 return
@@ -171,14 +171,14 @@ class Pool:
                     self._full_until = time.monotonic() + _SOON
                     return None
                 if self._line:
-                    self._line.popleft().open()
+                    self._line.popleft().set()
                 else:
                     self._open -= 1
             raise
 
 
-class FibersShare(Pool):
-    """A pool of which all fibers of a thread share one connection, to read: none steps aside while it does (SQLite)."""
+class GreenletsShare(Pool):
+    """A pool of which all greenlets of a thread share one connection, to read: none waits while it reads (SQLite)."""
 
     def __init__(
         self,
@@ -193,8 +193,8 @@ class FibersShare(Pool):
         self._of_thread: dict[int, Link] = {}
 
     def lend(self) -> "Link":
-        """The thread's connection to a fiber, one of its own to anybody else."""
-        if current() is None:
+        """The thread's connection to a greenlet, one of its own to anything else."""
+        if not in_greenlet():
             return self.take()
         thread = threading.get_ident()
         link = self._of_thread.get(thread)

@@ -1,7 +1,7 @@
 """One commit for many writers: how a process writes to SQLite.
 
-SQLite has one writer at a time, and a commit waits for the disk. Fibers that are ready at the same time
-(``identity.fibers``) therefore share a transaction of the database and its commit:
+SQLite has one writer at a time, and a commit waits for the disk. Greenlets that are ready at the same time
+(``identity.concurrency``) therefore share a transaction of the database and its commit:
 
 1. Whoever is about to write steps aside first. So all of them have looked things up and signed before anybody holds
    the lock.
@@ -17,7 +17,7 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from identity import fibers
+from identity.concurrency import Event, in_greenlet, sleep
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.pool import Pool
 from identity.plugins.sql.turns import GIVEN_UP, WRITING, Turn, Writing
@@ -37,27 +37,26 @@ _STEP = 0.002
 class _Group:
     """Writers that share a commit."""
 
-    __slots__ = ("_waiting", "failure", "is_over", "size")
+    __slots__ = ("_over", "failure", "size")
 
     def __init__(self) -> None:
         #: How many of them have ended their turns well.
         self.size = 0
-        self.is_over = False
         self.failure: StorageError | None = None
-        self._waiting: list[fibers.Gate] = []
+        self._over = Event()
+
+    @property
+    def is_over(self) -> bool:
+        return self._over.is_set()
 
     def wait(self) -> None:
         """Return when it is over."""
-        gate = fibers.Gate()
-        self._waiting.append(gate)
-        if not self.is_over:
-            gate.wait()
+        self._over.wait()
 
     def end(self, failure: StorageError | None) -> None:
-        """Tell all of them."""
-        self.failure, self.is_over = failure, True
-        for gate in self._waiting:
-            gate.open()
+        """Let all of them continue."""
+        self.failure = failure
+        self._over.set()
 
 
 class SharedCommits(Writing):
@@ -74,9 +73,9 @@ class SharedCommits(Writing):
 
     def begin(self) -> Turn:
         """A turn, after those who asked before. Raises Unavailable."""
-        shares = self._share and fibers.current() is not None
+        shares = self._share and in_greenlet()
         if shares:
-            fibers.step_aside()
+            sleep(0)
         link = self._pool.take()
         try:
             if not shares:
@@ -153,7 +152,7 @@ class SharedCommits(Writing):
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error) or time.monotonic() > give_up_at:
                     raise translated(error) from error
-                fibers.sleep(_STEP)
+                sleep(_STEP)
             else:
                 return
 
@@ -165,7 +164,7 @@ class SharedCommits(Writing):
 
     def _settle(self, group: _Group) -> None:
         """Return when the group is committed, by whomever. Raises Unavailable if it is not."""
-        fibers.step_aside()
+        sleep(0)
         while not group.is_over:
             link = self._pool.take_idle()
             if link is None:

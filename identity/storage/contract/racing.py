@@ -1,31 +1,31 @@
 """Races: one attempt made many times at once, each time in a transaction of its own.
 
 Backends that several processes can share are raced over processes with several threads each, as they are in service;
-the others over threads. Where requests may wait for the backend in fibers, one more thread makes half of the attempts,
-all of them at the same time. An attempt is a picklable callable that takes a Storage and the attempt's number, so a
-function of an importable module, its other arguments bound with functools.partial.
+the others over threads. Where requests may wait for the backend in greenlets, one more thread has an event loop that
+makes half of the attempts, all of them at the same time. An attempt is a picklable callable that takes a Storage and
+the attempt's number, so a function of an importable module, its other arguments bound with functools.partial.
 
 What lost against another transaction and says that it is worth another attempt is made again, as requests are.
 """
 
+import asyncio
 import multiprocessing
-import os
-import select
 import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Barrier
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from identity.fibers import Apart, Fibers
+from identity.concurrency import Greenlets
 from identity.storage.backend import Backend, Storage
-from identity.storage.contract.transactions import Transactions, committing, is_worth_another_attempt, one_manager
+from identity.storage.contract.transactions import Transactions, committing, is_worth_another_attempt
 from identity.storage.errors import StorageError
 
 Attempt = Callable[[Storage, int], object]
@@ -152,9 +152,9 @@ def _run(
 ) -> list[Outcome]:
     """Make the numbered attempts from several threads, which set off together after ``start`` has returned."""
     transactions = Transactions()
-    in_fibers = numbers[::2] if backend.most_in_fibers else ()
-    in_threads = numbers[1::2] if in_fibers else numbers
-    barrier = threading.Barrier(threads + bool(in_fibers), action=start)
+    in_loop = numbers[::2] if backend.max_greenlets else ()
+    in_threads = numbers[1::2] if in_loop else numbers
+    barrier = threading.Barrier(threads + bool(in_loop), action=start)
 
     def run(mine: Sequence[int], ways: Callable[..., list[Outcome]]) -> list[Outcome]:
         barrier.wait(PATIENCE)
@@ -162,9 +162,8 @@ def _run(
 
     with ThreadPoolExecutor(threads + 1) as pool:
         lanes = [pool.submit(run, in_threads[index::threads], _in_turn) for index in range(threads)]
-        if in_fibers:
-            at_once = partial(together, transactions=transactions, most=backend.most_in_fibers)
-            lanes.append(pool.submit(run, in_fibers, at_once))
+        if in_loop:
+            lanes.append(pool.submit(run, in_loop, partial(in_greenlets, limit=backend.max_greenlets)))
         return [outcome for lane in lanes for outcome in lane.result()]
 
 
@@ -172,37 +171,22 @@ def _in_turn(works: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
     return [work() for work in works]
 
 
-def together(works: Sequence[Callable[[], Made]], *, transactions: Any, most: int = 100) -> list[Made]:
-    """What each of the works makes, all done in fibers of this thread, so many at the same time.
+def in_greenlets(works: Sequence[Callable[[], Made]], *, limit: int = 100) -> list[Made]:
+    """What each of the works returns, all done in greenlets of one event loop, at most ``limit`` at a time.
 
     Raises what the first of them raises that fails, once all are done.
     """
-    waked, wake = os.pipe()
-    apart = Apart(transactions, "manager", one_manager)
-    fibers = Fibers(lambda: os.write(wake, b"."), [apart], most=most)
-    fibers.files.register(waked, select.EPOLLIN)
-    futures: list[Future[Made]] = [Future() for _ in works]
 
-    def settle(future: Future[Made], work: Callable[[], Made]) -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
+    async def run() -> list[Made | BaseException]:
+        greenlets = Greenlets(limit)
+        return await asyncio.gather(*map(greenlets.run, works), return_exceptions=True)
 
-    fibers.arrived.extend(partial(settle, *one) for one in zip(futures, works, strict=True))
-    try:
-        fibers.go_round()
-        while fibers.busy:
-            select.select([fibers.files], [], [], fibers.until_alarm(1.0))
-            if select.select([waked], [], [], 0)[0]:
-                os.read(waked, 1000)
-            fibers.look_at_files()
-            fibers.go_round()
-    finally:
-        fibers.close()
-        os.close(waked)
-        os.close(wake)
-    return [future.result() for future in futures]
+    # Without the transaction of the thread.
+    ended = Context().run(asyncio.run, run())
+    for one in ended:
+        if isinstance(one, BaseException):
+            raise one
+    return cast("list[Made]", ended)
 
 
 def _try(backend: Backend, transactions: Transactions, attempt: Attempt, number: int) -> Outcome:

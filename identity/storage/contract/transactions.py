@@ -1,7 +1,8 @@
-"""Transactions for the contract: one manager per process, one current transaction per thread."""
+"""Transactions for the contract: one manager per process, one current transaction per thread or greenlet."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import transaction
@@ -9,23 +10,25 @@ import transaction
 from identity.storage.backend import Backend, Storage
 
 
-class Transactions(transaction.ThreadTransactionManager):  # type: ignore[misc]
-    """A transaction manager with a current transaction for each thread, which must be begun explicitly."""
+class Transactions:
+    """A transaction manager with a current transaction for each thread and greenlet, which must be begun explicitly."""
 
     def __init__(self) -> None:
-        # Runs once in every thread that uses the manager: it is a threading.local.
-        super().__init__()
-        self.explicit = True
+        self._manager: ContextVar[Any] = ContextVar("manager")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        manager = self._manager.get(None)
+        if manager is None:
+            manager = transaction.TransactionManager(explicit=True)
+            self._manager.set(manager)
+        return getattr(manager, name)
 
 
 def is_worth_another_attempt(error: Exception) -> bool:
     """True if it was lost against another transaction alone: requests are made again then."""
     return isinstance(error, transaction.interfaces.TransientError)
-
-
-def one_manager() -> Any:
-    """What such a manager keeps for each thread, and for each fiber."""
-    return transaction.TransactionManager(explicit=True)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import pytest
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.contract.factories import an_organization
-from identity.storage.contract.racing import together
+from identity.storage.contract.racing import in_greenlets
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Duplicate
 
@@ -38,7 +38,7 @@ class Life:
         self._last = number % MOMENTS
 
     def live(self) -> None:
-        together([lambda name=name: self._write(name) for name in range(WRITERS)], transactions=self._transactions)  # type: ignore[misc]
+        in_greenlets([lambda name=name: self._write(name) for name in range(WRITERS)])  # type: ignore[misc]
 
     def _write(self, name: int) -> None:
         try:

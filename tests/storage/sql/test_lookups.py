@@ -1,4 +1,4 @@
-"""Fibers look things up together on PostgreSQL (identity/plugins/sql/lookups.py); each gets what it asked for."""
+"""Greenlets look things up together on PostgreSQL (identity/plugins/sql/lookups.py); each gets what it asked for."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from identity.fibers import Gate
+from identity.concurrency import Event
 from identity.plugins.sql import Settings, SqlBackend, lookups
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.storage import SqlStorage
@@ -23,7 +23,7 @@ from identity.storage.contract.factories import (
     an_application,
     an_organization,
 )
-from identity.storage.contract.racing import together
+from identity.storage.contract.racing import in_greenlets
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
 
@@ -38,7 +38,7 @@ Ask = Callable[[Storage], object]
 
 
 class Scene:
-    """Fibers that ask, what each was told, and what the server was sent meanwhile."""
+    """Greenlets that ask, what each was told, and what the server was sent meanwhile."""
 
     def __init__(self, backend: SqlBackend, transactions: Transactions) -> None:
         self._backend = backend
@@ -49,11 +49,11 @@ class Scene:
         self.first = -1
 
     def ask(self, *asks: Ask, of_first: Callable[[Link], object] = lambda _link: None) -> None:
-        """Have each ask in a fiber of its own; ``of_first`` is given the connection of the one who asks for all."""
+        """Have each ask in a greenlet of its own; ``of_first`` is given the connection of the one who asks for all."""
         self.sent, self.told = [], [None] * len(asks)
         ready = Ready(len(asks))
         works = [self._asking(number, ask, ready, of_first) for number, ask in enumerate(asks)]
-        together(works, transactions=self._transactions)
+        in_greenlets(works)
 
     def _asking(self, number: int, ask: Ask, ready: "Ready", of_first: Callable[[Link], object]) -> Callable[[], None]:
         def asks() -> None:
@@ -83,21 +83,19 @@ class Scene:
 
 
 class Ready:
-    """Where so many fibers wait until all of them are connected."""
+    """Where so many greenlets wait until all of them are connected."""
 
     def __init__(self, number: int) -> None:
         self._number = number
-        self._gates: list[Gate] = []
+        self._count, self._all_here = 0, Event()
 
     def last(self) -> bool:
         """Return when all are here; True for the one that came last, which goes on before the others."""
-        gate = Gate()
-        self._gates.append(gate)
-        if len(self._gates) < self._number:
-            gate.wait()
+        self._count += 1
+        if self._count < self._number:
+            self._all_here.wait()
             return False
-        for one in self._gates:
-            one.open()
+        self._all_here.set()
         return True
 
 
@@ -196,7 +194,7 @@ def test_in_a_snapshot_nobody_asks_for_others(backend: SqlBackend) -> None:
             return look(storage)
 
     revoked = replace(TOKENS[0], revoked_at=NOW)
-    assert together([after, before, after], transactions=transactions) == [revoked, TOKENS[0], revoked]
+    assert in_greenlets([after, before, after]) == [revoked, TOKENS[0], revoked]
 
 
 def test_a_connection_that_is_lost_is_the_loss_of_whoever_has_it(scene: Scene, postgresql_url: str) -> None:

@@ -1,4 +1,4 @@
-"""Writers in fibers share commits on SQLite (identity/plugins/sql/sharing.py); nothing is lost or half done by it."""
+"""Writers in greenlets share commits on SQLite (identity/plugins/sql/sharing.py); nothing is lost or half done."""
 
 import sqlite3
 import threading
@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from identity import fibers
+from identity.concurrency import sleep
 from identity.plugins.sql import Settings, SqlBackend
 from identity.plugins.sql.sharing import MOST
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
 from identity.storage.contract.factories import an_organization
-from identity.storage.contract.racing import together
+from identity.storage.contract.racing import in_greenlets
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Duplicate
 
@@ -56,7 +56,7 @@ class Ledger:
         return write
 
     def run(self, *works: Callable[[], None]) -> None:
-        together(works, transactions=self.transactions)
+        in_greenlets(works)
 
     @property
     def stored(self) -> set[str]:
@@ -189,7 +189,7 @@ def test_so_many_share_a_commit_and_no_more(ledger: Ledger) -> None:
 
 
 def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger: Ledger) -> None:
-    """What was open is committed when its turn begins; what comes meanwhile waits for it, and other fibers go on."""
+    """What was open is committed when its turn begins; what comes meanwhile waits for it, and other greenlets go on."""
     may_end, has_begun = threading.Event(), threading.Event()
 
     def long(_: Storage) -> None:
@@ -204,9 +204,9 @@ def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger:
 
     def after_a_while() -> None:
         while not has_begun.is_set():
-            fibers.sleep(0.001)
+            sleep(0.001)
         while "a was told" not in ledger.log:
-            fibers.sleep(0.001)
+            sleep(0.001)
         may_end.set()
         ledger.writer("late")()
 
@@ -222,7 +222,7 @@ def test_another_process_may_hold_the_lock_for_a_while(ledger: Ledger, sqlite_ur
     other.execute("BEGIN IMMEDIATE")
 
     def lets_go() -> None:
-        fibers.sleep(0.05)
+        sleep(0.05)
         ledger.log.append("let go")
         other.execute("ROLLBACK")
 
@@ -241,7 +241,7 @@ def test_sharing_can_be_turned_off(sqlite_url: str, transactions: Transactions) 
     backend.close()
 
 
-def test_what_fibers_read_by_is_closed_with_the_backend(ledger: Ledger) -> None:
+def test_what_greenlets_read_by_is_closed_with_the_backend(ledger: Ledger) -> None:
     links: list[Any] = []
 
     def reads() -> None:

@@ -1,4 +1,4 @@
-"""PostgreSQL's driver, letting other fibers go on while it waits for the server, and not waiting for ever."""
+"""PostgreSQL's driver, which lets the event loop continue while it waits for the server, and does not wait for ever."""
 
 import time
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from psycopg import Connection, Cursor, OperationalError
 from psycopg.errors import ReadOnlySqlTransaction
 
-from identity.fibers import Fiber, current
+from identity.concurrency import in_greenlet, wait_for_socket
 
 #: How statements begin that change nothing, or only how a transaction goes.
 _READS = ("SELECT ", "BEGIN ", "SET LOCAL ", "COMMIT", "ROLLBACK", "SHOW ")
@@ -22,8 +22,8 @@ class ReadingCursor(Cursor[Any]):
         return super().execute(query, *arguments, **named)
 
 
-class ConnectionInFibers(Connection[Any]):
-    """A connection whose every step waits by ``wait``: in a fiber that steps aside."""
+class PsycopgConnection(Connection[Any]):
+    """A connection whose every step waits by ``wait``: in a greenlet while the loop runs others."""
 
     #: How many seconds a server may be silent before the connection is closed; None for ever. The server's own timeouts
     #: do not help where it is frozen, or cannot commit because it has lost its standby.
@@ -34,22 +34,22 @@ class ConnectionInFibers(Connection[Any]):
         limit = self.patience if timeout is None else timeout
         began = time.monotonic()
         try:
-            fiber = current()
-            if fiber is None:
-                return super().wait(gen, interval, limit)
-            return self._in_fiber(fiber, gen, None if limit is None else began + limit)
+            if in_greenlet():
+                return self._wait_in_greenlet(gen, None if limit is None else began + limit)
+            return super().wait(gen, interval, limit)
         except OperationalError:
             if timeout is None and limit is not None and time.monotonic() >= began + limit:
                 # Whatever comes later would be taken for the answer to the next statement.
                 self.pgconn.finish()
             raise
 
-    def _in_fiber(self, fiber: Fiber, gen: Any, until: float | None) -> Any:
+    def _wait_in_greenlet(self, gen: Any, until: float | None) -> Any:
         try:
             awaited = next(gen)
             while True:
                 # psycopg has the same numbers for reading and writing. What ends the connection is found by reading.
-                ready = fiber.fibers.await_file(self, self.pgconn.socket, awaited, until)
+                left = None if until is None else max(0.0, until - time.monotonic())
+                ready = wait_for_socket(self.pgconn.socket, awaited, left)
                 if not ready:
                     raise OperationalError("the server is silent")
                 awaited = gen.send(ready)
