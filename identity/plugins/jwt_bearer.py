@@ -8,23 +8,26 @@ A token request::
     grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&scope=openid&assertion=eyJ…
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from identity import hookimpl
 from identity.crypto.jwt import BadSignature, Malformed, UnverifiedToken, inspect, verify
 from identity.crypto.keys import PublicKey, generate_private_key
+from identity.domain.records import Record
 from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.tokens import AccessToken, RefreshToken
 from identity.domain.users import Subject
 from identity.ini_values import setting, span
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
 from identity.provider.grant import Authorization, ClientRule, Grant, Supposed, TokenRequest
+from identity.provider.one_time import OneTime
 from identity.provider.scope import OPENID, check_words
 from identity.storage.errors import AlreadyUsed
 
@@ -70,8 +73,8 @@ class JwtBearer(Grant):
         except InvalidGrant as refusal:
             self._audit(context, subject, refusal.reason)
             raise
-        authorization = _authorization(subject, asked, context, key_id=key.id)
-        self._consume(claims, subject, context)
+        once = self._once(claims, subject, context)
+        authorization = _authorization(subject, asked, context, key_id=key.id, once=once)
         context.services.service_users.note_use(key)
         return authorization
 
@@ -125,17 +128,14 @@ class JwtBearer(Grant):
         if jti is not None and not (isinstance(jti, str) and 0 < len(jti) <= _LONGEST_JTI):
             raise InvalidGrant(f"jti must be a text of 1 to {_LONGEST_JTI} characters")
 
-    def _consume(self, claims: dict[str, Any], subject: Subject, context: Context) -> None:
+    def _once(self, claims: dict[str, Any], subject: Subject, context: Context) -> "AssertionInHand | None":
         jti = claims.get("jti")
         if jti is None or self._jti is JtiRule.OFF:
-            return
+            return None
         latest = max(claims["exp"], claims["iat"] + self._max_age)
         until = datetime.fromtimestamp(latest, UTC) + context.settings.clock_skew
-        try:
-            context.services.service_users.use_assertion(subject.user.id, jti, until)
-        except AlreadyUsed:
-            self._audit(context, subject, "jti was used before")
-            raise InvalidGrant("jti was used before; each assertion needs a new one") from None
+        use = context.services.service_users.assertion_use(subject.user.id, jti, until)
+        return AssertionInHand(use, partial(self._audit, context, subject))
 
     def _audit(self, context: Context, subject: Subject | None, reason: str) -> None:
         context.services.audit.refuse(
@@ -147,7 +147,32 @@ class JwtBearer(Grant):
         )
 
 
-def _authorization(subject: Subject, asked: tuple[str, ...], context: Context, *, key_id: str | None) -> Authorization:
+@dataclass(frozen=True, slots=True)
+class AssertionInHand(OneTime):
+    """An assertion that was judged good, and whose ``jti`` is recorded together with the token that it brings."""
+
+    use: Record
+    audit: Callable[[str], None]
+
+    def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:
+        """Record both. Raises InvalidGrant the second time."""
+        if access is None:
+            raise ValueError("an assertion brings an access token")
+        try:
+            context.services.tokens.record(access, self.use)
+        except AlreadyUsed:
+            self.audit("jti was used before")
+            raise InvalidGrant("jti was used before; each assertion needs a new one") from None
+
+
+def _authorization(
+    subject: Subject,
+    asked: tuple[str, ...],
+    context: Context,
+    *,
+    key_id: str | None,
+    once: AssertionInHand | None = None,
+) -> Authorization:
     asked = asked or (OPENID,)
     check_words(asked)
     return Authorization(
@@ -157,6 +182,7 @@ def _authorization(subject: Subject, asked: tuple[str, ...], context: Context, *
         asked=asked,
         authenticated_at=context.now,
         key_id=key_id,
+        one_time=once,
     )
 
 

@@ -32,7 +32,6 @@ from identity.services.lifecycle import Lifecycle
 from identity.services.managers import refuse_last_owner
 from identity.services.name_clashes import refuse_name
 from identity.settings import Settings
-from identity.storage.errors import AlreadyUsed
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest
 
 _TAKEN = {"user_name": say("The organization has a user of this name. Choose another.")}
@@ -266,12 +265,10 @@ class ServiceUsers(Lifecycle[ServiceUser]):
             self._storage.credentials.remove(PersonalAccessToken, user_id, token_id)
         self._record_removed("personal_access_token.removed", "personal_access_token", token, user.organization_id)
 
-    def use_assertion(self, user_id: str, jti: str, until: datetime) -> None:
-        """Note that the assertion was used. Raises AlreadyUsed (storage) the second time, on any node."""
+    def assertion_use(self, user_id: str, jti: str, until: datetime) -> Record:
+        """What is recorded with the token that an assertion brings; there is one of it."""
         key = digest(f"{user_id}\n{jti}")
-        use = Record(plugin=CORE, kind="assertion", key=key, created_at=self._now, expires_at=until)
-        if self._storage.records.add(use) is not None:
-            raise AlreadyUsed
+        return Record(plugin=CORE, kind="assertion", key=key, created_at=self._now, expires_at=until)
 
     def note_use(self, key: ServiceUserKey) -> None:
         """Move the key's "last used", at most once a minute: most requests then write nothing."""

@@ -10,6 +10,7 @@ from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.errors import Denied, DomainError
 from identity.domain.parties import Party
 from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.records import Record
 from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
 from identity.services.changes import Look, UseCases
@@ -39,9 +40,12 @@ class Tokens(UseCases):
     _uses: LastUses
     _settings: Settings
 
-    def record(self, token: AccessToken) -> None:
-        """Keep an access token, as the last change of the transaction; its row is the record, not an audit event."""
-        self._storage.tokens.add_access(token, last=True)
+    def record(self, token: AccessToken, used: Record | None = None) -> None:
+        """Keep an access token, as the last change of the transaction; its row is the record, not an audit event.
+
+        Raises AlreadyUsed (storage) if what is used up for it was used before, on any node.
+        """
+        self._storage.tokens.add_access(token, used=used, last=True)
 
     def begin(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
         """Begin a family of tokens, and keep the code that will bring them. ``last`` says that nothing else is changed

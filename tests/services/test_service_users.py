@@ -136,10 +136,14 @@ def test_last_use_moves_at_most_once_a_minute(
     assert use_after(60) == clock() + timedelta(seconds=60)
 
 
-def test_an_assertion_is_used_once(services: Services, robot: ServiceUser, clock: MovableClock) -> None:
-    services.service_users.use_assertion(robot.id, "jti", clock())
+def test_assertion_is_used_once_by_each_service_user(
+    services: Services, robot: ServiceUser, clock: MovableClock
+) -> None:
+    users, tokens = services.service_users, services.tokens
+    for user_id in (robot.id, "another"):
+        tokens.record(an_access_token(robot), users.assertion_use(user_id, "jti", clock()))
     with pytest.raises(AlreadyUsed):
-        services.service_users.use_assertion(robot.id, "jti", clock())
+        tokens.record(an_access_token(robot), users.assertion_use(robot.id, "jti", clock()))
 
 
 def test_a_person_is_no_service_user(services: Services, organization: Organization) -> None:

@@ -4,21 +4,32 @@ MariaDB has neither UPDATE … RETURNING nor an upsert with a condition. There t
 until the transaction ends, so that what the others find and do is about the same state of it.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import (
+    CTE,
+    JSON,
+    BindParameter,
     Column,
     ColumnElement,
     Dialect,
+    Integer,
     PrimaryKeyConstraint,
+    Select,
     Table,
     UniqueConstraint,
     Update,
     and_,
     bindparam,
+    cast,
+    column,
+    func,
     literal,
+    literal_column,
     select,
     update,
 )
@@ -27,7 +38,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BinaryExpression
+from sqlalchemy.sql.visitors import iterate, replacement_traverse
+from sqlalchemy.types import NullType
 
+from identity.plugins.sql.batching import MOST, Key, batched
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values
 from identity.plugins.sql.mariadb import MARIADB, duplicate_key
@@ -68,40 +82,100 @@ def _is_key(condition: ColumnElement[bool]) -> bool:
 
 
 class Adding(Changing):
-    """An update of one row, with rows that are added if it is made; without one they are added in any case.
+    """A change of one row, with rows that are added if it is made; without one they are added in any case.
 
-    It gives the columns of the changed row. Its parameters are those of the update and, by the name of each table, the
-    values of the new row.
+    The change is an update, or an insert that does nothing where its key is taken. It gives ``returning``, or some row.
+    Its parameters are those of the update and, by the name of each table, the values of the new row. On PostgreSQL all
+    is one statement, which greenlets share that are ready at the same time (``batching``) and have different ``key``,
+    one of the parameters.
     """
 
-    def __init__(self, change: Update | None, *tables: Table, returning: Sequence[ColumnElement[Any]] = ()) -> None:
+    def __init__(
+        self,
+        change: "Update | Upsert | None",
+        *tables: Table,
+        key: str,
+        returning: Sequence[ColumnElement[Any]] = (),
+    ) -> None:
         self._change = change
         self._tables = tables
-        self._returned = None if change is None or not returning else Returning(change, *returning)
+        self._returning = tuple(returning)
+        self._key = key
+        self._returned = Returning(change, *returning) if isinstance(change, Update) and returning else None
+        self._parameters: dict[str, Any] = {}
+        if isinstance(change, Update):
+            for one in iterate(change):
+                if isinstance(one, BindParameter) and one.required and not isinstance(one.type, NullType):
+                    self._parameters[one.key] = one.type
+        for table in (*((change.table,) if isinstance(change, Upsert) else ()), *tables):
+            self._parameters |= {f"{table.name}_{name}": table.c[name].type for name in _names(table)}
         # Made here: once it was compiled, an update forgets what it returns.
-        made = None if change is None else change.returning(*(returning or (literal(1).label("changed"),)))
-        self._changed = select(literal(1)).cte("changed") if made is None else made.cte("changed")
+        self._single, self._shared = self._statement(None), self._statement(self._new())
 
     def steps(self, dialect: Dialect) -> Steps:
         """What this kind of database is sent."""
         return self._one(dialect) if dialect.name == POSTGRESQL else self._several(dialect)
 
     def _one(self, dialect: Dialect) -> Steps:
-        statement = select(self._changed)
+        nested = tuple(table.name for table in self._tables)
+        if isinstance(self._change, Upsert):
+            nested += (self._change.table.name,)
+        return _AddAlong(Text.of(self._single, dialect), Text.of(self._shared, dialect), nested, self._key)
+
+    def _new(self) -> CTE:
+        """All rows, by one parameter. LIMIT tells the planner that they are few."""
+        columns = [column("number", Integer), *(column(name, kind) for name, kind in self._parameters.items())]
+        given = func.json_to_recordset(cast(bindparam("rows"), JSON)).table_valued(*columns)
+        rows = given.render_derived(with_types=True)
+        return select(*rows.c).limit(literal_column(str(MOST))).cte("new")
+
+    def _statement(self, new: CTE | None) -> Select[Any]:
+        """The one statement: with parameters, or for each row of ``new``, whose number it then gives first."""
+
+        def given(table: Table) -> list[ColumnElement[Any]]:
+            names = [f"{table.name}_{name}" for name in _names(table)]
+            return [bindparam(name, type_=self._parameters[name]) if new is None else new.c[name] for name in names]
+
+        def replaced(element: Any, **_: object) -> Any:
+            is_given = isinstance(element, BindParameter) and element.key in self._parameters
+            return new.c[element.key] if new is not None and is_given else None
+
+        change: Any = self._change
+        source: Any = new
+        statement = select(literal(1).label("changed") if new is None else new.c.number)
+        if isinstance(change, Upsert):
+            added: Any = insert(change.table).from_select(_names(change.table), select(*given(change.table)), False)
+            changed = added.on_conflict_do_nothing(index_elements=change.by).returning(*change.by).cte("changed")
+            source = changed
+            if new is not None:
+                same = (new.c[f"{change.table.name}_{one.key}"] == changed.c[one.key] for one in change.by)
+                source = changed.join(new, and_(*same))
+        elif change is not None:
+            if new is not None:
+                change = replacement_traverse(change, {}, replaced)
+            first = (literal(1).label("changed"),) if new is None else (new.c.number,)
+            changed = change.returning(*first, *self._returning).cte("changed")
+            source = changed if new is None else changed.join(new, new.c.number == changed.c.number)
+            statement = select(
+                *(one for one in changed.c if new is not None or one.key != "changed" or not self._returning)
+            )
+        if source is not None and (new is None or not isinstance(change, Update)):
+            statement = statement.select_from(source)
         for table in self._tables:
-            names = _names(table)
-            new = [bindparam(f"{table.name}_{name}", type_=table.c[name].type) for name in names]
+            rows = select(*given(table))
             added = plain_insert(table).from_select(
-                names, select(*new).select_from(self._changed), include_defaults=False
+                _names(table), rows if source is None else rows.select_from(source), include_defaults=False
             )
             statement = statement.add_cte(added.cte(f"new_{table.name}"))
-        return _AddAlong(Text.of(statement, dialect), tuple(table.name for table in self._tables))
+        return statement
 
     def _several(self, dialect: Dialect) -> Steps:
         returned = None if self._returned is None else self._returned.steps(dialect)
         added = {table.name: Text.of(plain_insert(table), dialect) for table in self._tables}
-        changed = None if self._change is None else Text.of(self._change, dialect)
-        return _AddAfter(changed, returned, added)
+        change = self._change
+        if isinstance(change, Upsert):
+            return _AddAfter(change.steps(dialect), None, added, change.table.name)
+        return _AddAfter(None if change is None else Text.of(change, dialect), returned, added)
 
 
 class Upsert(Changing):
@@ -119,8 +193,8 @@ class Upsert(Changing):
         where: ColumnElement[bool] | None = None,
         returning: Sequence[ColumnElement[Any]] = (),
     ) -> None:
-        self._table = table
-        self._by = tuple(by)
+        self.table = table
+        self.by = tuple(by)
         self._changed = changed
         self._where = where
         self._returning = tuple(returning)
@@ -130,26 +204,26 @@ class Upsert(Changing):
         return self._several(dialect) if dialect.name == MARIADB else self._one(dialect)
 
     def _one(self, dialect: Dialect) -> Steps:
-        new = insert(self._table).inline()
+        new = insert(self.table).inline()
         if self._changed is None:
-            new = new.on_conflict_do_nothing(index_elements=self._by)
+            new = new.on_conflict_do_nothing(index_elements=self.by)
         else:
             changed = self._changed(lambda name: new.excluded[name])
-            new = new.on_conflict_do_update(index_elements=self._by, set_=dict(changed), where=self._where)
+            new = new.on_conflict_do_update(index_elements=self.by, set_=dict(changed), where=self._where)
         statement: Statement = new.returning(*self._returning) if self._returning else new
-        return Text.of(statement, dialect, columns=_names(self._table))
+        return Text.of(statement, dialect, columns=_names(self.table))
 
     def _several(self, dialect: Dialect) -> Steps:
-        added = Text.of(plain_insert(self._table).inline(), dialect, columns=_names(self._table))
-        this = and_(*(column == _new(column) for column in self._by))
-        rule = _name_of_rule(self._table, self._by)
+        added = Text.of(plain_insert(self.table).inline(), dialect, columns=_names(self.table))
+        this = and_(*(column == _new(column) for column in self.by))
+        rule = _name_of_rule(self.table, self.by)
         if self._changed is None:
             return _AddOrLeave(added, rule)
-        change = update(self._table).where(this).values(self._changed(lambda name: _new(self._table.c[name])))
+        change = update(self.table).where(this).values(self._changed(lambda name: _new(self.table.c[name])))
         return _HoldAndChange(
             added,
             rule,
-            Text.of(select(literal(1)).select_from(self._table).where(this).with_for_update(), dialect),
+            Text.of(select(literal(1)).select_from(self.table).where(this).with_for_update(), dialect),
             Text.of(change if self._where is None else change.where(self._where), dialect),
             Text.of(select(*self._returning).where(this), dialect) if self._returning else None,
         )
@@ -192,10 +266,12 @@ class _ChangeAndRead(Steps):
 
 @dataclass(frozen=True, slots=True)
 class _AddAlong(Steps):
-    """All in one statement, in which parameters for new rows bear the names of their tables."""
+    """All in one statement, in which parameters for new rows begin with the names of their tables."""
 
     text: Text
+    shared: Text
     tables: tuple[str, ...]
+    key: str
 
     def first(self, link: Link, parameters: Values) -> Row | None:
         return self.text.first(link, self._flat(parameters))
@@ -206,6 +282,23 @@ class _AddAlong(Steps):
     def change(self, link: Link, parameters: Values) -> int:
         return len(self.all(link, parameters))
 
+    def last(self, link: Link, parameters: Values) -> Row | None:
+        flat = self._flat(parameters)
+        shared = partial(self._execute_shared, link)
+        rows = batched(self.shared.sql, (flat[self.key],), flat, link, shared, writes=True)
+        if rows is not None:
+            return rows[0] if rows else None
+        with link.at_once():
+            return self.text.first(link, flat)
+
+    def _execute_shared(self, link: Link, asked: Mapping[Key, Values]) -> Mapping[Key, Sequence[Row]]:
+        # In the same order everywhere: of two that wait for a row of each other, both would fail.
+        keys = sorted(asked)
+        new = json.dumps([{"number": at, **asked[key]} for at, key in enumerate(keys)], default=_bytea)
+        with link.at_once():
+            rows = self.shared.all(link, {"rows": new})
+        return {keys[row[0]]: [row[1:] or (1,)] for row in rows}
+
     def _flat(self, parameters: Values) -> Values:
         flat = dict(parameters)
         for table in self.tables:
@@ -213,20 +306,26 @@ class _AddAlong(Steps):
         return flat
 
 
+def _bytea(value: bytes) -> str:
+    return f"\\x{value.hex()}"
+
+
 @dataclass(frozen=True, slots=True)
 class _AddAfter(Steps):
     """The row is changed first, which says whether there is anything to add."""
 
-    changed: Text | None
+    changed: Steps | None
     returned: Steps | None
     added: Mapping[str, Text]
+    #: The table of the change, where its parameters are those of a new row.
+    table: str = ""
 
     def first(self, link: Link, parameters: Values) -> Row | None:
-        own = {name: value for name, value in parameters.items() if name not in self.added}
+        row: Row | None = (1,)
         if self.returned is not None:
-            row = self.returned.first(link, own)
-        else:
-            row = (1,) if self.changed is None or self.changed.change(link, own) else None
+            row = self.returned.first(link, self._own(parameters))
+        elif self.changed is not None and not self.changed.change(link, self._own(parameters)):
+            row = None
         if row is not None:
             for table, text in self.added.items():
                 text.change(link, parameters[table])
@@ -238,6 +337,11 @@ class _AddAfter(Steps):
 
     def change(self, link: Link, parameters: Values) -> int:
         return len(self.all(link, parameters))
+
+    def _own(self, parameters: Values) -> Values:
+        if self.table:
+            return parameters[self.table]  # type: ignore[no-any-return]
+        return {name: value for name, value in parameters.items() if name not in self.added}
 
 
 @dataclass(frozen=True, slots=True)

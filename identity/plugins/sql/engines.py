@@ -20,10 +20,10 @@ from sqlalchemy import URL, Connection, Engine, event
 
 from identity import watching
 from identity.concurrency import in_greenlet, run_in_executor
+from identity.plugins.sql.batching import Batches
 from identity.plugins.sql.errors import is_full
 from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
-from identity.plugins.sql.lookups import Together
 from identity.plugins.sql.mariadb import MariadbLink
 from identity.plugins.sql.mariadb import open_engine as open_mariadb
 from identity.plugins.sql.pool import GreenletsShare, Pool
@@ -97,8 +97,8 @@ def open_for_requests(settings: Settings) -> Opened:
     only_reads = {"default_transaction_read_only": "on"}
     reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION)
     writing = _postgresql(url, settings, {})
-    pool = _pool(reading, settings, together={})
-    return Opened(pool, OwnCommits(_pool(writing, settings)), os.getpid(), _standby(settings, pool))
+    pool = _pool(reading, settings, batches={})
+    return Opened(pool, OwnCommits(_pool(writing, settings, batches={})), os.getpid(), _standby(settings, pool))
 
 
 def _standby(settings: Settings, primary: Pool) -> Standby | None:
@@ -148,9 +148,9 @@ def _pool(
     settings: Settings,
     kind: type[Pool] = Pool,
     link: type[Link] = Link,
-    together: Together | None = None,
+    batches: Batches | None = None,
 ) -> Pool:
-    opens, most = _links(engine, link, together), settings.pool_size + settings.max_overflow
+    opens, most = _links(engine, link, batches), settings.pool_size + settings.max_overflow
     wait = settings.pool_timeout.total_seconds()
     # Nobody waits for a standby that has none left: the primary answers.
     waits = is_full if link is Link else _never
@@ -161,7 +161,7 @@ def _never(_error: BaseException) -> bool:
     return False
 
 
-def _links(engine: Engine, kind: type[Link] = Link, together: Together | None = None) -> Callable[[], Link]:
+def _links(engine: Engine, kind: type[Link] = Link, batches: Batches | None = None) -> Callable[[], Link]:
     """What opens a connection. Raises SQLAlchemyError."""
     if watching.watched():
         event.listen(engine, "before_cursor_execute", _begin_statement)
@@ -172,7 +172,7 @@ def _links(engine: Engine, kind: type[Link] = Link, together: Together | None = 
 
     def opens() -> Link:
         link = kind(engine.connect())
-        link.together = together
+        link.batches = batches
         return link
 
     if engine.dialect.name != POSTGRESQL:

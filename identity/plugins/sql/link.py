@@ -12,7 +12,7 @@ from identity.plugins.sql.settings import POSTGRESQL
 from identity.watching import STATEMENT, each_timed
 
 if TYPE_CHECKING:
-    from identity.plugins.sql.lookups import Together
+    from identity.plugins.sql.batching import Batches
 
 #: What psycopg calls a connection without a transaction; it begins one with the next statement.
 _IDLE = 0
@@ -23,8 +23,8 @@ class Link:
 
     #: True at a node of several that all take writes, where a lock of what is read holds at this node alone.
     certifies = False
-    #: What is about to be looked up by connections that are like this one, if they ask together.
-    together: "Together | None" = None
+    #: What is about to be executed by connections that are like this one, if greenlets share their statements.
+    batches: "Batches | None" = None
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection

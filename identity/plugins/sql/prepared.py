@@ -32,6 +32,10 @@ class Steps(ABC):
     def change(self, link: Link, parameters: Values) -> int:
         """How many rows it changed."""
 
+    def last(self, link: Link, parameters: Values) -> Row | None:
+        """The first row, of the last statement of a transaction: it may be committed with it."""
+        return self.first(link, parameters)
+
 
 class Changing(ABC):
     """A statement that not every database has: each is sent what means the same."""
@@ -59,6 +63,10 @@ class Prepared:
     def change(self, link: Link, parameters: Values) -> int:
         """How many rows it changed. Raises SQLAlchemyError."""
         return self._steps_of(link).change(link, parameters)
+
+    def last(self, link: Link, parameters: Values) -> Row | None:
+        """The first row, or None; what was written may be committed at once. Raises SQLAlchemyError."""
+        return self._steps_of(link).last(link, parameters)
 
     def _steps_of(self, link: Link) -> Steps:
         steps = self._steps.get(link.dialect.name)

@@ -1,7 +1,7 @@
 """What all stores share: running statements, versioned updates."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -84,9 +84,12 @@ class SqlStore:
         with self._guarded():
             return self._change(statement, parameters)
 
-    def _at_once(self, *, last: bool) -> AbstractContextManager[None]:
-        """Around a statement: the last one of a transaction may be committed with it, if it is the first one, too."""
-        return self._link.at_once() if last else nullcontext()
+    def _write(self, statement: Prepared, parameters: Values, *, last: bool) -> Row | None:
+        """The first row of a statement made by ``Adding``. The last one of a transaction may be committed with it."""
+        try:
+            return statement.last(self._link, parameters) if last else statement.first(self._link, parameters)
+        except FAILURES as error:
+            raise translated(error) from error
 
     def _add_all(self, statement: Insert, rows: Sequence[Values]) -> None:
         """Insert rows, all or none: the transaction remains usable after a refusal."""

@@ -16,7 +16,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_KEY
 from identity.domain.records import Record
 from identity.domain.service_user_secrets import ServiceUserSecret
-from identity.domain.tokens import RefreshToken
+from identity.domain.tokens import AccessToken, RefreshToken
 from identity.domain.users import HumanUser
 from identity.storage.backend import Storage
 from identity.storage.contract.base import ContractBase, On
@@ -35,6 +35,7 @@ from identity.storage.contract.factories import (
     a_signing_key,
     an_access_token,
     an_audit_event,
+    an_id,
     an_instance,
     an_organization,
 )
@@ -64,6 +65,18 @@ class RaceContract(ContractBase):
         )
         stored = [each for each in successors if on.stored(each) is not None]
         assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
+
+    def test_races_what_a_token_uses_up_is_used_once(self, on: On) -> None:
+        used, tokens = a_record(), [an_access_token(on.service_user, digest=a_digest()) for _ in range(100)]
+        winner = on.race(partial(add_token, tokens=tokens, used=used), 100).only_winner(losers="AlreadyUsed")
+        assert on.left(*tokens) == [tokens[winner.number]], "the winner's token alone is stored"
+
+    def test_races_a_token_of_something_gone_takes_no_other_along(self, on: On) -> None:
+        tokens = [an_access_token(on.service_user, digest=a_digest()) for _ in range(60)]
+        tokens[7::10] = [an_access_token(None, user_id=an_id(), digest=a_digest()) for _ in tokens[7::10]]
+        outcomes = on.race(partial(add_token_of_its_own, tokens=tokens, used=[a_record() for _ in tokens]), 60)
+        assert outcomes.errors == {"Missing": 6}
+        assert on.left(*tokens) == [one for number, one in enumerate(tokens) if number % 10 != 7]
 
     def test_races_a_signing_key_generation_is_added_once(self, on: On) -> None:
         winner = on.race(add_signing_key, 50).only_winner(losers="Duplicate")
@@ -181,6 +194,16 @@ def redeem(
 def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[RefreshToken], at: datetime) -> None:
     """Rotate the token to a successor of one's own, as an endpoint does."""
     storage.tokens.rotate(digest, successors[number], at, last=True)
+
+
+def add_token(storage: Storage, number: int, *, tokens: list[AccessToken], used: Record) -> None:
+    """Add a token of one's own, for which all use up the same."""
+    storage.tokens.add_access(tokens[number], used=used, last=True)
+
+
+def add_token_of_its_own(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> None:
+    """Add a token of one's own, for which nothing else is used up than one's own."""
+    storage.tokens.add_access(tokens[number], used=used[number], last=True)
 
 
 def add_signing_key(storage: Storage, number: int) -> str:

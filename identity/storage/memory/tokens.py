@@ -5,6 +5,7 @@ from datetime import datetime
 
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.records import Record
 from identity.domain.tokens import (
     AccessToken,
     Connection,
@@ -17,6 +18,7 @@ from identity.domain.tokens import (
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.memory.applications import MemoryApplicationStore
 from identity.storage.memory.entities import MemoryStore
+from identity.storage.memory.records import MemoryRecordStore
 from identity.storage.memory.sessions import has_ended
 from identity.storage.memory.users import MemoryUserStore
 from identity.storage.stores.tokens import TokenStore
@@ -35,7 +37,9 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         if family is not None and family.revoked_at is None:
             self._tables.families.put(family_id, replace(family, revoked_at=at))
 
-    def add_access(self, token: AccessToken, *, last: bool = False) -> None:
+    def add_access(self, token: AccessToken, *, used: Record | None = None, last: bool = False) -> None:
+        if used is not None and MemoryRecordStore(self._tables).add(used) is not None:
+            raise AlreadyUsed
         if token.client_secret_id is not None:
             self._tables.client_secrets.get((str(token.application_id), token.client_secret_id))
         self._tables.access_tokens.insert({token.digest: token})

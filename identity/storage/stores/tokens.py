@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from datetime import datetime
 
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.records import Record
 from identity.domain.tokens import (
     AccessToken,
     Connection,
@@ -33,11 +34,12 @@ class TokenStore(ABC):
         """Revoke the family and so all its tokens, those of transactions still running included."""
 
     @abstractmethod
-    def add_access(self, token: AccessToken, *, last: bool = False) -> None:
-        """Record an access token.
+    def add_access(self, token: AccessToken, *, used: Record | None = None, last: bool = False) -> None:
+        """Record an access token and what was used up for it, a record without an owner whose key must be free.
 
-        Raises Missing if its user, key, application or family is gone by now: what was looked up before the transaction
-        began cannot have vanished unseen.
+        Raises AlreadyUsed if it is not, and then nothing is recorded; of racing callers one succeeds. Raises
+        Missing if its user, key, application or family is gone by now: what was looked up before the transaction began
+        cannot have vanished unseen.
         """
 
     @abstractmethod

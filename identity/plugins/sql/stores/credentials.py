@@ -10,9 +10,9 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import Subject
+from identity.plugins.sql.batching import Lookup
 from identity.plugins.sql.codecs import moment, seconds
 from identity.plugins.sql.guarding import guard
-from identity.plugins.sql.lookups import Lookup
 from identity.plugins.sql.mapping import Mapped, readable, row_of, slices
 from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import move_forward

@@ -9,7 +9,8 @@ from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectRole
 from identity.plugins.sql.codecs import seconds, set_of, sorted_list
 from identity.plugins.sql.entities import Entities, SqlEntityStore
-from identity.plugins.sql.mapping import Mapped, row_of
+from identity.plugins.sql.mapping import Mapped, Values, row_of
+from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import find_many_by_id
 from identity.plugins.sql.tables import applications, organizations, project_grants, project_roles, user_grants
 from identity.plugins.sql.tables import projects as table
@@ -34,16 +35,19 @@ _HELD = (
     )
     .exists()
 )
-_AUDIENCE = (
+_IN_AUDIENCE = (
     select(table.c.id)
     .join(organizations, organizations.c.id == table.c.organization_id)
     .where(
-        table.c.id.in_(bindparam("ids", expanding=True)),
         table.c.active,
         organizations.c.active,
         or_(table.c.organization_id == bindparam("organization"), _HELD),
     )
 )
+#: Few ask for more than these; where there are fewer, the last one is given again.
+_FEW = ("first", "second", "third")
+_FEW_IN_AUDIENCE = Prepared(_IN_AUDIENCE.where(table.c.id.in_([bindparam(name) for name in _FEW])))
+_MANY_IN_AUDIENCE = _IN_AUDIENCE.where(table.c.id.in_(bindparam("ids", expanding=True)))
 _THIS_ROLE = (project_roles.c.project_id == bindparam("project"), project_roles.c.key == bindparam("role"))
 _UPDATE_ROLE = update(project_roles).where(*_THIS_ROLE, project_roles.c.version == bindparam("previous"))
 _FIND_ROLE = select(project_roles.c.version).where(*_THIS_ROLE)
@@ -71,9 +75,14 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
     ) -> frozenset[str]:
         if not project_ids:
             return frozenset()
-        asked = {"ids": list(project_ids), "organization": organization_id, "granted_by": seconds(granted_by)}
-        rows = self._all(_AUDIENCE, asked)
-        return frozenset(row[0] for row in rows)
+        ids = list(project_ids)
+        asked: Values = {"organization": organization_id, "granted_by": seconds(granted_by)}
+        if len(ids) > len(_FEW):
+            rows = self._all(_MANY_IN_AUDIENCE, {**asked, "ids": ids})
+        else:
+            filled = [*ids, *ids[-1:] * (len(_FEW) - len(ids))]
+            rows = self._all(_FEW_IN_AUDIENCE, {**asked, **dict(zip(_FEW, filled, strict=True))})
+        return frozenset([row[0] for row in rows])
 
     def add_role(self, role: ProjectRole) -> None:
         self._try(_ROLE_ROWS.insert, _ROLE_ROWS.values(role))

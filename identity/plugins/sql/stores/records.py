@@ -17,22 +17,22 @@ from identity.plugins.sql.tables import records as table
 from identity.storage.errors import AlreadyUsed, Missing, Stale, Unavailable
 from identity.storage.stores.records import RecordStore
 
-_ROWS = Mapped[Record](table)
-_KEY = (table.c.plugin, table.c.kind, table.c.key)
+ROWS = Mapped[Record](table)
+KEY = (table.c.plugin, table.c.kind, table.c.key)
 _KIND = (table.c.plugin == bindparam("plugin_is"), table.c.kind == bindparam("kind_is"))
 _THIS = (*_KIND, table.c.key == bindparam("key_is"))
 
 # One statement that makes the row, or replaces an expired one. It waits for whoever is making the row; what is read
 # after a refusal is what that one stored. A moment that is none, which SQLite takes for later than all, is over.
-_ADD = add_unless_there(table, *_KEY)
+_ADD = add_unless_there(table, *KEY)
 _TAKE_OVER = upsert(
     table,
-    by=_KEY,
-    replacing=(column for column in _ROWS.columns if not column.primary_key),
+    by=KEY,
+    replacing=(column for column in ROWS.columns if not column.primary_key),
     where=not_(table.c.expires_at.between(bindparam("now", type_=table.c.expires_at.type) + 1, seconds(NEVER))),
 )
-_FIND = Prepared(_ROWS.select.where(*_THIS))
-_LOCK = _ROWS.select.where(*_THIS).with_for_update(read=True)
+_FIND = Prepared(ROWS.select.where(*_THIS))
+_LOCK = ROWS.select.where(*_THIS).with_for_update(read=True)
 _REPLACE = update(table).where(*_THIS, table.c.version == bindparam("previous"))
 _TAKE = Prepared(
     Returning(
@@ -43,14 +43,14 @@ _TAKE = Prepared(
             or_(table.c.expires_at.is_(None), table.c.expires_at > bindparam("at")),
         )
         .values(taken_at=bindparam("at"), version=table.c.version + 1),
-        *_ROWS.columns,
+        *ROWS.columns,
     )
 )
 _USER, _APPLICATION = table.c.user_id == bindparam("user"), table.c.application_id == bindparam("application")
 #: By the names of the owners that are given.
 _OWNED = {("user",): (_USER,), ("application",): (_APPLICATION,), ("user", "application"): (_USER, _APPLICATION)}
 _OF_OWNER = {
-    names: _ROWS.select.where(*_KIND, *owned).order_by(table.c.created_at.desc(), table.c.key.desc())
+    names: ROWS.select.where(*_KIND, *owned).order_by(table.c.created_at.desc(), table.c.key.desc())
     for names, owned in _OWNED.items()
 }
 _DROP = delete(table).where(*_THIS)
@@ -64,7 +64,7 @@ class SqlRecordStore(SqlStore, RecordStore):
     """One row each; it goes by foreign keys."""
 
     def add(self, record: Record, *, replacing_expired: bool = False) -> Record | None:
-        values = _ROWS.values(record)
+        values = ROWS.values(record)
         if replacing_expired:
             values["now"] = values["created_at"]
         statement = _TAKE_OVER if replacing_expired else _ADD
@@ -81,19 +81,19 @@ class SqlRecordStore(SqlStore, RecordStore):
     def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
         if locked:
             guard(self._link, "record", plugin, kind, key.hex())
-        return self._find(_ROWS.of, _LOCK if locked else _FIND, _this(plugin, kind, key))
+        return self._find(ROWS.of, _LOCK if locked else _FIND, _this(plugin, kind, key))
 
     def replace(self, record: Record) -> None:
         guard(self._link, "record", record.plugin, record.kind, record.key.hex())
         this = _this(record.plugin, record.kind, record.key)
-        if self._try(_REPLACE, {**_ROWS.values(record), **this, "previous": record.version - 1}):
+        if self._try(_REPLACE, {**ROWS.values(record), **this, "previous": record.version - 1}):
             return
         if self.find(record.plugin, record.kind, record.key) is None:
             raise Missing
         raise Stale
 
     def take(self, plugin: str, kind: str, key: bytes, at: datetime) -> Record:
-        taken = self._find(_ROWS.of, _TAKE, {**_this(plugin, kind, key), "at": seconds(at)})
+        taken = self._find(ROWS.of, _TAKE, {**_this(plugin, kind, key), "at": seconds(at)})
         if taken is not None:
             return replace(taken, taken_at=None, version=taken.version - 1)
         stored = self.find(plugin, kind, key)
@@ -108,7 +108,7 @@ class SqlRecordStore(SqlStore, RecordStore):
         if not owners:
             return ()
         parameters = {"plugin_is": plugin, "kind_is": kind, **owners}
-        return self._list(_ROWS.of, _OF_OWNER[tuple(owners)], parameters)
+        return self._list(ROWS.of, _OF_OWNER[tuple(owners)], parameters)
 
     def drop(self, plugin: str, kind: str, key: bytes) -> bool:
         return self._change(_DROP, _this(plugin, kind, key)) == 1

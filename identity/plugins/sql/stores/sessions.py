@@ -7,6 +7,7 @@ from sqlalchemy import bindparam, select, update
 
 from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedIn
+from identity.plugins.sql.batching import Lookup
 from identity.plugins.sql.codecs import proofs_text, seconds
 from identity.plugins.sql.mapping import Mapped, Row, slices
 from identity.plugins.sql.prepared import Prepared
@@ -34,6 +35,7 @@ _SIGNED_IN = (
     .where(_OPEN)
     .order_by(table.c.selected_at.desc(), table.c.id)
 )
+_OF_ONE = Lookup(_SIGNED_IN, {"digest": table.c.digest})
 #: Hardly a browser shows more digests than these; where it shows fewer, the last one is given again.
 _FEW = ("first", "second", "third")
 _OF_FEW = Prepared(_SIGNED_IN.where(table.c.digest.in_([bindparam(name) for name in _FEW])))
@@ -73,6 +75,8 @@ class SqlSessionStore(SqlStore, SessionStore):
         if not shown:
             return ()
         # Whose session or account cannot be read is not signed in; the others at this browser are.
+        if len(shown) == 1:
+            return self._list(_signed_in_of, _OF_ONE, {"digest": shown[0]})
         if len(shown) > len(_FEW):
             return self._list(_signed_in_of, _OF_MANY, {"digests": shown})
         filled = [*shown, *shown[-1:] * (len(_FEW) - len(shown))]

@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, func, select, update
 
 from identity.domain.applications import Client
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.records import Record
 from identity.domain.tokens import (
     AccessToken,
     Connection,
@@ -17,20 +18,22 @@ from identity.domain.tokens import (
     TokenFamily,
     connections,
 )
-from identity.plugins.sql.changing import Adding
+from identity.plugins.sql.batching import Lookup
+from identity.plugins.sql.changing import Adding, Upsert
 from identity.plugins.sql.codecs import moment, seconds, words_of
-from identity.plugins.sql.lookups import Lookup
 from identity.plugins.sql.mapping import Mapped, Row, Values, readable, remembering, row_of, slices
 from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.stores import applications, organizations, projects, users
+from identity.plugins.sql.stores.records import KEY as RECORD_KEY
+from identity.plugins.sql.stores.records import ROWS as RECORDS
 from identity.plugins.sql.tables import access_tokens as access
 from identity.plugins.sql.tables import applications as applications_table
 from identity.plugins.sql.tables import authorization_codes as codes
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import projects as projects_table
+from identity.plugins.sql.tables import records, sessions
 from identity.plugins.sql.tables import refresh_tokens as refresh
-from identity.plugins.sql.tables import sessions
 from identity.plugins.sql.tables import token_families as families
 from identity.plugins.sql.tables import users as users_table
 from identity.storage.errors import AlreadyUsed, Missing
@@ -57,7 +60,8 @@ def _with_standing(rows: Mapped[Any]) -> Lookup:
     )
 
 
-_START_FAMILY, _START_WITH_CODE = Prepared(FAMILIES.insert), Prepared(Adding(None, families, codes))
+_START_FAMILY = Prepared(Adding(None, families, key="token_families_id"))
+_START_WITH_CODE = Prepared(Adding(None, families, codes, key="token_families_id"))
 _REVOKE_FAMILY = (
     update(families)
     .where(families.c.id == bindparam("family"), families.c.revoked_at.is_(None))
@@ -92,7 +96,8 @@ _CONNECTIONS = (
 # A token is looked at together with all that decides over it. The user and the project may belong to different
 # organizations, so that table is joined twice.
 _owner = organizations_table.alias("owner")
-_ADD_ACCESS = Prepared(_ACCESS.insert)
+_ADD_ACCESS = Prepared(Adding(None, access, key="access_tokens_digest"))
+_ADD_ACCESS_ONCE = Prepared(Adding(Upsert(records, RECORD_KEY), access, key="records_key"))
 _FIND_ISSUED = Lookup(
     select(
         *_ACCESS.columns,
@@ -142,7 +147,8 @@ _ROTATE = (
     )
     .values(rotated_at=bindparam("at"))
 )
-_ROTATE_ALONE, _ROTATE_WITH_ACCESS = Prepared(Adding(_ROTATE, refresh)), Prepared(Adding(_ROTATE, refresh, access))
+_ROTATE_ALONE = Prepared(Adding(_ROTATE, refresh, key="token"))
+_ROTATE_WITH_ACCESS = Prepared(Adding(_ROTATE, refresh, access, key="token"))
 # Whoever replaces a successor holds the predecessor's row first. Only then does the statement after it see the
 # successor that the one before put in the place of its own: on PostgreSQL each statement sees what was committed when
 # it began.
@@ -171,7 +177,9 @@ _REDEEM_CODE = (
 )
 #: By the names of the tables of what the code brings.
 _REDEEM = {
-    tuple(table.name for table in brought): Prepared(Adding(_REDEEM_CODE, *brought, returning=_CODES.columns))
+    tuple(table.name for table in brought): Prepared(
+        Adding(_REDEEM_CODE, *brought, key="code", returning=_CODES.columns)
+    )
     for brought in ((), (refresh,), (access,), (refresh, access))
 }
 _FIND_CODE_OF_CLIENT = _CODES.select.where(*_THIS_CODE)
@@ -184,19 +192,21 @@ class SqlTokenStore(SqlStore, TokenStore):
     """
 
     def start_family(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
-        with self._at_once(last=last):
-            if code is None:
-                self._try(_START_FAMILY, FAMILIES.values(family))
-            else:
-                new = {families.name: FAMILIES.values(family), codes.name: _CODES.values(code)}
-                self._try(_START_WITH_CODE, new)
+        new = {families.name: FAMILIES.values(family)}
+        if code is not None:
+            new[codes.name] = _CODES.values(code)
+        with self._guarded():
+            self._write(_START_FAMILY if code is None else _START_WITH_CODE, new, last=last)
 
     def revoke_family(self, family_id: str, at: datetime) -> None:
         self._change(_REVOKE_FAMILY, {"family": family_id, "at": seconds(at)})
 
-    def add_access(self, token: AccessToken, *, last: bool = False) -> None:
-        with self._at_once(last=last):
-            self._change(_ADD_ACCESS, _ACCESS.values(token))
+    def add_access(self, token: AccessToken, *, used: Record | None = None, last: bool = False) -> None:
+        new = {access.name: _ACCESS.values(token)}
+        if used is None:
+            self._write(_ADD_ACCESS, new, last=last)
+        elif self._write(_ADD_ACCESS_ONCE, {records.name: RECORDS.values(used), **new}, last=last) is None:
+            raise AlreadyUsed
 
     def find_issued(self, digest: bytes) -> IssuedToken | None:
         return self._find(_issued_of, _FIND_ISSUED, {"token": digest})
@@ -228,9 +238,8 @@ class SqlTokenStore(SqlStore, TokenStore):
         last: bool = False,
     ) -> None:
         statement = _ROTATE_ALONE if access is None else _ROTATE_WITH_ACCESS
-        with self._at_once(last=last):
-            rotated = self._change(statement, {"token": digest, "at": seconds(at), **_new(successor, access)})
-        if not rotated:
+        rotated = self._write(statement, {"token": digest, "at": seconds(at), **_new(successor, access)}, last=last)
+        if rotated is None:
             stored = self._find(_REFRESH.of, _FIND_REFRESH, {"token": digest})
             if stored is None or stored.rotated_at is None:
                 raise Missing
@@ -264,10 +273,9 @@ class SqlTokenStore(SqlStore, TokenStore):
         last: bool = False,
     ) -> AuthorizationCode:
         this, new = {"code": digest, "client": client_id}, _new(refresh, access)
-        with self._at_once(last=last):
-            redeemed = self._find(_CODES.of, _REDEEM[tuple(new)], {**this, "at": seconds(at), **new})
+        redeemed = self._write(_REDEEM[tuple(new)], {**this, "at": seconds(at), **new}, last=last)
         if redeemed is not None:
-            return redeemed
+            return _CODES.of(redeemed)
         code = self._find(_CODES.of, _FIND_CODE_OF_CLIENT, this)
         raise Missing if code is None or code.redeemed_at is None else AlreadyUsed(code)
 

@@ -1,13 +1,16 @@
-"""Greenlets look things up together on PostgreSQL (identity/plugins/sql/lookups.py); each gets what it asked for."""
+"""Greenlets share statements on PostgreSQL (identity/plugins/sql/batching.py); each gets what it asked for."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import psycopg
 import pytest
 
 from identity.concurrency import Event
-from identity.plugins.sql import Settings, SqlBackend, lookups
+from identity.domain.records import Record
+from identity.domain.tokens import AccessToken
+from identity.plugins.sql import Settings, SqlBackend, batching
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
@@ -18,6 +21,7 @@ from identity.storage.contract.factories import (
     a_digest,
     a_key,
     a_project,
+    a_record,
     a_service_user,
     an_access_token,
     an_application,
@@ -25,14 +29,14 @@ from identity.storage.contract.factories import (
 )
 from identity.storage.contract.racing import in_greenlets
 from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import Unavailable
+from identity.storage.errors import StorageError, Unavailable
 
 ORGANIZATION = an_organization()
 PROJECT = a_project(ORGANIZATION)
 ROBOT, OTHER = a_service_user(ORGANIZATION), a_service_user(ORGANIZATION)
 KEY = a_key(ROBOT)
 APPLICATIONS = [an_application(PROJECT) for _ in range(3)]
-TOKENS = [an_access_token(ROBOT, digest=a_digest()) for _ in range(lookups.MOST + 2)]
+TOKENS = [an_access_token(ROBOT, digest=a_digest()) for _ in range(batching.MOST + 2)]
 
 Ask = Callable[[Storage], object]
 
@@ -208,7 +212,7 @@ def test_a_connection_that_is_lost_is_the_loss_of_whoever_has_it(scene: Scene, p
 
 def test_all_who_have_waited_long_are_told_so_at_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """A silent server would be silent to each of them again."""
-    monkeypatch.setattr(lookups, "_LONG", -1.0)
+    monkeypatch.setattr(batching, "_LONG", -1.0)
 
     def silence(link: Link) -> None:
         def silent(*_: object) -> None:
@@ -219,3 +223,105 @@ def test_all_who_have_waited_long_are_told_so_at_once(scene: Scene, monkeypatch:
     scene.ask(token(0), token(1), token(2), of_first=silence)
     assert scene.told == ["Unavailable"] * 3
     assert len(scene.sent) == 1
+
+
+class Writers:
+    """Greenlets that record tokens, each in a transaction of its own."""
+
+    def __init__(self, backend: SqlBackend) -> None:
+        self._backend = backend
+        self.sent: list[str] = []
+        #: How each ended.
+        self.ended: dict[bytes, str] = {}
+
+    def record(self, *tokens: AccessToken, used: Record | None = None, lost: bool = False) -> None:
+        """Record them at the same time; the connection of the one that executes for all is ``lost`` before."""
+        ready = Ready(len(tokens))
+
+        def writes(token: AccessToken) -> None:
+            try:
+                with committing(self._backend, Transactions()) as storage:
+                    assert isinstance(storage, SqlStorage)
+                    self._listen(storage.link)
+                    if ready.last() and lost:
+                        sever(storage.link)
+                    storage.tokens.add_access(token, used=used or a_record(), last=True)
+            except StorageError as error:
+                self.ended[token.digest] = type(error).__name__
+            else:
+                self.ended[token.digest] = "recorded"
+
+        in_greenlets([partial(writes, token) for token in tokens])
+
+    def stored(self, *tokens: AccessToken) -> list[bool]:
+        with self._backend.reading() as storage:
+            return [storage.tokens.find_issued(token.digest) is not None for token in tokens]
+
+    def _listen(self, link: Link) -> None:
+        execute = link.execute
+
+        def heard(words: str, *parameters: object) -> object:
+            self.sent.append(words)
+            return execute(words, *parameters)
+
+        link.execute = heard
+
+
+def sever(link: Link) -> None:
+    """The server ends the connection when it is sent the next statement."""
+    with psycopg.connect(link.driver.info.dsn, autocommit=True, password=link.driver.info.password) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", (link.driver.info.backend_pid,))
+
+
+@pytest.fixture
+def writers(backend: SqlBackend) -> Writers:
+    return Writers(backend)
+
+
+def new_tokens(number: int) -> list[AccessToken]:
+    return [an_access_token(ROBOT, digest=a_digest()) for _ in range(number)]
+
+
+def test_ready_writes_share_one_statement(writers: Writers) -> None:
+    tokens = new_tokens(batching.MOST)
+    writers.record(*tokens)
+    assert writers.stored(*tokens) == [True] * batching.MOST
+    assert len(writers.sent) == 1
+
+
+def test_more_writes_than_fit_use_two_statements(writers: Writers) -> None:
+    tokens = new_tokens(batching.MOST + 2)
+    writers.record(*tokens)
+    assert writers.stored(*tokens) == [True] * len(tokens)
+    assert len(writers.sent) == 2
+
+
+@pytest.mark.parametrize("refused", range(3))
+def test_refused_write_leaves_its_neighbours_alone(writers: Writers, refused: int) -> None:
+    tokens = new_tokens(3)
+    tokens[refused] = an_access_token(user_id=a_digest().hex(), digest=a_digest())
+    writers.record(*tokens)
+    assert writers.stored(*tokens) == [number != refused for number in range(3)]
+    assert writers.ended[tokens[refused].digest] == "Missing"
+    assert list(writers.ended.values()).count("recorded") == 2
+
+
+def test_what_is_used_up_by_several_in_one_batch_is_used_once(writers: Writers) -> None:
+    tokens = new_tokens(5)
+    writers.record(*tokens, used=a_record())
+    assert sum(writers.stored(*tokens)) == 1
+    assert sorted(writers.ended.values()) == ["AlreadyUsed"] * 4 + ["recorded"]
+
+
+def test_text_that_no_row_can_hold_spoils_no_other_write(writers: Writers) -> None:
+    tokens = [*new_tokens(2), an_access_token(ROBOT, digest=a_digest(), scope=("nul\0",))]
+    writers.record(*tokens)
+    assert writers.stored(*tokens) == [True, True, False]
+
+
+def test_batch_whose_connection_is_lost_fails_as_a_whole(writers: Writers) -> None:
+    """Nobody knows whether it was committed, so that nobody repeats it."""
+    tokens = new_tokens(3)
+    writers.record(*tokens, lost=True)
+    assert writers.ended == {token.digest: "Unavailable" for token in tokens}
+    assert writers.stored(*tokens) == [False] * 3

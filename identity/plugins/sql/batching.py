@@ -1,0 +1,154 @@
+"""One statement for many requests: how greenlets read from and write to a PostgreSQL server.
+
+To send a statement costs both sides as much as executing it or more: each of the two has to be woken, and a write has a
+commit of its own. Greenlets that are ready at the same time (``identity.concurrency``) therefore share a statement:
+
+1. The first lets all others run that are ready (``sleep(0)``), so that they come to their statements, too. The more
+   there is to do, the more of them share one, and nothing waits for a request that may not come.
+2. Then it executes one statement for all of them, on its own connection.
+3. Each takes its own rows. No row means to a write what it means to a statement of its own: it changed nothing.
+
+If the statement is refused, nothing of it was done, and each executes its own and meets its own failure. All fail alike
+if they have waited for long, or if nobody can know whether a write was committed.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Column, Select, bindparam
+
+from identity.concurrency import Event, running_loop, sleep
+from identity.plugins.sql.errors import FAILURES
+from identity.plugins.sql.link import Link
+from identity.plugins.sql.mapping import Row, Values
+from identity.plugins.sql.prepared import Prepared, Text
+from identity.watching import STATEMENT, timed
+
+#: Seconds after which a failure is everybody's: the server is silent, and would be so to each of them again.
+_LONG = 1.0
+
+#: How many share a statement at most.
+MOST = 8
+
+Key = tuple[Any, ...]
+#: Given the parameters of each, the rows for each key; those without rows are left out. Raises SQLAlchemyError.
+Execute = Callable[[Mapping[Key, Values]], Mapping[Key, Sequence[Row]]]
+#: The batches of one kind of connection that can still be joined: by loop and statement.
+Batches = dict[tuple[asyncio.AbstractEventLoop, str], "Batch"]
+
+
+class Batch:
+    """What is to be executed together, and, once it was, what came of it."""
+
+    __slots__ = ("asked", "ended", "failure", "rows")
+
+    def __init__(self) -> None:
+        self.asked: dict[Key, Values] = {}
+        self.rows: Mapping[Key, Sequence[Row]] | None = None
+        self.failure: Any = None
+        self.ended = Event()
+
+
+def batched(
+    sql: str, key: Key, parameters: Values, link: Link, execute: Execute, *, writes: bool = False
+) -> Sequence[Row] | None:
+    """The rows for the key, of this statement for several; None where one of its own is to be executed.
+
+    Raises SQLAlchemyError.
+    """
+    loop, batches = running_loop(), link.batches
+    if loop is None or batches is None or link.in_transaction:
+        return None
+    batch = batches.get((loop, sql))
+    if batch is None or (key not in batch.asked and len(batch.asked) == MOST) or (writes and key in batch.asked):
+        batch = batches[loop, sql] = Batch()
+        batch.asked[key] = parameters
+        _execute(batch, (loop, sql), batches, link, execute, writes=writes)
+    else:
+        batch.asked[key] = parameters
+        with timed(STATEMENT, sql):
+            batch.ended.wait()
+    if batch.failure is not None:
+        raise batch.failure
+    return None if batch.rows is None else batch.rows.get(key, ())
+
+
+def _execute(
+    batch: Batch,
+    place: tuple[asyncio.AbstractEventLoop, str],
+    batches: Batches,
+    link: Link,
+    execute: Execute,
+    *,
+    writes: bool,
+) -> None:
+    """Execute it for all that join it until all that are ready have run."""
+    try:
+        try:
+            sleep(0)
+        finally:
+            if batches.get(place) is batch:
+                del batches[place]
+        began = time.monotonic()
+        try:
+            if len(batch.asked) > 1:
+                batch.rows = execute(batch.asked)
+        except FAILURES as error:
+            if time.monotonic() - began > _LONG or (writes and not link.usable):
+                batch.failure = error
+    finally:
+        batch.ended.set()
+
+
+#: Where there are fewer, the last key is given again: with an array of keys the server would take whatever is planned
+#: once for all to be dearer than what is planned for these, and plan each time.
+_KEYS = tuple(f"key_{number}" for number in range(MOST))
+
+
+class Lookup(Prepared):
+    """A select of the rows in which some columns have given values, by parameters of these names.
+
+    Rows are told apart by the first of the columns, which are among those that are selected. A batch asks by that one,
+    and each takes the rows that fit the others.
+    """
+
+    def __init__(self, statement: Select[Any], by: Mapping[str, Column[Any]]) -> None:
+        super().__init__(statement.where(*(column == bindparam(name) for name, column in by.items())))
+        first, *_ = by.values()
+        selected = list(statement.selected_columns)
+        self._names = tuple(by)
+        self._places = tuple(next(at for at, one in enumerate(selected) if one is column) for column in by.values())
+        self._of_many = statement.where(first.in_([bindparam(name, type_=first.type) for name in _KEYS]))
+        self._text_of_many: Text | None = None
+
+    def first(self, link: Link, parameters: Values) -> Row | None:
+        """The first row, or None. Raises SQLAlchemyError."""
+        if link.batches is None:
+            return super().first(link, parameters)
+        rows = self.all(link, parameters)
+        return rows[0] if rows else None
+
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        """All rows. Raises SQLAlchemyError."""
+        if link.batches is not None:
+            key, text = tuple([parameters[name] for name in self._names]), self._for_many(link)
+            rows = batched(text.sql, key, parameters, link, lambda asked: self._found(asked, text, link))
+            if rows is not None:
+                return rows
+        return super().all(link, parameters)
+
+    def _found(self, asked: Mapping[Key, Values], text: Text, link: Link) -> dict[Key, list[Row]]:
+        found: dict[Key, list[Row]] = {}
+        keys = [key[0] for key in asked]
+        keys += keys[-1:] * (len(_KEYS) - len(keys))
+        for row in text.all(link, dict(zip(_KEYS, keys, strict=True))):
+            found.setdefault(tuple([row[place] for place in self._places]), []).append(row)
+        return found
+
+    def _for_many(self, link: Link) -> Text:
+        text = self._text_of_many
+        if text is None:
+            text = self._text_of_many = Text.of(self._of_many, link.dialect)
+        return text
