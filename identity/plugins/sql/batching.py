@@ -13,17 +13,35 @@ if they have waited for long, or if nobody can know whether a write was committe
 """
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Column, Select, bindparam
+from sqlalchemy import (
+    CTE,
+    JSON,
+    BindParameter,
+    ClauseElement,
+    Column,
+    Integer,
+    Select,
+    bindparam,
+    cast,
+    column,
+    func,
+    literal_column,
+    select,
+)
+from sqlalchemy.sql.visitors import iterate, replacement_traverse
+from sqlalchemy.types import NullType
 
 from identity.concurrency import Event, running_loop, sleep
 from identity.plugins.sql.errors import FAILURES
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values
-from identity.plugins.sql.prepared import Prepared, Text
+from identity.plugins.sql.prepared import Prepared, Statement, Text
 from identity.watching import STATEMENT, timed
 
 #: Seconds after which a failure is everybody's: the server is silent, and would be so to each of them again.
@@ -152,3 +170,68 @@ class Lookup(Prepared):
         if text is None:
             text = self._text_of_many = Text.of(self._of_many, link.dialect)
         return text
+
+
+def types_of(statement: ClauseElement) -> dict[str, Any]:
+    """The parameters that have to be given, with their types."""
+    found = (one for one in iterate(statement) if isinstance(one, BindParameter) and one.required)
+    return {one.key: one.type for one in found if not isinstance(one.type, NullType)}
+
+
+def given_rows(types: Mapping[str, Any]) -> CTE:
+    """The parameters of all that share a statement, as rows, which are one parameter themselves: ``rows``.
+
+    With LIMIT the planner knows that they are few.
+    """
+    columns = [column("number", Integer), *(column(name, kind) for name, kind in types.items())]
+    rows = func.json_to_recordset(cast(bindparam("rows"), JSON)).table_valued(*columns).render_derived(with_types=True)
+    return select(*rows.c).limit(literal_column(str(MOST))).cte("given")
+
+
+def by_rows(statement: Statement, rows: CTE) -> Any:
+    """The statement, with the columns of the rows in the place of its parameters."""
+
+    def replaced(element: Any, **_: object) -> Any:
+        is_given = isinstance(element, BindParameter) and element.key in rows.c
+        return rows.c[element.key] if is_given else None
+
+    return replacement_traverse(statement, {}, replaced)
+
+
+def execute_by_rows(text: Text, link: Link, asked: Mapping[Key, Values]) -> dict[Key, list[Row]]:
+    """The rows for each key, by a statement that gives the number of the row of parameters first."""
+    # In the same order everywhere: of two writers that wait for a row of each other, both would fail.
+    keys, found = sorted(asked), dict[Key, list[Row]]()
+    rows = json.dumps([{"number": at, **asked[key]} for at, key in enumerate(keys)], default=_bytea)
+    for row in text.all(link, {"rows": rows}):
+        found.setdefault(keys[row[0]], []).append(row[1:])
+    return found
+
+
+def _bytea(value: bytes) -> str:
+    return f"\\x{value.hex()}"
+
+
+class SharedQuery(Prepared):
+    """A select whose parameters are not among its columns."""
+
+    def __init__(self, statement: Select[Any]) -> None:
+        super().__init__(statement)
+        types = types_of(statement)
+        self._names = tuple(types)
+        rows = given_rows(types)
+        columns = (rows.c.number, *statement.selected_columns)
+        self._shared = by_rows(statement.with_only_columns(*columns, maintain_column_froms=True), rows)
+        self._text: Text | None = None
+
+    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+        """All rows. Raises SQLAlchemyError."""
+        if link.batches is not None:
+            text = self._text
+            if text is None:
+                text = self._text = Text.of(self._shared, link.dialect)
+            key = tuple([parameters[name] for name in self._names])
+            rows = batched(text.sql, key, parameters, link, partial(execute_by_rows, text, link))
+            if rows is not None:
+                return rows
+        return super().all(link, parameters)

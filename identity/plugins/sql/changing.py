@@ -4,7 +4,6 @@ MariaDB has neither UPDATE … RETURNING nor an upsert with a condition. There t
 until the transaction ends, so that what the others find and do is about the same state of it.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,12 +11,9 @@ from typing import Any
 
 from sqlalchemy import (
     CTE,
-    JSON,
-    BindParameter,
     Column,
     ColumnElement,
     Dialect,
-    Integer,
     PrimaryKeyConstraint,
     Select,
     Table,
@@ -25,11 +21,7 @@ from sqlalchemy import (
     Update,
     and_,
     bindparam,
-    cast,
-    column,
-    func,
     literal,
-    literal_column,
     select,
     update,
 )
@@ -38,10 +30,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BinaryExpression
-from sqlalchemy.sql.visitors import iterate, replacement_traverse
-from sqlalchemy.types import NullType
 
-from identity.plugins.sql.batching import MOST, Key, batched
+from identity.plugins.sql.batching import Key, batched, by_rows, execute_by_rows, given_rows, types_of
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values
 from identity.plugins.sql.mariadb import MARIADB, duplicate_key
@@ -102,15 +92,11 @@ class Adding(Changing):
         self._returning = tuple(returning)
         self._key = key
         self._returned = Returning(change, *returning) if isinstance(change, Update) and returning else None
-        self._parameters: dict[str, Any] = {}
-        if isinstance(change, Update):
-            for one in iterate(change):
-                if isinstance(one, BindParameter) and one.required and not isinstance(one.type, NullType):
-                    self._parameters[one.key] = one.type
+        self._parameters = types_of(change) if isinstance(change, Update) else {}
         for table in (*((change.table,) if isinstance(change, Upsert) else ()), *tables):
             self._parameters |= {f"{table.name}_{name}": table.c[name].type for name in _names(table)}
         # Made here: once it was compiled, an update forgets what it returns.
-        self._single, self._shared = self._statement(None), self._statement(self._new())
+        self._single, self._shared = self._statement(None), self._statement(given_rows(self._parameters))
 
     def steps(self, dialect: Dialect) -> Steps:
         """What this kind of database is sent."""
@@ -122,23 +108,12 @@ class Adding(Changing):
             nested += (self._change.table.name,)
         return _AddAlong(Text.of(self._single, dialect), Text.of(self._shared, dialect), nested, self._key)
 
-    def _new(self) -> CTE:
-        """All rows, by one parameter. LIMIT tells the planner that they are few."""
-        columns = [column("number", Integer), *(column(name, kind) for name, kind in self._parameters.items())]
-        given = func.json_to_recordset(cast(bindparam("rows"), JSON)).table_valued(*columns)
-        rows = given.render_derived(with_types=True)
-        return select(*rows.c).limit(literal_column(str(MOST))).cte("new")
-
     def _statement(self, new: CTE | None) -> Select[Any]:
         """The one statement: with parameters, or for each row of ``new``, whose number it then gives first."""
 
         def given(table: Table) -> list[ColumnElement[Any]]:
             names = [f"{table.name}_{name}" for name in _names(table)]
             return [bindparam(name, type_=self._parameters[name]) if new is None else new.c[name] for name in names]
-
-        def replaced(element: Any, **_: object) -> Any:
-            is_given = isinstance(element, BindParameter) and element.key in self._parameters
-            return new.c[element.key] if new is not None and is_given else None
 
         change: Any = self._change
         source: Any = new
@@ -152,7 +127,7 @@ class Adding(Changing):
                 source = changed.join(new, and_(*same))
         elif change is not None:
             if new is not None:
-                change = replacement_traverse(change, {}, replaced)
+                change = by_rows(change, new)
             first = (literal(1).label("changed"),) if new is None else (new.c.number,)
             changed = change.returning(*first, *self._returning).cte("changed")
             source = changed if new is None else changed.join(new, new.c.number == changed.c.number)
@@ -292,22 +267,14 @@ class _AddAlong(Steps):
             return self.text.first(link, flat)
 
     def _execute_shared(self, link: Link, asked: Mapping[Key, Values]) -> Mapping[Key, Sequence[Row]]:
-        # In the same order everywhere: of two that wait for a row of each other, both would fail.
-        keys = sorted(asked)
-        new = json.dumps([{"number": at, **asked[key]} for at, key in enumerate(keys)], default=_bytea)
         with link.at_once():
-            rows = self.shared.all(link, {"rows": new})
-        return {keys[row[0]]: [row[1:] or (1,)] for row in rows}
+            return execute_by_rows(self.shared, link, asked)
 
     def _flat(self, parameters: Values) -> Values:
         flat = dict(parameters)
         for table in self.tables:
             flat |= {f"{table}_{name}": value for name, value in flat.pop(table).items()}
         return flat
-
-
-def _bytea(value: bytes) -> str:
-    return f"\\x{value.hex()}"
 
 
 @dataclass(frozen=True, slots=True)

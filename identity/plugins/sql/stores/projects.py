@@ -7,6 +7,7 @@ from sqlalchemy import Table, bindparam, delete, func, or_, select, update
 
 from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectRole
+from identity.plugins.sql.batching import SharedQuery
 from identity.plugins.sql.codecs import seconds, set_of, sorted_list
 from identity.plugins.sql.entities import Entities, SqlEntityStore
 from identity.plugins.sql.mapping import Mapped, Values, row_of
@@ -47,6 +48,7 @@ _IN_AUDIENCE = (
 #: Few ask for more than these; where there are fewer, the last one is given again.
 _FEW = ("first", "second", "third")
 _FEW_IN_AUDIENCE = Prepared(_IN_AUDIENCE.where(table.c.id.in_([bindparam(name) for name in _FEW])))
+_ONE_IN_AUDIENCE = SharedQuery(_IN_AUDIENCE.where(table.c.id == bindparam("id")))
 _MANY_IN_AUDIENCE = _IN_AUDIENCE.where(table.c.id.in_(bindparam("ids", expanding=True)))
 _THIS_ROLE = (project_roles.c.project_id == bindparam("project"), project_roles.c.key == bindparam("role"))
 _UPDATE_ROLE = update(project_roles).where(*_THIS_ROLE, project_roles.c.version == bindparam("previous"))
@@ -77,7 +79,9 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
             return frozenset()
         ids = list(project_ids)
         asked: Values = {"organization": organization_id, "granted_by": seconds(granted_by)}
-        if len(ids) > len(_FEW):
+        if len(ids) == 1:
+            rows = self._all(_ONE_IN_AUDIENCE, {**asked, "id": ids[0]})
+        elif len(ids) > len(_FEW):
             rows = self._all(_MANY_IN_AUDIENCE, {**asked, "ids": ids})
         else:
             filled = [*ids, *ids[-1:] * (len(_FEW) - len(ids))]
