@@ -3,8 +3,9 @@
 To send a statement costs both sides as much as executing it or more: each of the two has to be woken, and a write has a
 commit of its own. Greenlets that are ready at the same time (``identity.concurrency``) therefore share a statement:
 
-1. The first lets all others run that are ready (``sleep(0)``), so that they come to their statements, too. The more
-   there is to do, the more of them share one, and nothing waits for a request that may not come.
+1. The first lets all others run that are ready (``sleep(0)``), so that they come to their statements, too. While the
+   same statement is under way for others, it waits for the end of that. The more there is to do, the more of them share
+   one, and nothing waits for a request that may not come.
 2. Then it executes one statement for all of them, on its own connection.
 3. Each takes its own rows. No row means to a write what it means to a statement of its own: it changed nothing.
 
@@ -47,14 +48,27 @@ from identity.watching import STATEMENT, timed
 #: Seconds after which a failure is everybody's: the server is silent, and would be so to each of them again.
 _LONG = 1.0
 
+#: Seconds that the next batch waits for the one before, which may be waiting for a lock.
+_AT_MOST = 0.005
+
 #: How many share a statement at most.
-MOST = 8
+MOST = 16
 
 Key = tuple[Any, ...]
 #: Given the parameters of each, the rows for each key; those without rows are left out. Raises SQLAlchemyError.
 Execute = Callable[[Mapping[Key, Values]], Mapping[Key, Sequence[Row]]]
-#: The batches of one kind of connection that can still be joined: by loop and statement.
-Batches = dict[tuple[asyncio.AbstractEventLoop, str], "Batch"]
+#: A statement for several, as executed in one loop.
+Place = tuple[asyncio.AbstractEventLoop, str]
+
+
+class Batches:
+    """Those of connections that are alike."""
+
+    def __init__(self) -> None:
+        #: What can still be joined.
+        self.open: dict[Place, Batch] = {}
+        #: What was executed last and has not ended.
+        self.running: dict[Place, Batch] = {}
 
 
 class Batch:
@@ -68,56 +82,66 @@ class Batch:
         self.failure: Any = None
         self.ended = Event()
 
+    def execute(self, link: Link, shared: Execute, *, writes: bool) -> None:
+        """Execute the statement for all."""
+        began = time.monotonic()
+        try:
+            self.rows = shared(self.asked)
+        except FAILURES as error:
+            if time.monotonic() - began > _LONG or (writes and not link.usable):
+                self.failure = error
+
 
 def batched(
-    sql: str, key: Key, parameters: Values, link: Link, execute: Execute, *, writes: bool = False
-) -> Sequence[Row] | None:
-    """The rows for the key, of this statement for several; None where one of its own is to be executed.
-
-    Raises SQLAlchemyError.
-    """
+    sql: str,
+    key: Key,
+    parameters: Values,
+    link: Link,
+    shared: Execute,
+    alone: Callable[[], Sequence[Row]],
+    *,
+    writes: bool = False,
+) -> Sequence[Row]:
+    """The rows for the key, by a statement for several or by one of its own. Raises SQLAlchemyError."""
     loop, batches = running_loop(), link.batches
     if loop is None or batches is None or link.in_transaction:
-        return None
-    batch = batches.get((loop, sql))
-    if batch is None or (key not in batch.asked and len(batch.asked) == MOST) or (writes and key in batch.asked):
-        batch = batches[loop, sql] = Batch()
+        return alone()
+    place = loop, sql
+    batch = batches.open.get(place)
+    if batch is None or (writes and key in batch.asked) or (len(batch.asked) == MOST and key not in batch.asked):
+        batch = batches.open[place] = Batch()
         batch.asked[key] = parameters
-        _execute(batch, (loop, sql), batches, link, execute, writes=writes)
+        try:
+            _let_others_join(batch, place, batches)
+            batches.running[place] = batch
+            if len(batch.asked) == 1:
+                # Others may have asked for the same.
+                batch.rows = {key: alone()}
+            else:
+                batch.execute(link, shared, writes=writes)
+        finally:
+            if batches.running.get(place) is batch:
+                del batches.running[place]
+            batch.ended.set()
     else:
         batch.asked[key] = parameters
         with timed(STATEMENT, sql):
             batch.ended.wait()
     if batch.failure is not None:
         raise batch.failure
-    return None if batch.rows is None else batch.rows.get(key, ())
+    return alone() if batch.rows is None else batch.rows.get(key, ())
 
 
-def _execute(
-    batch: Batch,
-    place: tuple[asyncio.AbstractEventLoop, str],
-    batches: Batches,
-    link: Link,
-    execute: Execute,
-    *,
-    writes: bool,
-) -> None:
-    """Execute it for all that join it until all that are ready have run."""
+def _let_others_join(batch: Batch, place: Place, batches: Batches) -> None:
+    running = batches.running.get(place)
     try:
-        try:
+        if running is None:
             sleep(0)
-        finally:
-            if batches.get(place) is batch:
-                del batches[place]
-        began = time.monotonic()
-        try:
-            if len(batch.asked) > 1:
-                batch.rows = execute(batch.asked)
-        except FAILURES as error:
-            if time.monotonic() - began > _LONG or (writes and not link.usable):
-                batch.failure = error
+        else:
+            running.ended.wait(_AT_MOST)
     finally:
-        batch.ended.set()
+        if batches.open.get(place) is batch:
+            del batches.open[place]
 
 
 #: Where there are fewer, the last key is given again: with an array of keys the server would take whatever is planned
@@ -152,12 +176,11 @@ class Lookup(Prepared):
         """All rows. Raises SQLAlchemyError."""
         if link.batches is not None:
             key, text = tuple([parameters[name] for name in self._names]), self._for_many(link)
-            rows = batched(text.sql, key, parameters, link, lambda asked: self._found(asked, text, link))
-            if rows is not None:
-                return rows
+            alone = partial(super().all, link, parameters)
+            return batched(text.sql, key, parameters, link, partial(self._found, text, link), alone)
         return super().all(link, parameters)
 
-    def _found(self, asked: Mapping[Key, Values], text: Text, link: Link) -> dict[Key, list[Row]]:
+    def _found(self, text: Text, link: Link, asked: Mapping[Key, Values]) -> dict[Key, list[Row]]:
         found: dict[Key, list[Row]] = {}
         keys = [key[0] for key in asked]
         keys += keys[-1:] * (len(_KEYS) - len(keys))
@@ -231,7 +254,6 @@ class SharedQuery(Prepared):
             if text is None:
                 text = self._text = Text.of(self._shared, link.dialect)
             key = tuple([parameters[name] for name in self._names])
-            rows = batched(text.sql, key, parameters, link, partial(execute_by_rows, text, link))
-            if rows is not None:
-                return rows
+            alone = partial(super().all, link, parameters)
+            return batched(text.sql, key, parameters, link, partial(execute_by_rows, text, link), alone)
         return super().all(link, parameters)

@@ -259,16 +259,17 @@ class _AddAlong(Steps):
 
     def last(self, link: Link, parameters: Values) -> Row | None:
         flat = self._flat(parameters)
-        shared = partial(self._execute_shared, link)
-        rows = batched(self.shared.sql, (flat[self.key],), flat, link, shared, writes=True)
-        if rows is not None:
-            return rows[0] if rows else None
-        with link.at_once():
-            return self.text.first(link, flat)
+        shared, alone = partial(self._execute_shared, link), partial(self._execute_alone, link, flat)
+        rows = batched(self.shared.sql, (flat[self.key],), flat, link, shared, alone, writes=True)
+        return rows[0] if rows else None
 
     def _execute_shared(self, link: Link, asked: Mapping[Key, Values]) -> Mapping[Key, Sequence[Row]]:
         with link.at_once():
             return execute_by_rows(self.shared, link, asked)
+
+    def _execute_alone(self, link: Link, flat: Values) -> Sequence[Row]:
+        with link.at_once():
+            return self.text.all(link, flat)
 
     def _flat(self, parameters: Values) -> Values:
         flat = dict(parameters)

@@ -97,8 +97,8 @@ def open_for_requests(settings: Settings) -> Opened:
     only_reads = {"default_transaction_read_only": "on"}
     reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION)
     writing = _postgresql(url, settings, {})
-    pool = _pool(reading, settings, batches={})
-    return Opened(pool, OwnCommits(_pool(writing, settings, batches={})), os.getpid(), _standby(settings, pool))
+    pool = _pool(reading, settings, batches=Batches())
+    return Opened(pool, OwnCommits(_pool(writing, settings, batches=Batches())), os.getpid(), _standby(settings, pool))
 
 
 def _standby(settings: Settings, primary: Pool) -> Standby | None:
