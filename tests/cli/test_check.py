@@ -115,7 +115,7 @@ def test_all_wrong_values_are_told_at_once_and_nothing_is_opened(run: Run, tmp_p
         "identity.login_url": "ftp://id.example.com",
         "identity.smtp.port": "many",
         "identity.nonsense": "1",
-        "identity.plugin.sql.pool_size": "x",
+        "identity.plugin.sql.database_connections": "x",
         "identity.plugin.jwt_bearer.max_assertion_age": "never",
     }
     ini = with_settings(wrong)

@@ -36,12 +36,12 @@ def problem(connection: Connection, settings: Settings, processes: int, *, pools
     Raises SQLAlchemyError.
     """
     name, most = min(limits(connection), key=lambda one: one[1])
-    each = settings.pool_size + settings.max_overflow
-    wanted = processes * pools * each
+    each = pools * settings.pool_size
+    wanted = processes * each
     if wanted <= most:
         return None
     return (
-        f"{processes} processes × {pools} × (pool_size + max_overflow = {each}) are up to {wanted} connections, and the"
-        f" server gives {most} ({name}, less what it keeps for superusers). Lower identity.plugin.sql.pool_size or"
-        " max_overflow, raise the limit, or put a pooler before it. Count the processes of other machines as well."
+        f"{processes} processes × {each} (identity.plugin.sql.database_connections) are up to {wanted} connections, and"
+        f" the server gives {most} ({name}, less what it keeps for superusers). Lower database_connections, raise the"
+        " limit, or put a pooler before it. Count the processes of other machines as well."
     )

@@ -88,7 +88,7 @@ def open_for_requests(settings: Settings) -> Opened:
         writing = _sqlite(url, settings, **_NO_TRANSACTION)
         event.listen(writing, "connect", _never_wait)
         wait = settings.busy_timeout
-        line = Pool(_links(writing), kept=1, most=1, wait=wait.total_seconds())
+        line = Pool(_links(writing), size=1, wait=wait.total_seconds())
         shared = SharedCommits(line, wait=wait, share=settings.share_commits)
         return Opened(_pool(reading, settings, GreenletsShare), shared, os.getpid())
     if url.get_backend_name() == MARIADB:
@@ -150,11 +150,11 @@ def _pool(
     link: type[Link] = Link,
     batches: Batches | None = None,
 ) -> Pool:
-    opens, most = _links(engine, link, batches), settings.pool_size + settings.max_overflow
+    opens = _links(engine, link, batches)
     wait = settings.pool_timeout.total_seconds()
     # Nobody waits for a standby that has none left: the primary answers.
     waits = is_full if link is Link else _never
-    return kind(opens, kept=settings.pool_size, most=most, wait=wait, is_full=waits)
+    return kind(opens, size=settings.pool_size, wait=wait, is_full=waits)
 
 
 def _never(_error: BaseException) -> bool:

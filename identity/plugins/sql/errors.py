@@ -24,7 +24,7 @@ STANDBY_URL_SETTING = "identity.plugin.sql.standby_url"
 
 _SILENT = "The database does not answer."
 _READING = "This storage is for reading alone, or the database is read-only."
-_NO_CONNECTION_LEFT = "The database has no connection left: lower pool_size and max_overflow, or raise max_connections."
+_NO_CONNECTION_LEFT = "The database has no connection left: lower database_connections, or raise max_connections."
 _INSERT = re.compile(r"INSERT INTO `?(\w+)")
 _SQLITE_UNIQUE = re.compile(r"UNIQUE constraint failed: (.+)\Z")
 _POSTGRESQL: dict[str, Callable[[], StorageError]] = {

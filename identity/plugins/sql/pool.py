@@ -1,14 +1,15 @@
-"""Connections that are kept open, handed out in the order in which they were asked for.
+"""Connections that stay open, handed out in the order in which they were asked for.
 
-SQLAlchemy's own pool makes objects for each use, and lets a thread that has just given a connection back take it again
-before the one that waits has woken up.
+Threads and greenlets wait in one line: of SQLAlchemy's pools the one blocks the event loop, the other works in it
+alone. Both make objects for each use, and let a thread that has just given a connection back take it again before the
+one that waits has woken up.
 """
 
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from identity.concurrency import Event, in_greenlet
 from identity.storage.errors import Unavailable
@@ -33,7 +34,7 @@ class _Place(Event):
 
 
 class Pool:
-    """At most ``most`` open connections, of which ``kept`` stay open while nobody uses them.
+    """At most ``size`` open connections, which stay open while nobody uses them.
 
     Where there are so many, or the server has none left (``is_full`` tells by what opening raised), whoever asks waits
     in line, for ``wait`` seconds at most.
@@ -43,14 +44,12 @@ class Pool:
         self,
         opens: "Callable[[], Link]",
         *,
-        kept: int,
-        most: int,
+        size: int,
         wait: float,
         is_full: Callable[[BaseException], bool] = lambda _: False,
     ) -> None:
         self._opens = opens
-        self._kept = kept
-        self._most = most
+        self._size = size
         self._wait = wait
         self._is_full = is_full
         self._full_until = 0.0
@@ -67,7 +66,7 @@ class Pool:
 
     def load(self, name: str) -> Load:
         """How many of its connections are in use, and how many wait for one."""
-        return Load(name, self.in_use, self._most, len(self._line))
+        return Load(name, self.in_use, self._size, len(self._line))
 
     def take_idle(self) -> "Link | None":
         """One that lies ready, None if there is none."""
@@ -115,7 +114,7 @@ class Pool:
                     return None
                 if time.monotonic() >= give_up_at:
                     self._line.remove(place)
-                    if self._open < self._most:
+                    if self._open < self._size:
                         # The last attempt tells why there is none.
                         self._open += 1
                         return None
@@ -123,7 +122,7 @@ class Pool:
         return place.link
 
     def _has_room(self) -> bool:
-        return self._open < self._most and time.monotonic() >= self._full_until
+        return self._open < self._size and time.monotonic() >= self._full_until
 
     def give_back(self, link: "Link") -> None:
         """Let the next one have it; what is broken or was asked to close is closed, and its room is free."""
@@ -133,7 +132,7 @@ class Pool:
                 place = self._line.popleft()
                 place.link = link if usable else None
                 place.set()
-            elif usable and len(self._idle) < self._kept:
+            elif usable:
                 self._idle.append(link)
                 return
             else:
@@ -180,16 +179,8 @@ class Pool:
 class GreenletsShare(Pool):
     """A pool of which all greenlets of a thread share one connection, to read: none waits while it reads (SQLite)."""
 
-    def __init__(
-        self,
-        opens: "Callable[[], Link]",
-        *,
-        kept: int,
-        most: int,
-        wait: float,
-        is_full: Callable[[BaseException], bool] = lambda _: False,
-    ) -> None:
-        super().__init__(opens, kept=kept, most=most, wait=wait, is_full=is_full)
+    def __init__(self, opens: "Callable[[], Link]", **limits: Any) -> None:
+        super().__init__(opens, **limits)
         self._of_thread: dict[int, Link] = {}
 
     def lend(self) -> "Link":

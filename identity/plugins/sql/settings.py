@@ -34,16 +34,12 @@ class Settings:
         "A file that holds the database password, closed to others (mode 0600). It overrides the URL's password.",
         default=None,
     )
-    pool_size: int = setting(
-        "Connections that each process keeps open for reading and, with a server, as many again for writing. "
-        "They are opened when needed, so there are never more than threads.",
-        default=10,
-        at_least=1,
-    )
-    max_overflow: int = setting(
-        "Connections beyond pool_size during a rush. A server sees up to processes × 2 × (pool_size + max_overflow).",
-        default=5,
-        at_least=0,
+    database_connections: int = setting(
+        "Connections that each process opens at most, when they are needed: half of them for reading, half for "
+        "writing, and as many as half of them to a standby. A server sees up to processes × database_connections. "
+        "SQLite has one for writing.",
+        default=30,
+        at_least=2,
     )
     pool_timeout: timedelta = span(
         "How long a request waits for a free connection, of this process or of the server.", "5s"
@@ -95,6 +91,11 @@ class Settings:
         "SQLite: whether requests that are ready at the same time share one commit. Each is answered only after it.",
         default=True,
     )
+
+    @property
+    def pool_size(self) -> int:
+        """How many connections each of the two pools has."""
+        return self.database_connections // 2
 
     def __post_init__(self) -> None:
         if "options" in self.database_url().query and self.pooler:

@@ -84,7 +84,7 @@ def test_a_key_that_no_row_can_hold_is_refused(backend: SqlBackend, transactions
 
 
 def test_all_connections_busy_is_told(url: str) -> None:
-    settings = Settings(url=url, pool_size=1, max_overflow=0, pool_timeout=timedelta(milliseconds=50))
+    settings = Settings(url=url, database_connections=2, pool_timeout=timedelta(milliseconds=50))
     backend = SqlBackend(settings)
     with backend.reading(), pytest.raises(Unavailable, match="busy"), backend.reading():
         pass

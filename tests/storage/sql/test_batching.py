@@ -105,7 +105,7 @@ class Ready:
 
 @pytest.fixture
 def backend(postgresql_url: str) -> Iterator[SqlBackend]:
-    backend = SqlBackend(Settings(url=postgresql_url, pool_size=20))
+    backend = SqlBackend(Settings(url=postgresql_url, database_connections=40))
     with committing(backend, Transactions()) as storage:
         for value in (ORGANIZATION, PROJECT, ROBOT, OTHER, KEY, *APPLICATIONS, *TOKENS):
             add(storage, value)

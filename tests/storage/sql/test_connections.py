@@ -50,7 +50,7 @@ def crowded(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_no_request_of_a_race_is_refused_where_the_server_is_full(crowded: str) -> None:
     settings = Settings(url=crowded, pool_timeout=timedelta(minutes=5), lock_timeout=timedelta(minutes=5))
     backend = SqlBackend(settings)
-    assert settings.pool_size + settings.max_overflow > MOST
+    assert settings.pool_size > MOST
     backend.migrate()
     backend.check()
     organizations = [an_organization() for _ in range(RACERS)]
@@ -72,7 +72,7 @@ def test_no_request_of_a_race_is_refused_where_the_server_is_full(crowded: str) 
 
 def test_a_full_server_is_told_in_the_end(small_server: PostgresqlServer) -> None:
     url = new_database(small_server)
-    first = SqlBackend(Settings(url=url, pool_size=MOST))
+    first = SqlBackend(Settings(url=url, database_connections=2 * MOST))
     first.migrate()
     second = SqlBackend(Settings(url=url, pool_timeout=timedelta(milliseconds=50)))
     readings = [first.reading() for _ in range(MOST)]
@@ -89,7 +89,7 @@ def test_a_full_server_is_told_in_the_end(small_server: PostgresqlServer) -> Non
 
 def test_defaults_fit_a_server_as_it_is_installed_with_three_workers() -> None:
     settings = Settings(url="postgresql://identity@db/identity")
-    assert 3 * 2 * (settings.pool_size + settings.max_overflow) <= USUAL
+    assert 3 * settings.database_connections <= USUAL
 
 
 def test_what_so_many_processes_need_is_compared_with_the_limit(small_server: PostgresqlServer) -> None:
@@ -102,14 +102,16 @@ def test_what_so_many_processes_need_is_compared_with_the_limit(small_server: Po
         backend.close()
         return problem
 
-    assert told(1, pool_size=4, max_overflow=1) is None
-    assert "2 processes × 2 × (pool_size + max_overflow = 5) are up to 20" in str(told(2, pool_size=4, max_overflow=1))
-    assert f"the server gives {MOST - 2} (max_connections" in str(told(2, pool_size=4, max_overflow=1))
+    assert told(1, database_connections=10) is None
+    assert "2 processes × 10 (identity.plugin.sql.database_connections) are up to 20" in str(
+        told(2, database_connections=10)
+    )
+    assert f"the server gives {MOST - 2} (max_connections" in str(told(2, database_connections=10))
     assert told(50, pooler=True) is None
     database = sql.Identifier(url.partition("?")[0].rpartition("/")[2])
     small_server.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 7").format(database))
-    assert "gives 7 (CONNECTION LIMIT of the database" in str(told(1, pool_size=4, max_overflow=1))
-    assert told(1, pool_size=3, max_overflow=0) is None
+    assert "gives 7 (CONNECTION LIMIT of the database" in str(told(1, database_connections=10))
+    assert told(1, database_connections=6) is None
 
 
 def test_sqlite_and_a_roomy_mariadb_have_enough(sqlite_url: str, mariadb_url: str) -> None:

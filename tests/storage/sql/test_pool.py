@@ -33,8 +33,8 @@ class Link:
         self.closed = True
 
 
-def a_pool(*, kept: int = 2, most: int = 2, wait: float = 5.0, opens: Callable[[], Any] = Link) -> Pool:
-    return Pool(opens, kept=kept, most=most, wait=wait)
+def a_pool(*, size: int = 2, wait: float = 5.0, opens: Callable[[], Any] = Link) -> Pool:
+    return Pool(opens, size=size, wait=wait)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -45,7 +45,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_who_waits_longest_is_served_first() -> None:
-    pool = a_pool(most=1)
+    pool = a_pool(size=1)
     link = pool.take()
     served: list[int] = []
 
@@ -66,17 +66,16 @@ def test_who_waits_longest_is_served_first() -> None:
 
 
 def test_what_nobody_waits_for_is_kept_and_the_newest_used_first() -> None:
-    pool = a_pool(kept=2, most=3)
+    pool = a_pool(size=3)
     links = [pool.take() for _ in range(3)]
     assert pool.in_use == 3
     for link in links:
         pool.give_back(link)
-    assert [link.closed for link in links] == [False, False, True]  # type: ignore[attr-defined]
-    assert [pool.take(), pool.take()] == [links[1], links[0]]
+    assert [pool.take(), pool.take()] == [links[2], links[1]]
 
 
 def test_waiting_ends() -> None:
-    pool = a_pool(most=1, wait=0.01)
+    pool = a_pool(size=1, wait=0.01)
     link = pool.take()
     with pytest.raises(Unavailable, match="busy"):
         pool.take()
@@ -85,7 +84,7 @@ def test_waiting_ends() -> None:
 
 
 def test_what_is_broken_or_was_ended_by_its_server_is_never_used_again() -> None:
-    pool = a_pool(most=1)
+    pool = a_pool(size=1)
     first: Any = pool.take()
     first.broken = True
     pool.give_back(first)
@@ -100,7 +99,7 @@ def test_what_is_broken_or_was_ended_by_its_server_is_never_used_again() -> None
 
 
 def test_who_waits_opens_one_in_the_place_of_a_broken_one() -> None:
-    pool = a_pool(most=1)
+    pool = a_pool(size=1)
     broken: Any = pool.take()
     taken: list[Any] = []
     thread = threading.Thread(target=lambda: taken.append(pool.take()))
@@ -123,7 +122,7 @@ def test_a_connection_that_cannot_be_opened_leaves_its_place_to_others() -> None
             raise answer
         return answer
 
-    pool = a_pool(most=1, opens=opens, wait=0.01)
+    pool = a_pool(size=1, opens=opens, wait=0.01)
     with pytest.raises(OSError, match="away"):
         pool.take()
     assert pool.in_use == 0
@@ -181,9 +180,7 @@ def a_full_pool(room: list[int], **settings: Any) -> Pool:
         room[0] -= 1
         return Counted()
 
-    return Pool(
-        opens, is_full=lambda error: isinstance(error, Full), **{"kept": 2, "most": 5, "wait": 60.0, **settings}
-    )
+    return Pool(opens, is_full=lambda error: isinstance(error, Full), **{"size": 5, "wait": 60.0, **settings})
 
 
 def test_where_the_server_is_full_one_waits_for_what_comes_back() -> None:
