@@ -176,7 +176,7 @@ class Lookup(Prepared):
         """All rows. Raises SQLAlchemyError."""
         if link.batches is not None:
             key, text = tuple([parameters[name] for name in self._names]), self._for_many(link)
-            alone = partial(super().all, link, parameters)
+            alone = partial(self._steps_of(link).all, link, parameters)
             return batched(text.sql, key, parameters, link, partial(self._found, text, link), alone)
         return super().all(link, parameters)
 
@@ -254,6 +254,6 @@ class SharedQuery(Prepared):
             if text is None:
                 text = self._text = Text.of(self._shared, link.dialect)
             key = tuple([parameters[name] for name in self._names])
-            alone = partial(super().all, link, parameters)
+            alone = partial(self._steps_of(link).all, link, parameters)
             return batched(text.sql, key, parameters, link, partial(execute_by_rows, text, link), alone)
         return super().all(link, parameters)
