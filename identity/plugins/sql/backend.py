@@ -21,6 +21,7 @@ from identity.plugins.sql.engines import (
     open_migrating_engine,
 )
 from identity.plugins.sql.errors import FAILURES, translated
+from identity.plugins.sql.group_commit import MOST
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
 from identity.plugins.sql.migrations import MIGRATE, REVISIONS, fits, refuse_newer
@@ -28,7 +29,6 @@ from identity.plugins.sql.migrations.fingerprints import recognize
 from identity.plugins.sql.participant import SqlParticipant
 from identity.plugins.sql.pool import Pool
 from identity.plugins.sql.settings import POSTGRESQL, SQLITE, Settings
-from identity.plugins.sql.sharing import MOST
 from identity.plugins.sql.standby import Standby
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Backend, Storage

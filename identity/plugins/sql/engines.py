@@ -22,13 +22,13 @@ from identity import watching
 from identity.concurrency import in_greenlet, run_in_executor
 from identity.plugins.sql.batching import Batches
 from identity.plugins.sql.errors import is_full
+from identity.plugins.sql.group_commit import SharedCommits
 from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import MariadbLink
 from identity.plugins.sql.mariadb import open_engine as open_mariadb
 from identity.plugins.sql.pool import GreenletsShare, Pool
 from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, POSTGRESQL, SQLITE, Settings
-from identity.plugins.sql.sharing import SharedCommits
 from identity.plugins.sql.standby import Standby, StandbyLink
 from identity.plugins.sql.turns import OwnCommits, Writing
 from identity.storage.errors import Unavailable

@@ -1,4 +1,4 @@
-"""Writers in greenlets share commits on SQLite (identity/plugins/sql/sharing.py); nothing is lost or half done."""
+"""Writers in greenlets share commits on SQLite (identity/plugins/sql/group_commit.py); nothing is lost or half done."""
 
 import sqlite3
 import threading
@@ -11,7 +11,7 @@ import pytest
 
 from identity.concurrency import sleep
 from identity.plugins.sql import Settings, SqlBackend
-from identity.plugins.sql.sharing import MOST
+from identity.plugins.sql.group_commit import MOST
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
 from identity.storage.contract.factories import an_organization
