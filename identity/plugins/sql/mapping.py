@@ -1,8 +1,7 @@
 """One mapping for each table: its columns, and how its rows are read and written, follow from a frozen dataclass.
 
 A column has the name of its field, and the type that the field's type is stored as. A column that is no field is filled
-from the property of its name, or by what its ``info`` names as ``of``. What reads and writes rows is made once, as
-source text, as dataclasses make theirs: it costs what the same lines written by hand would.
+from the property of its name, or by what its ``info`` names as ``of``.
 """
 
 import logging
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from dataclasses import MISSING, dataclass, field, fields
 from functools import lru_cache, wraps
 from itertools import accumulate, pairwise
+from operator import attrgetter, itemgetter
 from types import NoneType
 from typing import Any, Generic, TypeVar, get_args
 
@@ -37,25 +37,25 @@ class _Stored:
     default: Any = None
 
     @property
-    def read(self) -> str:
-        """The source that makes what the column holds the field's value."""
-        return self._source(f"_read_{self.name}", self.codec.read, self.name)
+    def written(self) -> Callable[[Any], Any]:
+        """What makes what the column holds of a value."""
+        get, write = attrgetter(self.path), self.codec.write
+        if write is None:
+            return get
+        if not self.nullable:
+            return lambda value: write(get(value))
 
-    @property
-    def write(self) -> str:
-        """The source that makes the field's value what the column holds."""
-        return self._source(f"_write_{self.name}", self.codec.write, f"value.{self.path}")
+        def written(value: Any) -> Any:
+            held = get(value)
+            return None if held is None else write(held)
+
+        return written
 
     @property
     def stored_default(self) -> Any:
         """What the column holds by default."""
         write = self.codec.write
         return self.default if write is None or self.default is None else write(self.default)
-
-    def _source(self, name: str, step: object, given: str) -> str:
-        if step is None:
-            return given
-        return f"None if {given} is None else {name}({given})" if self.nullable else f"{name}({given})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,52 +132,62 @@ class Mapped(Generic[Value]):
         return [alias.c[column.name] for column in self.columns]
 
     def _reader(self, layout: Layout, stored: Mapping[str, Sequence[_Stored]]) -> Callable[..., Value]:
-        lines: list[str] = []
-        names: dict[str, Any] = {}
-        for number, (word, kind) in enumerate(layout.by_word.items()):
-            names |= {f"_kind_{number}": kind} | {f"_read_{each.name}": each.codec.read for each in stored[word]}
-            arguments = [f"{each.path}={each.read}" for each in stored[word] if "." not in each.path]
-            for name in layout.spread:
-                names[f"_spread_{name}"] = next(one.type for one in fields(kind) if one.name == name)
-                parts = (each for each in stored[word] if each.path.startswith(f"{name}."))
-                inner = ", ".join(f"{each.path.partition('.')[2]}={each.read}" for each in parts)
-                arguments.append(f"{name}=_spread_{name}({inner})")
-            condition = f"if kind == {word!r}: " if word else ""
-            lines.append(f"{condition}return _kind_{number}({', '.join(arguments)})")
-        if len(lines) > 1:
-            lines.append("raise ValueError(kind)")
-        return _made(", ".join(column.name for column in self.columns), lines, names)
+        places = {column.name: at for at, column in enumerate(self.columns)}
+        readers = {word: _reader_of(kind, layout, stored[word], places) for word, kind in layout.by_word.items()}
+        if len(readers) == 1:
+            return next(iter(readers.values()))
+        word_at = places["kind"]
+        return lambda *row: readers[row[word_at]](*row)
 
     def _writer(self, word: str, kind: type, stored: Mapping[str, Sequence[_Stored]]) -> Callable[[Value], Values]:
         own = {each.name: each for each in stored[word]}
         others = {each.name: each for of_kind in stored.values() for each in of_kind}
-        names: dict[str, Any] = {}
-        members: dict[str, str] = {}
+        members: list[tuple[str, Callable[[Value], Any]]] = []
+        constants: Values = {}
         for column in self.table.c:
             name = column.name
             if column.identity is not None:
                 continue
             if name in own:
-                names[f"_write_{name}"], members[name] = own[name].codec.write, own[name].write
+                members.append((name, own[name].written))
             elif "of" in column.info:
-                names[f"_of_{name}"], members[name] = column.info["of"], f"_of_{name}(value)"
+                members.append((name, column.info["of"]))
             elif hasattr(kind, name):
-                members[name] = f"value.{name}"
+                members.append((name, attrgetter(name)))
             elif name in others:
                 # What only another class has is stored as that one has it by default.
-                names[f"_else_{name}"], members[name] = others[name].stored_default, f"_else_{name}"
+                constants[name] = others[name].stored_default
             elif name == "kind" and word:
-                members[name] = repr(word)
-        line = ", ".join(f"{name!r}: {source}" for name, source in members.items())
-        return _made("value", [f"return {{{line}}}"], names)
+                constants[name] = word
+        return lambda value: {**constants, **{name: written(value) for name, written in members}}
 
 
-def _made(parameters: str, lines: Iterable[str], names: dict[str, Any]) -> Callable[..., Any]:
-    """A function of these lines. All that is in them comes from this package and the classes of the domain."""
-    body = "".join(f"    {line}\n" for line in lines)
-    exec(f"def made({parameters}):\n{body}", names)  # noqa: S102
-    made: Callable[..., Any] = names["made"]
-    return made
+def _reader_of(kind: Any, layout: Layout, stored: Sequence[_Stored], places: Mapping[str, int]) -> Callable[..., Any]:
+    """What makes a value of this class of a row."""
+    reads = [(places[each.name], each.codec.read, each.nullable) for each in stored if each.codec.read is not None]
+    own = [(each.path, places[each.name]) for each in stored if "." not in each.path]
+    names, at_own = [name for name, _ in own], [at for _, at in own]
+    pick = list if at_own == list(range(len(places))) else itemgetter(*at_own)
+    spread: list[tuple[str, Any, list[tuple[str, int]]]] = [
+        (
+            name,
+            next(one.type for one in fields(kind) if one.name == name),
+            [(each.path.partition(".")[2], places[each.name]) for each in stored if each.path.startswith(f"{name}.")],
+        )
+        for name in layout.spread
+    ]
+
+    def read(*row: Any) -> Any:
+        values = list(row)
+        for at, convert, nullable in reads:
+            if values[at] is not None or not nullable:
+                values[at] = convert(values[at])
+        given: Values = dict(zip(names, pick(values), strict=True))
+        for name, inner, parts in spread:
+            given[name] = inner(**{part: values[at] for part, at in parts})
+        return kind(**given)
+
+    return read
 
 
 def slices(*parts: Sized | int) -> tuple[slice, ...]:

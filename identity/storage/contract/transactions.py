@@ -16,6 +16,15 @@ class Transactions:
     def __init__(self) -> None:
         self._manager: ContextVar[Any] = ContextVar("manager")
 
+    def __enter__(self) -> Any:
+        return self.begin()
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if error is None:
+            self.commit()
+        else:
+            self.abort()
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
