@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
@@ -253,3 +254,33 @@ def test_what_greenlets_read_by_is_closed_with_the_backend(ledger: Ledger) -> No
     assert links[0] is links[1]
     ledger.backend.close()
     assert links[0].connection.closed
+
+
+def test_slow_commit_leaves_the_loop_to_others(ledger: Ledger) -> None:
+    """After one that was slow the next is executed by a thread; it commits for all as ever."""
+    threads: list[int] = []
+
+    def slow_commit(storage: Storage) -> None:
+        assert isinstance(storage, SqlStorage)
+
+        def heard(statement: str) -> None:
+            if statement == "COMMIT":
+                threads.append(threading.get_ident())
+                time.sleep(0.02)
+
+        storage.link.driver.set_trace_callback(heard)
+
+    def ticks() -> None:
+        for _ in range(20):
+            ledger.log.append("tick")
+            sleep(0.002)
+
+    for names in ("ab", "cd"):
+        ledger.log = []
+        ledger.run(*(ledger.writer(name, slow_commit) for name in names), ticks)
+    assert threads[0] == threading.get_ident() != threads[1]
+    assert ledger.log.index("c was told") > 3
+    assert ledger.log[: ledger.log.index("c was told")].count("tick") > 3
+    assert ledger.stored == set("abcd")
+    ledger.run(ledger.writer("e", slow_commit))
+    assert set(ledger.told.values()) == {"committed"}
