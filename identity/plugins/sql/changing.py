@@ -231,10 +231,6 @@ class _ChangeAndRead(Steps):
     def first(self, link: Link, parameters: Values) -> Row | None:
         return self.read.first(link, parameters) if self.changed.change(link, parameters) else None
 
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
-        row = self.first(link, parameters)
-        return [] if row is None else [row]
-
     def change(self, link: Link, parameters: Values) -> int:
         return self.changed.change(link, parameters)
 
@@ -250,12 +246,6 @@ class _AddAlong(Steps):
 
     def first(self, link: Link, parameters: Values) -> Row | None:
         return self.text.first(link, self._flat(parameters))
-
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
-        return self.text.all(link, self._flat(parameters))
-
-    def change(self, link: Link, parameters: Values) -> int:
-        return len(self.all(link, parameters))
 
     def last(self, link: Link, parameters: Values) -> Row | None:
         flat = self._flat(parameters)
@@ -299,13 +289,6 @@ class _AddAfter(Steps):
                 text.change(link, parameters[table])
         return row
 
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
-        row = self.first(link, parameters)
-        return [] if row is None else [row]
-
-    def change(self, link: Link, parameters: Values) -> int:
-        return len(self.all(link, parameters))
-
     def _own(self, parameters: Values) -> Values:
         if self.table:
             return parameters[self.table]  # type: ignore[no-any-return]
@@ -322,10 +305,6 @@ class _AddOrLeave(Steps):
     def first(self, link: Link, parameters: Values) -> Row | None:
         self.change(link, parameters)
         return None
-
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
-        self.change(link, parameters)
-        return []
 
     def change(self, link: Link, parameters: Values) -> int:
         return int(_is_added(link, self.added, self.rule, parameters))
@@ -345,10 +324,6 @@ class _HoldAndChange(Steps):
         if not self.change(link, parameters) or self.read is None:
             return None
         return self.read.first(link, _with_new(parameters))
-
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
-        row = self.first(link, parameters)
-        return [] if row is None else [row]
 
     def change(self, link: Link, parameters: Values) -> int:
         given = _with_new(parameters)

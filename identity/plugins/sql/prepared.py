@@ -24,13 +24,14 @@ class Steps(ABC):
     def first(self, link: Link, parameters: Values) -> Row | None:
         """The first row, or None."""
 
-    @abstractmethod
     def all(self, link: Link, parameters: Values) -> Sequence[Row]:
-        """All rows."""
+        """All rows; there is one at most unless a subclass finds more."""
+        row = self.first(link, parameters)
+        return [] if row is None else [row]
 
-    @abstractmethod
     def change(self, link: Link, parameters: Values) -> int:
         """How many rows it changed."""
+        return len(self.all(link, parameters))
 
     def last(self, link: Link, parameters: Values) -> Row | None:
         """The first row, of the last statement of a transaction: it may be committed with it."""
