@@ -19,10 +19,12 @@ from identity.storage.contract.factories import (
     NOW,
     a_client_secret,
     a_digest,
+    a_human_user,
     a_key,
     a_project,
     a_record,
     a_service_user,
+    a_session,
     an_access_token,
     an_application,
     an_organization,
@@ -222,6 +224,31 @@ def test_all_who_have_waited_long_are_told_so_at_once(scene: Scene, monkeypatch:
 
     scene.ask(token(0), token(1), token(2), of_first=silence)
     assert scene.told == ["Unavailable"] * 3
+    assert len(scene.sent) == 1
+
+
+def test_sessions_of_browsers_are_found_by_one_statement(scene: Scene, backend: SqlBackend) -> None:
+    person = a_human_user(ORGANIZATION)
+    sessions = [a_session(person) for _ in range(3)]
+    with committing(backend, Transactions()) as storage:
+        for value in (person, *sessions):
+            add(storage, value)
+
+    def browser(digest: bytes) -> Ask:
+        return lambda storage: [one.session for one in storage.sessions.of_browser([digest])]
+
+    scene.ask(*(browser(session.digest) for session in sessions), browser(a_digest()))
+    assert scene.told == [*([session] for session in sessions), []]
+    assert len(scene.sent) == 1
+
+
+def test_audiences_are_found_by_one_statement(scene: Scene) -> None:
+    def audience(project_id: str, organization_id: str) -> Ask:
+        return lambda storage: storage.projects.audience(frozenset({project_id}), organization_id)
+
+    own, foreign = audience(PROJECT.id, ORGANIZATION.id), audience(PROJECT.id, "another")
+    scene.ask(own, foreign, audience("unknown", ORGANIZATION.id), own)
+    assert scene.told == [{PROJECT.id}, set(), set(), {PROJECT.id}]
     assert len(scene.sent) == 1
 
 
