@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from identity.testing.fixtures import Databases
 from identity.testing.service import THREE_HOSTS, KeyPool
 from identity.testing.serving import loopback_socket, self_signed_certificate, serving
 from identity.testing.world import World
-from tests.journeys.test_http_framing import CORPUS
 from tests.programs import program
+from tests.server_conformance.framing import CORPUS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "operators" / "examples"
@@ -293,3 +293,60 @@ def test_nothing_is_smuggled(proxied: Proxied) -> None:
         assert len(proxied.seen) <= len(statuses), name
         assert {status for status in statuses if status.startswith(b"5")} <= proxied.kind.cannot, (name, statuses)
         assert len(statuses) != 1 or "/smuggled" not in proxied.seen, name
+
+
+def _tls(port: int) -> ssl.SSLSocket:
+    with ExitStack() as stack:
+        plain = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=WAIT))
+        wrapped = _trusting().wrap_socket(plain, server_hostname="id.example.com", do_handshake_on_connect=False)
+        stack.enter_context(wrapped)
+        wrapped.do_handshake()
+        stack.pop_all()
+        return wrapped
+
+
+@pytest.mark.thorough
+def test_slow_header_is_cut_off(proxied: Proxied) -> None:
+    """No web server of docs/operators/servers does it."""
+    with _tls(proxied.port) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: id.example.com\r\n")
+        connection.settimeout(1)
+        give_up_at = time.monotonic() + 2 * WAIT
+        with suppress(ConnectionError, ssl.SSLEOFError):
+            while time.monotonic() < give_up_at:
+                connection.sendall(b"X: y\r\n")
+                with suppress(TimeoutError):
+                    if not connection.recv(65536):
+                        break
+        assert time.monotonic() < give_up_at
+
+
+@pytest.mark.thorough
+def test_body_that_does_not_come_is_cut_off(proxied: Proxied) -> None:
+    with _tls(proxied.port) as connection:
+        connection.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n")
+        connection.settimeout(3 * WAIT)
+        with suppress(ConnectionError, ssl.SSLEOFError):
+            while connection.recv(65536):
+                pass
+
+
+# Python loses a socket that is reset while it is wrapped.
+@pytest.mark.filterwarnings("ignore:.*unclosed <ssl.SSLSocket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
+def test_connections_of_an_address_are_limited(proxied: Proxied) -> None:
+    if proxied.kind.name == "caddy":
+        pytest.skip("Caddy has no such limit; the page says so")
+    with ExitStack() as stack:
+        refused = 0
+        for _ in range(60):
+            try:
+                one = stack.enter_context(_tls(proxied.port))
+                one.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n")
+            except (ConnectionError, ssl.SSLEOFError):
+                refused += 1
+        one.settimeout(5)
+        # nginx refuses once it has the head, HAProxy the connection.
+        with suppress(OSError):
+            refused += one.recv(65536).startswith(b"HTTP/1.1 503 ")
+        assert refused
