@@ -36,7 +36,7 @@ lint: $(VENV)/.develops ## check style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.develops ## measure speed and memory
+bench: $(VENV)/.develops ## measure speed beside node-oidc-provider, and memory
 	$(BIN)/python -m benchmarks $(ARGS)
 
 faults: $(VENV)/.develops ## kill, freeze and fill up what runs, under load

@@ -4,6 +4,6 @@ import sys
 
 if __name__ == "__main__":
     # Not above: the load generator's process imports this file as well, and needs nothing of it.
-    from benchmarks.run import main
+    from benchmarks.cli import main
 
     sys.exit(main())

@@ -1,234 +1,214 @@
-"""What is asked of the service: requests made in advance, so that making them is not measured."""
+"""The requests to the service and to node-oidc-provider, made before they are sent: making them is not measured."""
 
 import json
 import re
+import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, count, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count, cycle, islice
 from urllib.parse import urlencode
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from benchmarks import hello
 from benchmarks.load import Expected
-from benchmarks.stock import REDIRECT_URI, VERIFIER, Signer, Stock, Waiting
-from identity.testing.assertions import claims, signed
+from identity.testing.assertions import claims, s256, signed
 
 AUTHORIZE = "/oauth/v2/authorize"
-KEYS = "/oauth/v2/keys"
-TOKEN = "/oauth/v2/token"  # noqa: S105 - an address
-USERINFO = "/oauth/v2/userinfo"
-INTROSPECT = "/oauth/v2/introspect"
 DISCOVERY = "/.well-known/openid-configuration"
+REDIRECT_URI = "https://app.example/callback"
+VERIFIER = "a-code-verifier-of-43-characters-or-more-0123456789"
+VISITORS_PASSWORD = "a password of the visitor's own"  # noqa: S105 - of a database that is thrown away
+SCOPE = "openid profile"
+OWN_AUDIENCE = "urn:service:iam:org:project:id:service:aud"
 
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-_SCOPE = "openid profile"
-_AUDIENCE_SCOPE = f"{_SCOPE} urn:service:iam:org:project:id:service:aud"
-
+_CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _CODE = re.compile(rb"[?&]code=([^&]+)")
 
 
+@dataclass(frozen=True)
+class Endpoints:
+    """The paths of a provider, and the fields of its token request beside the assertion, which is the last one."""
+
+    keys: str = "/oauth/v2/keys"
+    token: str = "/oauth/v2/token"  # noqa: S105 - an address
+    userinfo: str = "/oauth/v2/userinfo"
+    introspect: str = "/oauth/v2/introspect"
+    authorize: str = AUTHORIZE
+    assertion_grant: Mapping[str, str] = field(default_factory=lambda: {"grant_type": _JWT_BEARER})
+    assertion: str = "assertion"
+
+
+NODE = Endpoints(
+    keys="/jwks",
+    token="/token",  # noqa: S106 - an address
+    userinfo="/me",
+    introspect="/token/introspection",
+    authorize="/auth",
+    assertion_grant={"grant_type": "urn:example:service-token", "client_assertion_type": _CLIENT_ASSERTION},
+    assertion="client_assertion",
+)
+
+
+@dataclass(frozen=True)
+class Signer:
+    """A service user, or client, that asks for tokens by assertions; the private key is PEM."""
+
+    user_id: str
+    key_id: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """A person who is signed in, and the parameters and Basic credentials of the application that sends them."""
+
+    cookie: str = field(repr=False)
+    authorization: dict[str, str]
+    client: str = field(repr=False)
+    login_name: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What requests are made of. ``client`` introspects (Basic); ``waiting`` are pending sign-ins: path and cookie."""
+
+    issuer: str
+    host: str
+    opaque: Signer
+    jwt: Signer
+    client: str = field(repr=False)
+    visitor: Visitor
+    waiting: Sequence[tuple[str, str]] = field(default=(), repr=False)
+    endpoints: Endpoints = Endpoints()
+
+
 class Case:
-    """One kind of request; ``expected`` is what right answers hold, by status."""
+    """One kind of request; ``expected`` is what right answers contain, by status.
 
-    #: The case whose answers bring what the requests are made of.
-    before: "Case | None" = None
-
-    def __init__(self, name: str, title: str, requests: Iterator[bytes], *, expected: Expected) -> None:
-        self.name = name
-        self.title = title
-        self.expected = expected
-        self._requests = requests
-        self._listeners: list[Stage] = []
-
-    @property
-    def keeps(self) -> bool:
-        """True if somebody wants to hear what the answers hold."""
-        return bool(self._listeners)
-
-    def take(self, count: int) -> list[bytes]:
-        """The next requests, each sent once if they differ, or the few that are sent over and over."""
-        return list(islice(self._requests, count))
-
-    def give_back(self, requests: Sequence[bytes]) -> None:
-        """Take these first the next time: they were not sent."""
-        self._requests = chain(requests, self._requests)
-
-    def told_to(self, stage: "Stage") -> None:
-        """Have a stage hear of all answers from now on."""
-        self._listeners.append(stage)
-
-    def answered(self, contents: Sequence[bytes]) -> None:
-        """Pass on what the answers hold."""
-        for stage in self._listeners:
-            stage.make_of(contents)
-
-
-class Stage(Case):
-    """A case of requests that are good once, each made from an answer of the case before, or of its own kind.
-
-    What is not used by the time the next answers come is dropped.
+    ``before`` is the case whose answers the requests are made of by ``make``. Each of those is good once, and what is
+    not used when the next answers come is dropped. A case that ``feeds_itself`` makes them of its own answers too.
     """
 
     def __init__(
         self,
         name: str,
-        title: str,
-        make: Callable[[bytes], bytes],
+        requests: Iterator[bytes] = iter(()),  # noqa: B008 - empty for ever
         *,
-        before: Case,
         expected: Expected,
+        before: "Case | None" = None,
+        make: Callable[[bytes], bytes] | None = None,
         feeds_itself: bool = False,
     ) -> None:
-        super().__init__(name, title, iter(()), expected=expected)
-        self.before = before
+        self.name, self.expected, self.before = name, expected, before
+        self._requests = requests
         self._make = make
-        before.told_to(self)
-        if feeds_itself:
-            self.told_to(self)
+        self._next: list[Case] = [self] if feeds_itself else []
+        if before is not None:
+            before._next.append(self)
 
-    def make_of(self, contents: Sequence[bytes]) -> None:
-        """The next requests are made from these answers."""
-        self._requests = iter([self._make(content) for content in contents])
+    @property
+    def keeps(self) -> bool:
+        """True if requests are made of its answers."""
+        return bool(self._next)
 
+    def take(self, number: int) -> list[bytes]:
+        """The next requests."""
+        return list(islice(self._requests, number))
 
-@dataclass(frozen=True)
-class Sum:
-    """Several requests that make up one thing."""
+    def give_back(self, requests: Sequence[bytes]) -> None:
+        """Take these first the next time: they were not sent."""
+        self._requests = chain(requests, self._requests)
 
-    name: str
-    title: str
-    parts: tuple[str, ...]
-
-
-CODE_FLOW = Sum("code-flow", "code flow with PKCE", ("authorize", "code"))
-
-
-def hello_case(host: str) -> Case:
-    """The web server alone."""
-    return Case("hello", "bare web server", _again(_get(host, hello.PATH)), expected={200: b'"hello"'})
+    def answered(self, contents: Sequence[bytes]) -> None:
+        """Make the next requests of these answers."""
+        for case in self._next:
+            assert case._make is not None  # noqa: S101 - it has a case before
+            case._requests = iter([case._make(content) for content in contents])
 
 
-def token_cases(stock: Stock) -> list[Case]:
-    """The cases that each need a new assertion for each request."""
-    return [
-        Case(
-            "opaque",
-            "jwt-bearer, opaque",
-            _assertions(stock, stock.opaque, _SCOPE),
-            expected={200: b'"id_token"'},
-        ),
-        Case(
-            "jwt",
-            "jwt-bearer, JWT",
-            _assertions(stock, stock.jwt, _SCOPE),
-            expected={200: b'"access_token":"eyJ'},
-        ),
-        Case(
-            "single-use",
-            "jwt-bearer, opaque, jti",
-            _assertions(stock, stock.opaque, _SCOPE, single_use=True),
-            expected={200: b'"id_token"'},
-        ),
-    ]
+def tokens_case(known: Known) -> Case:
+    """Gets the tokens that userinfo and introspection are asked about."""
+    scope = SCOPE if known.endpoints is NODE else f"{SCOPE} {OWN_AUDIENCE}"
+    return Case("tokens", _assertions(known, known.opaque, scope), expected=_ID_TOKEN)
 
 
-def for_project(stock: Stock) -> Case:
-    """Gets the tokens that ``resource_cases`` show."""
-    requests = _assertions(stock, stock.opaque, _AUDIENCE_SCOPE)
-    return Case("tokens", "tokens for the own project", requests, expected={200: b'"access_token"'})
-
-
-def resource_cases(stock: Stock, tokens: list[str]) -> list[Case]:
-    """The cases that need tokens, and the public documents."""
-    shown = [_get(stock.host, USERINFO, Authorization=f"Bearer {token}") for token in tokens]
-    introspected = [
-        _post(stock.host, INTROSPECT, {"token": token}, Authorization=f"Basic {stock.client}") for token in tokens
-    ]
-    known, active = {200: b'"preferred_username"'}, {200: b'"active":true'}
-    return [
-        Case("discovery", "discovery", _again(_get(stock.host, DISCOVERY)), expected={200: b'"jwks_uri"'}),
-        Case("keys", "keys", _again(_get(stock.host, KEYS)), expected={200: b'"kty"'}),
-        Case("userinfo", "userinfo", _again(*shown), expected=known),
-        Case("introspection", "introspection", _again(*introspected), expected=active),
-    ]
-
-
-def people_cases(stock: Stock) -> list[Case]:
-    """What an application does for a person who is signed in: get a code, tokens for the code, and new ones later."""
-    visitor = stock.visitor
-    basic = f"Basic {visitor.client}"
-    address = f"{AUTHORIZE}?{urlencode(visitor.authorization)}"
-    with_code = {303: f"{REDIRECT_URI}?code=".encode()}
-    with_tokens = {200: b'"refresh_token"'}
+def all_cases(known: Known, tokens: Sequence[str]) -> list[Case]:
+    """Each kind of request; these tokens are shown in turn. Token requests have a jti, so that both sides record it."""
+    host, paths, visitor = known.host, known.endpoints, known.visitor
+    basic, asking = f"Basic {visitor.client}", f"Basic {known.client}"
+    shown = [get(host, paths.userinfo, Authorization=f"Bearer {token}") for token in tokens]
+    introspected = [post(host, paths.introspect, {"token": token}, Authorization=asking) for token in tokens]
 
     def exchange(location: bytes) -> bytes:
         found = _CODE.search(location)
         assert found is not None  # noqa: S101 - answers are checked before they are passed on
         form = {"grant_type": "authorization_code", "code": found[1].decode(), "redirect_uri": REDIRECT_URI}
-        return _post(stock.host, TOKEN, {**form, "code_verifier": VERIFIER}, Authorization=basic)
+        return post(host, paths.token, {**form, "code_verifier": VERIFIER}, Authorization=basic)
 
     def refresh(body: bytes) -> bytes:
         form = {"grant_type": "refresh_token", "refresh_token": json.loads(body)["refresh_token"]}
-        return _post(stock.host, TOKEN, form, Authorization=basic)
+        return post(host, paths.token, form, Authorization=basic)
 
-    requests = _again(_get(stock.host, address, Cookie=visitor.cookie))
-    authorize = Case("authorize", "authorize, with session", requests, expected=with_code)
-    code = Stage("code", "tokens for a code", exchange, before=authorize, expected=with_tokens)
-    later = Stage(
-        "refresh",
-        "refresh, with rotation",
-        refresh,
-        before=code,
-        expected=with_tokens,
-        feeds_itself=True,
-    )
-    return [authorize, code, later]
-
-
-def password_page(stock: Stock, waiting: Waiting) -> bytes:
-    """The request for the page that asks for the password."""
-    return _get(stock.host, waiting.path, Cookie=waiting.cookie)
+    asked = get(host, f"{paths.authorize}?{urlencode(visitor.authorization)}", Cookie=visitor.cookie)
+    with_code, with_tokens = {303: f"{REDIRECT_URI}?code=".encode()}, {200: b'"refresh_token"'}
+    authorize = Case("authorize", cycle([asked]), expected=with_code)
+    code = Case("code", expected=with_tokens, before=authorize, make=exchange)
+    later = Case("refresh", expected=with_tokens, before=code, make=refresh, feeds_itself=True)
+    return [
+        Case("opaque", _assertions(known, known.opaque), expected=_ID_TOKEN),
+        Case("jwt", _assertions(known, known.jwt), expected={200: b'"access_token":"eyJ'}),
+        Case("discovery", cycle([get(host, DISCOVERY)]), expected={200: b'"jwks_uri"'}),
+        Case("keys", cycle([get(host, paths.keys)]), expected={200: b'"kty"'}),
+        Case("introspection", cycle(introspected), expected={200: b'"active":true'}),
+        Case("userinfo", cycle(shown), expected={200: b'"preferred_username"'}),
+        *(authorize, code, later),
+    ]
 
 
-def password_attempt(stock: Stock, waiting: Waiting, token: str, password: str) -> bytes:
-    """The request that sends a password, with the token of the page's form."""
-    return _post(stock.host, waiting.path, {"csrf_token": token, "password": password}, Cookie=waiting.cookie)
+def authorization(client_id: str, scope: str) -> dict[str, str]:
+    """The parameters of an authorization request with PKCE."""
+    return {
+        "client_id": client_id,
+        "redirect_uri": REDIRECT_URI,
+        "response_type": "code",
+        "scope": scope,
+        "state": "a-state-of-the-application",
+        "nonce": "a-nonce-of-the-application",
+        "code_challenge": s256(VERIFIER),
+        "code_challenge_method": "S256",
+    }
 
 
-def _assertions(stock: Stock, signer: Signer, scope: str, *, single_use: bool = False) -> Iterator[bytes]:
-    """Token requests with one new assertion each, told apart by ``exp``, and by ``jti`` if they are for single use.
+_ID_TOKEN = {200: b'"id_token"'}
 
-    The format of the service's documentation has no ``jti``. Each is made when it is taken: none of them may be old.
-    """
+
+def _assertions(known: Known, signer: Signer, scope: str = SCOPE) -> Iterator[bytes]:
+    """Token requests, each signed when it is taken, so that none is old."""
     key = load_pem_private_key(signer.key.encode(), None)
-    assert isinstance(key, RSAPrivateKey)  # noqa: S101 - the service makes no others
-    began = int(time.time())
+    assert isinstance(key, RSAPrivateKey)  # noqa: S101 - no others are made
+    began, paths, prefix = int(time.time()), known.endpoints, secrets.token_hex(8)
     for number in count():
-        extra = {"jti": f"{signer.key_id}-{number}"} if single_use else {}
-        right = claims(signer.user_id, stock.issuer, int(time.time()) - 5, exp=began + 3600 + number, **extra)
-        assertion = signed(right, key, key_id=signer.key_id)
-        yield _post(stock.host, TOKEN, {"grant_type": _JWT_BEARER, "scope": scope, "assertion": assertion})
+        right = claims(signer.user_id, known.issuer, int(time.time()) - 5, exp=began + 3600, jti=f"{prefix}-{number}")
+        assertion = {paths.assertion: signed(right, key, key_id=signer.key_id)}
+        yield post(known.host, paths.token, {**paths.assertion_grant, "scope": scope, **assertion})
 
 
-def _again(*requests: bytes) -> Iterator[bytes]:
-    while True:
-        yield from requests
-
-
-def _get(host: str, path: str, **headers: str) -> bytes:
+def get(host: str, path: str, **headers: str) -> bytes:
+    """A request as it is sent."""
     return _head("GET", host, path, headers)
 
 
-def _post(host: str, path: str, form: dict[str, str], **headers: str) -> bytes:
+def post(host: str, path: str, form: Mapping[str, str], **headers: str) -> bytes:
+    """The same with a form."""
     body = urlencode(form).encode()
     described = {"Content-Type": "application/x-www-form-urlencoded", "Content-Length": str(len(body))}
     return _head("POST", host, path, headers | described) + body
 
 
-def _head(method: str, host: str, path: str, headers: dict[str, str]) -> bytes:
+def _head(method: str, host: str, path: str, headers: Mapping[str, str]) -> bytes:
     lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", "Accept: */*", "User-Agent: benchmark"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()

@@ -1,53 +1,31 @@
 """Whether a request costs the same when much is stored: a small and a large database, asked in turn."""
 
-from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from statistics import median
 
 from benchmarks.filling import PER_APPLICATION
 from benchmarks.installation import installed
-from benchmarks.measuring import Amount, Sample, Served, measure
+from benchmarks.measuring import Amount, measure, ratio
 from benchmarks.service import Setup
+from benchmarks.targets import GROWTH, Verdict
 
 CASES = ("opaque", "userinfo", "introspection", "refresh")
-SMALL = 1_000
-LARGE = 10_000_000
-CONNECTIONS = 16
+SMALL, LARGE = 1_000, 10_000_000
 #: So many different tokens are shown that their pages do not all stay in a cache.
 _SHOWN = 1_000
 
 
-@dataclass(frozen=True)
-class Growth:
-    """What each case costs with few and with many tokens stored."""
-
-    setup: Setup
-    tokens: int
-    titles: Mapping[str, str]
-    small: Mapping[str, Sample]
-    large: Mapping[str, Sample]
-
-    @property
-    def ratios(self) -> Mapping[str, float]:
-        """How many times as much a request costs, by case."""
-        return {name: self.large[name].ratio / self.small[name].ratio for name in self.titles}
-
-    @property
-    def applications(self) -> int:
-        """How many there are beside the many tokens."""
-        return self.tokens // PER_APPLICATION
-
-
-def find(setup: Setup, pool: Executor, *, tokens: int, rounds: int, seconds: float) -> Growth:
+def find(storage: str, pool: Executor, amount: Amount, tokens: int) -> tuple[list[str], list[Verdict]]:
     """Fill and measure. Raises LoadFailed, NotServing, NoRoom."""
-    small, large = replace(setup, stored=SMALL), replace(setup, stored=tokens)
     with ExitStack() as stack:
-        both = [stack.enter_context(installed(one, pool, shown=_SHOWN)) for one in (small, large)]
-        served = [Served.of(one, name) for name in CASES for one in both]
-        figures, _ = measure(served, pool, Amount(3000, seconds, rounds, connections=[CONNECTIONS]))
-
-    def of(one: Setup) -> Mapping[str, Sample]:
-        return {name: figures[one, name, CONNECTIONS] for name in CASES}
-
-    return Growth(setup, tokens, {one.case.name: one.case.title for one in served}, of(small), of(large))
+        both = [Setup(storage, stored=SMALL), Setup(storage, stored=tokens)]
+        sides = [stack.enter_context(installed(one, pool, shown=_SHOWN)) for one in both]
+        figures = measure(sides, [CASES, CASES], pool, amount)
+    lines = [f"{storage}: {tokens:,} tokens and {tokens // PER_APPLICATION:,} applications, beside {SMALL:,} tokens"]
+    verdicts = []
+    for name in CASES:
+        small, large = figures[0, name], figures[1, name]
+        verdicts.append(Verdict(f"growth, {name}", ratio(large, small), GROWTH))
+        lines.append(f"{name:<16}{median(small) * 1e6:>8.0f} µs{median(large) * 1e6:>8.0f} µs  × {verdicts[-1]}")
+    return lines, verdicts

@@ -1,13 +1,12 @@
-"""Makes, by the service's own commands, whom the benchmarks' requests name."""
+"""Sets up, through the service's own services, the users and clients that requests are made of."""
 
 import base64
-import hashlib
 import json
 from pathlib import Path
 
 from pyramid.paster import get_appsettings
 
-from benchmarks.stock import REDIRECT_URI, VERIFIER, VISITORS_PASSWORD, Signer, Stock, Visitor, Waiting
+from benchmarks.cases import REDIRECT_URI, VISITORS_PASSWORD, Known, Signer, Visitor, authorization
 from identity import first_start
 from identity.app import assemble
 from identity.domain.applications import ApplicationType
@@ -21,11 +20,10 @@ from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.projects import CreateProject
 from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser
 from identity.services.commands.users import CreateHumanUser
-from identity.testing.assertions import base64url
 
 
-def prepare(ini: Path, host: str, waiting: int) -> Stock:
-    """Let a fresh data folder have everything that the cases need: the first start, and what Stock names."""
+def prepare(ini: Path, host: str, waiting: int) -> Known:
+    """Fill a fresh data folder: what the first start creates, and what ``Known`` holds."""
     identity = assemble(get_appsettings(str(ini)))
     try:
         outcome = first_start.prepare(identity, announce=False)
@@ -40,7 +38,7 @@ def prepare(ini: Path, host: str, waiting: int) -> Stock:
         signers = {one: _add_signer(identity, outcome.organization_id, one) for one in TokenFormat}
     finally:
         identity.close()
-    return Stock(
+    return Known(
         issuer=identity.settings.issuer_url,
         host=host,
         opaque=signers[TokenFormat.OPAQUE],
@@ -79,23 +77,14 @@ def _add_visitor(services: Services, organization_id: str, password: str) -> Vis
     account, shown = services.sessions.sign_in(
         subject, (), proofs=(Proof(PASSWORD, (BY_PASSWORD,), services.now),), user_agent="benchmark"
     )
-    authorization = {
-        "client_id": application.id,
-        "redirect_uri": REDIRECT_URI,
-        "response_type": "code",
-        "scope": "openid profile offline_access",
-        "state": "a-state-of-the-application",
-        "nonce": "a-nonce-of-the-application",
-        "code_challenge": base64url(hashlib.sha256(VERIFIER.encode()).digest()),
-        "code_challenge_method": "S256",
-    }
+    asked = authorization(application.id, "openid profile offline_access")
     cookie = _cookie(CookieKind.SESSION, account.session.id, shown)
-    return Visitor(cookie, authorization, _basic(application.id, secret), subject.login_name)
+    return Visitor(cookie, asked, _basic(application.id, secret), subject.login_name)
 
 
-def _add_waiting(services: Services, visitor: Visitor, number: int) -> Waiting:
+def _add_waiting(services: Services, visitor: Visitor, number: int) -> tuple[str, str]:
     sign_in, secret = services.sign_ins.begin(visitor.authorization, login_name=f"nobody-{number}")
-    return Waiting(f"/login/{sign_in.id}/password", _cookie(CookieKind.SIGN_IN, sign_in.id, secret))
+    return f"/login/{sign_in.id}/password", _cookie(CookieKind.SIGN_IN, sign_in.id, secret)
 
 
 def _cookie(kind: CookieKind, id_: str, secret: str) -> str:

@@ -2,21 +2,17 @@
 
 import os
 import re
-import statistics
 import subprocess
-import sys
 import time
-from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from configparser import RawConfigParser
-from dataclasses import dataclass, replace
 
-from benchmarks.cases import Case
 from benchmarks.installation import Installation, installed
-from benchmarks.load import Answers, LoadFailed, Pace, keep_pace
-from benchmarks.service import Setup
+from benchmarks.load import LoadFailed
+from benchmarks.measuring import steady
+from benchmarks.service import PROGRAM, ROOT, Setup
+from benchmarks.targets import PURGE, Verdict
 
-ROWS = 10_000_000
+ROWS = 1_000_000
 ASKED = ("userinfo", "introspection", "opaque")
 PER_SECOND = 20
 _SLICE = 5.0
@@ -29,105 +25,51 @@ _WENT = re.compile(r"^ *(\d+)  access tokens$", re.MULTILINE)
 _LONGEST = re.compile(r"The longest batch took (\d+) ms")
 
 
-@dataclass(frozen=True)
-class Latencies:
-    """Of all answers to one case, in seconds."""
-
-    count: int
-    p50: float
-    p99: float
-    most: float
-
-    @classmethod
-    def of(cls, answers: Sequence[Answers]) -> "Latencies":
-        """Those of several slices."""
-        spans = sorted(span for one in answers for span in one.latencies)
-        return cls(len(spans), statistics.median(spans), spans[int(len(spans) * 0.99)], spans[-1])
-
-
-@dataclass(frozen=True)
-class Purging:
-    """What was found: each case without a purge and beside it; how many rows went in how many seconds.
-
-    ``longest`` are the milliseconds that the longest batch took, as the purge itself tells. ``load`` is the machine's
-    before: a single slow request may be due to anybody.
-    """
-
-    setup: Setup
-    titles: Mapping[str, str]
-    alone: Mapping[str, Latencies]
-    beside: Mapping[str, Latencies]
-    rows: int
-    seconds: float
-    longest: float
-    load: float
-
-    @property
-    def longer(self) -> Mapping[str, float]:
-        """By how many milliseconds the slowest answer was slower, by case."""
-        return {name: (self.beside[name].most - self.alone[name].most) * 1e3 for name in self.titles}
-
-
-def find(setup: Setup, pool: Executor, *, rows: int) -> Purging:
+def find(storage: str, pool: Executor, rows: int) -> tuple[list[str], list[Verdict]]:
     """Fill, ask, purge meanwhile. Raises LoadFailed, NotServing, NoRoom."""
     load_before = os.getloadavg()[0]
-    full = replace(setup, stored=rows, expired=True, settings=(*setup.settings, (_KEPT, "3650d")))
-    with installed(full, pool) as installation:
+    with installed(Setup(storage, ((_KEPT, "3650d"),), stored=rows, expired=True), pool) as installation:
         # What the filling wrote would otherwise go to the disk beside the first requests.
         os.sync()
-        cases = [installation.cases[name] for name in ASKED]
         number = min(_ALONE, 1 + rows // _ROWS_ALONE)
-        alone = [_slice(installation, cases, pool) for _ in range(number)]
+        alone = [steady(installation, ASKED, PER_SECOND, _SLICE, pool) for _ in range(number)]
         began, beside = time.monotonic(), []
         with _purge(installation) as purge:
             try:
                 while purge.poll() is None:
-                    beside.append(_slice(installation, cases, pool))
+                    beside.append(steady(installation, ASKED, PER_SECOND, _SLICE, pool))
             finally:
                 purge.terminate()
-            said, span = purge.communicate()[0].decode(), time.monotonic() - began
-        went, longest = _WENT.search(said), _LONGEST.search(said)
+            output, span = purge.communicate()[0].decode(), time.monotonic() - began
+        went, longest = _WENT.search(output), _LONGEST.search(output)
         if went is None or longest is None or purge.returncode:
-            raise LoadFailed(f"the purge did not do its work: {said[-500:]}")
-        alone += [_slice(installation, cases, pool) for _ in range(number)]
-    return Purging(
-        setup=setup,
-        titles={case.name: case.title for case in cases},
-        alone=_latencies(cases, alone),
-        beside=_latencies(cases, beside),
-        rows=int(went[1]),
-        seconds=span,
-        longest=float(longest[1]),
-        load=load_before,
-    )
-
-
-def _slice(installation: Installation, cases: Sequence[Case], pool: Executor) -> list[Answers]:
-    """What each case is answered for a while."""
-    number, address = int(PER_SECOND * _SLICE) + 1, installation.place.address
-    paces = [Pace(address, case.take(number), case.expected, PER_SECOND, _SLICE) for case in cases]
-    return pool.submit(keep_pace, paces).result(timeout=_SLICE + _PATIENCE)
-
-
-def _latencies(cases: Sequence[Case], slices: Sequence[Sequence[Answers]]) -> Mapping[str, Latencies]:
-    return {case.name: Latencies.of(answers) for case, answers in zip(cases, zip(*slices, strict=True), strict=True)}
+            raise LoadFailed(f"the purge has failed: {output[-500:]}")
+        alone += [steady(installation, ASKED, PER_SECOND, _SLICE, pool) for _ in range(number)]
+    verdicts = [Verdict("longest batch of a purge, ms", float(longest[1]), PURGE)]
+    lines = [
+        f"{storage}: {int(went[1]):,} tokens purged in {span:.0f} s, longest batch {verdicts[0]} ms;"
+        f" load average before: {load_before:.1f}",
+        f"{'ms without and beside the purge':<32}{'p50':>16}{'p99':>16}{'slowest':>16}  longer",
+    ]
+    for place, name in enumerate(ASKED):
+        one, two = (sorted(span for each in slices for span in each[place].latencies) for slices in (alone[1:], beside))
+        verdicts.append(Verdict(f"{name} beside a purge, ms", (two[-1] - one[-1]) * 1e3, PURGE))
+        shown = "".join(
+            f"{spans[int(len(spans) * share)] * 1e3:>8.1f}" for share in (0.5, 0.99, 0.9999) for spans in (one, two)
+        )
+        lines.append(f"{name:<32}{shown}  {verdicts[-1]}")
+    return lines, verdicts
 
 
 def _purge(installation: Installation) -> "subprocess.Popen[bytes]":
-    """The command, under way in a process of its own."""
+    """The command, under way in a process of its own, with the default of what the service itself leaves alone."""
     place = installation.place
-    ini = RawConfigParser()
-    ini.optionxform = str  # type: ignore[assignment, method-assign]
-    ini.read(place.ini, "utf-8")
-    del ini["app:main"][_KEPT]
     other = place.ini.with_name("purge.ini")
-    with other.open("w", encoding="utf-8") as file:
-        ini.write(file)
-    program = [sys.executable, "-c", "from identity.cli import main; raise SystemExit(main())"]
+    lines = place.ini.read_text("utf-8").splitlines(keepends=True)
+    other.write_text("".join(line for line in lines if not line.startswith(_KEPT)), "utf-8")
     return subprocess.Popen(
-        [*program, "purge", "-c", str(other)],
-        cwd=place.setup.checkout,
-        env={**os.environ, "PYTHONPATH": str(place.setup.checkout)},
+        [*PROGRAM, "purge", "-c", str(other)],
+        cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from benchmarks.load import Expected, Load, LoadFailed, Pace, check, drive, keep_pace
+from benchmarks.load import Expected, Load, LoadFailed, check, drive, keep_pace
 
 OK = {200: b"hello"}
 FOUND = {303: b"https://app.example/?code="}
@@ -71,17 +71,9 @@ def test_spaces_in_json_are_no_difference() -> None:
             check({200: b'"active":false'}, 200, body)
 
 
-def test_a_connection_takes_its_turn_and_the_next_one_comes_from_elsewhere() -> None:
-    with serving() as (address, clients):
-        sources = ("127.0.0.1", "127.0.0.1")
-        drive(Load(address, [get("/hello")] * 5, OK, 1, 10.0, sources=sources, turn=2))
-    ports = [port for _, port in clients]
-    assert ports[0] == ports[1] != ports[2] == ports[3] != ports[4]
-
-
 def test_a_pace_is_kept() -> None:
     with serving() as (address, _):
-        paces = [Pace(address, [get("/hello")] * 100, OK, per_second=50, seconds=0.2) for _ in range(2)]
+        paces = [Load(address, [get("/hello")] * 100, OK, per_second=50, seconds=0.2) for _ in range(2)]
         found = keep_pace(paces)
     assert [len(answers.latencies) for answers in found] == [10, 10]
     assert all(answers.elapsed >= 0.18 for answers in found)
@@ -91,5 +83,5 @@ def test_a_pace_is_kept() -> None:
 def test_what_waits_for_a_slow_answer_counts_from_when_it_was_due() -> None:
     with serving() as (address, _):
         # Faster than anybody can answer over one connection.
-        [answers] = keep_pace([Pace(address, [get("/hello")] * 200, OK, per_second=1e6, seconds=1.0)])
+        [answers] = keep_pace([Load(address, [get("/hello")] * 200, OK, per_second=1e6, seconds=1.0)])
     assert answers.latencies == sorted(answers.latencies)

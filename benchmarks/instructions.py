@@ -1,0 +1,82 @@
+"""Instructions of a request, counted by callgrind: the same within 1 % in each run, on a busy machine too.
+
+``identity serve`` runs under valgrind, some fifty times slower, and is asked over one connection, so that no two
+requests share a commit or a query; hashing of names is fixed (``PYTHONHASHSEED``). Counting starts when the process has
+answered each case some times. What the kernel and the database's own processes do is not counted.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+
+from benchmarks.installation import Installation, answers, installed
+from benchmarks.measuring import CODE_FLOW, CODE_FLOW_PARTS
+from benchmarks.service import PROGRAM, Place, Setup
+from benchmarks.targets import Verdict
+
+_PARTS = {CODE_FLOW: CODE_FLOW_PARTS}
+_WARM_UP, _COUNT = 15, 40
+_TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
+_START_LIMIT = 300.0
+
+
+class NoValgrind(Exception):
+    """There is no valgrind, or it cannot be controlled."""
+
+
+def find(storages: Iterable[str], names: Sequence[str], pool: Executor) -> tuple[list[str], list[Verdict]]:
+    """The instructions of each case, in thousands. Raises NoValgrind, NotServing, LoadFailed."""
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        raise NoValgrind("valgrind is not installed")
+    lines = ["thousand instructions a request"]
+
+    def under(place: Place) -> Place:
+        output = f"--callgrind-out-file={place.log.parent}/out.%p"
+        command = (valgrind, "--tool=callgrind", "--instr-atstart=no", output, *PROGRAM, "serve", "-c", str(place.ini))
+        return replace(place, command=command, environment={"PYTHONHASHSEED": "0"}, start_limit=_START_LIMIT)
+
+    for storage in storages:
+        with installed(Setup(storage), pool, change=under, shown=20) as side:
+            counted = _count(side, [part for name in names for part in _PARTS.get(name, (name,))], pool)
+        for name in names:
+            total = sum(counted[part] for part in _PARTS.get(name, (name,)))
+            lines.append(f"{name + ', ' + storage:<38}{total / 1000:>8,.0f}")
+    return lines, []
+
+
+def _count(side: Installation, names: Sequence[str], pool: Executor) -> dict[str, float]:
+    folder = side.place.log.parent
+    order = [name for name in side.cases if name in names]
+    for name in order:
+        answers(side.cases[name], _WARM_UP, side.place, pool)
+    _control(side, "instrumentation on")
+    counted = {}
+    for name in order:
+        case = side.cases[name]
+        if case.before is not None:
+            answers(case.before, _COUNT, side.place, pool)
+        _control(side, "zero")
+        answers(case, _COUNT, side.place, pool, alone=True)
+        for one in folder.glob("out.*.*"):
+            one.unlink()
+        _control(side, "dump")
+        found = [_TOTALS.search(one.read_text("utf-8", "replace")) for one in folder.glob("out.*.*")]
+        counted[name] = sum(int(one[1]) for one in found if one is not None) / _COUNT
+    return counted
+
+
+def _control(side: Installation, command: str) -> None:
+    for process in side.service.processes():
+        done = subprocess.run(
+            ["vgdb", f"--pid={process.pid}", "--wait=10", *command.split()],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        if done.returncode:
+            raise NoValgrind(f"vgdb cannot control the service: {done.stderr.strip()[-300:]}")

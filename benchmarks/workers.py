@@ -1,0 +1,32 @@
+"""What a request costs with two workers on PostgreSQL, the database included, beside what it costs with one."""
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from statistics import median
+
+from benchmarks.installation import installed
+from benchmarks.measuring import Amount, measure, ratio
+from benchmarks.service import Setup
+from benchmarks.targets import WORKERS, Verdict
+
+CASES = ("opaque", "introspection", "userinfo")
+
+
+def find(names: Sequence[str], pool: Executor, amount: Amount) -> tuple[list[str], list[Verdict]]:
+    """CPU with one and two workers, and the memory of each process; the target is that of tokens. Raises LoadFailed."""
+    with ExitStack() as stack:
+        sides = [stack.enter_context(installed(Setup("postgresql", workers=one), pool)) for one in (1, 2)]
+        figures = measure(sides, [names, names], pool, amount)
+        workers = [one.memory_full_info() for one in sides[1].service.workers()]
+    lines = [f"PostgreSQL, {amount.connections} connections: µs of CPU a request with one worker, and with two"]
+    verdicts = []
+    for name in names:
+        one, two = figures[0, name], figures[1, name]
+        verdict = Verdict(f"two workers, {name}", ratio(two, one), WORKERS)
+        if name == "opaque":
+            verdicts.append(verdict)
+        told = verdict if name == "opaque" else f"{verdict.value:.2f}"
+        lines.append(f"{name:<16}{median(one) * 1e6:>8.0f}{median(two) * 1e6:>8.0f}  × {told}")
+    lines += [f"worker: {one.rss / 1e6:.0f} MB, {one.uss / 1e6:.0f} MB of its own" for one in workers]
+    return lines, verdicts
