@@ -80,6 +80,5 @@ def add_static_file(config: Configurator, path: Path) -> None:
 def includeme(config: Configurator) -> None:
     """On any host: the page that explains an unknown host name is to look like ours."""
     config.add_directive("add_static_file", add_static_file)
-    config.registry.in_loop.add(_PREFIX)
     config.add_route(ROUTE, f"{_PREFIX}{{name}}", request_method="GET")
     config.add_view(serve, route_name=ROUTE, permission=NO_PERMISSION_REQUIRED)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from identity.http.environ import PEER
 from identity.log_format import JsonLines
-from identity.server.framing import PEER
 from identity.testing.fixtures import MakeWorld
 from identity.testing.service_client import WELL_KNOWN
 from identity.testing.serving import loopback_socket, serving

@@ -107,7 +107,7 @@ def test_steps_of_one_name_in_one_attempt_are_all_done(own_world: World) -> None
     attempt = IdentityRequest.blank("/", method="POST")
     attempt.registry = own_world.app.registry
     done: list[int] = []
-    with own_world.app.registry.identity.transactions:
+    with attempt.tm:
         attempt.environ["tm.active"] = True
 
         def step() -> int:
