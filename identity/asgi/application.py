@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import ExitStack, nullcontext
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from identity import hashing, watching
@@ -13,9 +14,12 @@ from identity.asgi.messages import ClientLeft, Receive, Scope, Send, send_body, 
 from identity.asgi.pages import Pages, WSGIApplication, refuse_for_now
 from identity.asgi.threads import QueueFull, Threads
 from identity.concurrency import Greenlets
+from identity.http.health import ImmediateAnswer
+from identity.http.observers import ObservedRequest, known_method, observed
 from identity.http.protocol import MAX_BODY, response_headers
 from identity.http.request_ids import HEADER, new_request_id
-from identity.provider.request import NO_BROWSER
+from identity.http.request_log import log_request
+from identity.provider.request import NO_BROWSER, ProtocolResponse
 
 if TYPE_CHECKING:
     from identity.process import Identity
@@ -87,7 +91,7 @@ class Application:
             if found is not None:
                 await self._answer_endpoint(*found, head, request_id, receive, send)
             elif (immediate := self.registry.immediate_answers.get(head.path)) is not None:
-                answer = immediate()
+                answer = self._at_once(immediate, head, request_id)
                 headers = [*response_headers(answer, identity, lambda: NO_BROWSER), (HEADER, request_id)]
                 await start_response(send, answer.status, headers)
                 await send_body(send, b"" if head.method == "HEAD" else answer.body)
@@ -97,6 +101,17 @@ class Application:
             await _refuse(send, 408, "The body took too long.")
         except ClientLeft:
             return
+
+    def _at_once(self, immediate: ImmediateAnswer, head: Head, request_id: str) -> ProtocolResponse:
+        started = perf_counter()
+        method = known_method(head.method)
+        seen = ObservedRequest(method, head.peer, request_id, head.headers.get)
+        seen.route_name, seen.route_pattern = immediate.name, immediate.path
+        with observed(self.registry.request_observers, seen):
+            answer = immediate.answer()
+            seen.status = answer.status
+        log_request(method, immediate.path, answer.status, perf_counter() - started)
+        return answer
 
     async def _answer_endpoint(
         self, place: Place, resumed: str | None, head: Head, request_id: str, receive: Receive, send: Send

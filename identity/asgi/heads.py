@@ -116,8 +116,8 @@ def _path(scope: Scope) -> str:
     raw = raw.partition(b"?")[0].partition(b"#")[0]
     if b"%" in raw:
         raw = unquote_to_bytes(raw)
-    if raw.startswith(b"//") or not raw.startswith(b"/"):
-        raw = b"/" + raw.lstrip(b"/")
+    if not raw.startswith(b"/"):
+        raw = b"/" + raw
     return raw.decode("latin-1")
 
 

@@ -94,26 +94,31 @@ class Pages:
             await start_response(send, answer.status, answer.headers, close=close)
             await send_body(send, answer.body)
             return
-        left = asyncio.ensure_future(receive()) if not close else None
+        left = asyncio.ensure_future(_until_left(receive))
         # Each piece may come from another thread, with the context variables of the one before.
         context, iterator = copy_context(), iter(pieces)
         try:
             await start_response(send, answer.status, answer.headers, close=close)
             while True:
                 piece = await self._threads.run(lambda: context.run(next, iterator, None), has_begun=True)
-                if piece is None or (left is not None and left.done()):
+                if piece is None or left.done():
                     break
                 await send_body(send, piece, more=True)
             await send_body(send, b"")
         finally:
-            if left is not None:
-                left.cancel()
+            left.cancel()
             await asyncio.shield(self._finish(answer, context.run))
 
     async def _finish(self, answer: WSGIAnswer, run: Callable[..., Any] | None = None) -> None:
         close = getattr(answer.pieces, "close", None)
         if close is not None:
             await self._threads.run(close if run is None else lambda: run(close), has_begun=True)
+
+
+async def _until_left(receive: Receive) -> None:
+    """Return once the client has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def wsgi_environ(head: Head, request_id: str) -> dict[str, Any]:

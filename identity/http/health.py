@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyramid.config import Configurator
@@ -50,12 +51,21 @@ def _answer(status: int, members: dict[str, object]) -> Response:
     return response
 
 
+@dataclass(frozen=True, slots=True)
+class ImmediateAnswer:
+    """An answer that waits for nothing, and the route at which it is."""
+
+    name: str
+    path: str
+    answer: Callable[[], ProtocolResponse]
+
+
 def add_immediate_answer(config: Configurator, name: str, path: str, answer: Callable[[], ProtocolResponse]) -> None:
     """Directive: an answer, on any host and to any method, that waits for nothing.
 
-    The event loop calls ``answer`` itself, without a thread, a transaction and a line in the log.
+    The event loop of an ASGI server calls ``answer`` itself, whatever the storage and the threads are doing.
     """
-    config.registry.immediate_answers[path] = answer
+    config.registry.immediate_answers[path] = ImmediateAnswer(name, path, answer)
     config.add_route(name, path)
     config.add_view(lambda request: respond(request, answer()), route_name=name, permission=NO_PERMISSION_REQUIRED)
 

@@ -8,7 +8,11 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote_from_bytes
 
+from identity.http.environ import PEER
+
 _LONGEST = 60.0
+#: Names of headers as tests compare them; ASGI has them in lower case.
+_NAMES = {b"x-request-id": "X-Request-ID", b"www-authenticate": "WWW-Authenticate", b"etag": "ETag"}
 
 
 @cache
@@ -57,7 +61,7 @@ async def _asked(application: Any, scope: dict[str, Any], body: bytes) -> tuple[
     await application(scope, receive, send)
     start, *pieces = sent
     headers = [
-        (name.decode("latin-1").title(), value.decode("latin-1"))
+        (_NAMES.get(name) or name.decode("latin-1").title(), value.decode("latin-1"))
         for name, value in start["headers"]
         if name != b"server"
     ]
@@ -71,6 +75,10 @@ def scope_of(environ: dict[str, Any]) -> dict[str, Any]:
         for key, value in environ.items()
         if key.startswith("HTTP_") or (key in ("CONTENT_LENGTH", "CONTENT_TYPE") and value)
     ]
+    client = environ.get("REMOTE_ADDR", "")
+    peer = environ.get(PEER, client)
+    if peer != client:
+        headers.append((b"x-forwarded-for", client.encode()))
     path = environ["PATH_INFO"].encode("latin-1")
     return {
         "type": "http",
@@ -83,7 +91,7 @@ def scope_of(environ: dict[str, Any]) -> dict[str, Any]:
         "query_string": environ.get("QUERY_STRING", "").encode("latin-1"),
         "root_path": "",
         "headers": headers,
-        "client": (environ.get("REMOTE_ADDR", ""), 1),
+        "client": (peer, 1),
         "server": ("127.0.0.1", 80),
     }
 

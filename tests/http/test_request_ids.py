@@ -64,7 +64,7 @@ def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: p
     handler.setFormatter(JsonLines())
     monkeypatch.setattr(type(world.identity.worker), "wake", told)
     logging.getLogger("some.plugin").addHandler(handler)
-    answers = [world.client.get(f"{world.issuer}/healthz") for _ in range(2)]
+    answers = [world.client.get(f"{world.issuer}{WELL_KNOWN}") for _ in range(2)]
     told()
     logging.getLogger("some.plugin").removeHandler(handler)
     lines = [json.loads(line) for line in output.getvalue().splitlines()]
