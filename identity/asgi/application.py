@@ -90,7 +90,7 @@ class Application:
             found = self._places.find(head)
             if found is not None:
                 await self._answer_endpoint(*found, head, request_id, receive, send)
-            elif (immediate := self.registry.immediate_answers.get(head.path)) is not None:
+            elif (immediate := self.registry.immediate_answers.get(head.path)) and immediate.fits(head.method):
                 answer = self._at_once(immediate, head, request_id)
                 headers = [*response_headers(answer, identity, lambda: NO_BROWSER), (HEADER, request_id)]
                 await start_response(send, answer.status, headers)
@@ -106,11 +106,11 @@ class Application:
         started = perf_counter()
         method = known_method(head.method)
         seen = ObservedRequest(method, head.peer, request_id, head.headers.get)
-        seen.route_name, seen.route_pattern = immediate.name, immediate.path
+        seen.route_name, seen.route_pattern = immediate.name, immediate.pattern
         with observed(self.registry.request_observers, seen):
             answer = immediate.answer()
             seen.status = answer.status
-        log_request(method, immediate.path, answer.status, perf_counter() - started)
+        log_request(method, immediate.pattern, answer.status, perf_counter() - started)
         return answer
 
     async def _answer_endpoint(
@@ -151,7 +151,8 @@ class _Loop:
 
     def runs_in_greenlet(self, place: Place) -> bool:
         """False if it would block the loop."""
-        return self._waits_in_greenlets or not place.handler.endpoint.asks_storage
+        endpoint = place.handler.endpoint
+        return not endpoint.blocks and (self._waits_in_greenlets or not endpoint.asks_storage)
 
     async def finish(self) -> None:
         """Wait for what was begun."""

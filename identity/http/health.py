@@ -53,11 +53,16 @@ def _answer(status: int, members: dict[str, object]) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class ImmediateAnswer:
-    """An answer that waits for nothing, and the route at which it is."""
+    """An answer that waits for nothing, and its route. Without ``methods`` it is the answer to any method."""
 
     name: str
-    path: str
+    pattern: str
     answer: Callable[[], ProtocolResponse]
+    methods: frozenset[str] = frozenset()
+
+    def fits(self, method: str) -> bool:
+        """True if it is the answer to this method."""
+        return not self.methods or method in self.methods
 
 
 def add_immediate_answer(config: Configurator, name: str, path: str, answer: Callable[[], ProtocolResponse]) -> None:

@@ -164,6 +164,15 @@ def test_codes_and_pages_of_authorization(ways: tuple[ServiceClient, ServiceClie
     assert alike(ways, lambda: ("GET", "/oauth/v2/endsession", session.headers, b"")) in (200, 303)
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_static_files(ways: tuple[ServiceClient, ServiceClient], world: World, method: str) -> None:
+    for found in world.app.registry.pages.static:
+        path = f"/static/{found.name}"
+        answers = [shown(way.request(method, way.issuer_url + path), exact=method != "POST") for way in ways]
+        assert answers[0] == answers[1]
+        assert (answers[0][0] == 200) is (method != "POST")
+
+
 def test_wrong_hosts(ways: tuple[ServiceClient, ServiceClient]) -> None:
     for path in ("/oauth/v2/token", _AUTHORIZE, "/healthz", "/nothing"):
         for accept in ("text/html", "*/*"):
