@@ -12,7 +12,15 @@ from identity.asgi.endpoints import EndpointCall, Place, Places
 from identity.asgi.heads import BadHead, Head, read_head
 from identity.asgi.messages import ClientLeft, Receive, Scope, Send, send_body, start_response
 from identity.asgi.pages import Pages, WSGIApplication, refuse_for_now
-from identity.asgi.threads import QueueFull, Threads
+from identity.asgi.threads import (
+    ENDPOINT_THREADS,
+    LONGEST_ENDPOINT_QUEUE,
+    LONGEST_QUEUE,
+    THREADS,
+    QueueFull,
+    Threads,
+    stepping_aside,
+)
 from identity.concurrency import Greenlets
 from identity.http.health import ImmediateAnswer
 from identity.http.observers import ObservedRequest, known_method, observed
@@ -62,7 +70,7 @@ class Application:
                 return
             stack.callback(identity.close)
             loop = self._in_loop()
-            hashing.stepping_aside = loop.threads.stepping_aside
+            hashing.stepping_aside = stepping_aside
             await send({"type": "lifespan.startup.complete"})
             await receive()
             await loop.finish()
@@ -129,7 +137,7 @@ class Application:
             if loop.runs_in_greenlet(place):
                 answer = await loop.greenlets.run(call)
             else:
-                answer = await loop.threads.run(call)
+                answer = await loop.endpoint_threads.run(call)
         except QueueFull:
             await refuse_for_now(send, request_id, close=call.body is None)
         else:
@@ -146,7 +154,9 @@ class _Loop:
         most = identity.backend.max_greenlets if identity.settings.answer_in_loop else 0
         self._waits_in_greenlets = most > 0
         self.greenlets = Greenlets(most or _WITHOUT_STORAGE)
-        self.threads = Threads()
+        # Pages do not keep programs waiting.
+        self.endpoint_threads = Threads(ENDPOINT_THREADS, LONGEST_ENDPOINT_QUEUE)
+        self.threads = Threads(THREADS, LONGEST_QUEUE)
         self.pages = Pages(wsgi, self.threads)
 
     def runs_in_greenlet(self, place: Place) -> bool:
@@ -157,12 +167,13 @@ class _Loop:
     async def finish(self) -> None:
         """Wait for what was begun."""
         give_up_at = asyncio.get_running_loop().time() + _GRACE
-        while self.greenlets.busy or self.threads.working:
+        while self.greenlets.busy or self.threads.working or self.endpoint_threads.working:
             if asyncio.get_running_loop().time() > give_up_at:
                 log.warning("stopped with requests that had not ended")
                 break
             await asyncio.sleep(0.05)
         self.threads.close()
+        self.endpoint_threads.close()
 
 
 async def _refuse(send: Send, status: int, text: str) -> None:

@@ -14,7 +14,6 @@ from transaction.interfaces import TransientError
 from identity.asgi.heads import Head
 from identity.asgi.messages import Headers
 from identity.asgi.pages import WSGIAnswer, wsgi_environ
-from identity.domain.addresses import neighbourhood_of
 from identity.domain.audit import Actor, ActorKind
 from identity.fair_shares import asked_from
 from identity.http.cookies import read_browser
@@ -28,6 +27,7 @@ from identity.http.request_log import log as request_log
 from identity.http.request_log import log_request
 from identity.http.request_services import RequestServices, with_user_agent
 from identity.http.routes import known_hosts
+from identity.http.shares import network_of
 from identity.http.transactions import ATTEMPTS
 from identity.lazily import lazily
 from identity.log_format import about
@@ -134,8 +134,7 @@ class EndpointCall:
         """Its answer."""
         identity, started = self._identity, perf_counter()
         about.set(self._log_members)
-        client = self._head.client
-        network = "" if client == identity.settings.trusted_proxy else neighbourhood_of(client)
+        network = network_of(self._head.client, identity.settings.trusted_proxy)
         writes = self._place.handler.endpoint.writes
         left = ATTEMPTS if writes and identity.backend.contends else 1
         with asked_from(network):

@@ -13,10 +13,30 @@ from identity.concurrency import await_, in_greenlet
 
 Result = TypeVar("Result")
 
-#: How many requests threads work on at the same time, and how many wait for a thread.
+#: How many requests for pages and the management API threads work on at the same time, and how many wait for a thread.
 THREADS, LONGEST_QUEUE = 4, 32
+#: The same for endpoints that cannot wait in the event loop.
+ENDPOINT_THREADS, LONGEST_ENDPOINT_QUEUE = 8, 1000
 #: Threads that wait for a hash, a document or another server come on top; pools of their own bound those.
 _MOST_THREADS = 256
+
+
+#: Of a thread: the pool to which it belongs.
+_here = threading.local()
+
+
+@contextmanager
+def stepping_aside() -> Iterator[None]:
+    """While a thread of a pool waits for something slow, another one works in its place."""
+    pool: Threads | None = getattr(_here, "pool", None)
+    if pool is None:
+        yield
+        return
+    pool.step_aside()
+    try:
+        yield
+    finally:
+        pool.return_to_place()
 
 
 class QueueFull(Exception):
@@ -26,7 +46,7 @@ class QueueFull(Exception):
 class Threads:
     """Made in the event loop that hands them work."""
 
-    def __init__(self, count: int = THREADS, longest_queue: int = LONGEST_QUEUE) -> None:
+    def __init__(self, count: int, longest_queue: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._count = count
         self._longest_queue = longest_queue
@@ -35,7 +55,6 @@ class Threads:
         self.working = 0
         self._line: deque[asyncio.Future[None]] = deque()
         self._pool = ThreadPoolExecutor(_MOST_THREADS, "identity-request")
-        self._here = threading.local()
 
     async def run(self, function: Callable[[], Result], *, has_begun: bool = False) -> Result:
         """What the function returns or raises in a thread, with the caller's context variables.
@@ -62,17 +81,13 @@ class Threads:
         context = copy_context()
         return await_(self.run(lambda: context.run(function)))
 
-    @contextmanager
-    def stepping_aside(self) -> Iterator[None]:
-        """While a thread waits for something slow, another one works in its place."""
-        if not getattr(self._here, "works", False):
-            yield
-            return
+    def step_aside(self) -> None:
+        """Give the place of the calling thread away."""
         self._loop.call_soon_threadsafe(self._leave)
-        try:
-            yield
-        finally:
-            self._loop.call_soon_threadsafe(self._return)
+
+    def return_to_place(self) -> None:
+        """Take it again, though another thread may have it now."""
+        self._loop.call_soon_threadsafe(self._return)
 
     def close(self) -> None:
         """End the threads that have nothing to do."""
@@ -91,7 +106,7 @@ class Threads:
             raise
 
     def _work(self, function: Callable[[], Result], ended: "asyncio.Future[Result]") -> None:
-        self._here.works = True
+        _here.pool = self
         result: Any = None
         error: BaseException | None = None
         try:

@@ -15,7 +15,7 @@ from pyramid.security import NO_PERMISSION_REQUIRED
 from identity import hashing
 from identity.asgi import Application
 from identity.asgi import application as applications
-from identity.asgi.threads import LONGEST_QUEUE, THREADS
+from identity.asgi.threads import LONGEST_QUEUE, THREADS, stepping_aside
 from identity.http.documents import sent_document
 from identity.provider.endpoints import token
 from identity.testing.over_asgi import event_loop, scope_of
@@ -304,7 +304,7 @@ def test_a_thread_that_waits_gives_its_place_away(
 ) -> None:
     client = own("/healthz")
     loop = asyncio.run_coroutine_threadsafe(_loop_of(client._application), event_loop()).result(5)
-    monkeypatch.setattr(hashing, "stepping_aside", loop.threads.stepping_aside)
+    monkeypatch.setattr(hashing, "stepping_aside", stepping_aside)
     pages.steps_aside = True
     running = [own("/try/wait", method="GET").begin() for _ in range(3 * THREADS)]
     wait_for(lambda: pages.begun == 3 * THREADS)
