@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from typing import TypeVar
 
 from identity import processors, watching
+from identity.concurrency import run_in_executor
 from identity.crypto.passwords import Cost, Verdict, hash_password, verify_nothing, verify_password
 from identity.domain.errors import DomainError
 from identity.fair_shares import FairShares, Full
@@ -115,7 +116,7 @@ class Hasher:
             self._count(1)
             try:
                 with watching.timed(watching.HASH):
-                    return self._threads().submit(work).result()
+                    return run_in_executor(self._threads(), work)
             finally:
                 self._count(-1)
 

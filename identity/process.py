@@ -8,8 +8,6 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from transaction import ThreadTransactionManager
-
 from identity import offers, watching
 from identity.backlogs import Backlogs
 from identity.checks import Checks
@@ -36,6 +34,7 @@ from identity.services.unit_of_work import ProcessState, UnitOfWork
 from identity.settings import Settings
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import Unavailable
+from identity.transactions import Transactions
 from identity.worker import Job, Worker
 
 if TYPE_CHECKING:
@@ -45,28 +44,6 @@ log = logging.getLogger(__name__)
 
 _REMEMBERED_REFUSALS = 10_000
 _OUTBOX_INTERVAL = timedelta(minutes=1)
-
-
-class Transactions(ThreadTransactionManager):  # type: ignore[misc]
-    """One manager for the process, a transaction per thread, each begun and ended explicitly."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.explicit = True
-
-    def commit(self) -> None:
-        """Commit. What cannot be committed is aborted, or the thread could never begin another transaction."""
-        try:
-            super().commit()
-        except BaseException:
-            self.abort()
-            raise
-
-    def __exit__(self, kind: object, value: object, traceback: object) -> None:
-        if value is None:
-            self.commit()
-        else:
-            self.abort()
 
 
 @dataclass
@@ -82,7 +59,6 @@ class Identity:
     domain_checks: DomainChecks
     clock: Clock
     check_password: CheckPassword | None = None
-    transactions: Transactions = field(default_factory=Transactions)
     jobs: Jobs = field(init=False)
     worker: Worker = field(init=False)
     senders: Mapping[str, Sender] = field(init=False)
@@ -194,8 +170,9 @@ class Identity:
 
         Observers are told after the commit. For programs and background work; requests have pyramid_tm.
         """
-        with self.transactions:
-            services = self.services(lambda: self.backend.writing(self.transactions), actor, look=self.backend.reading)
+        transactions = Transactions()
+        with transactions:
+            services = self.services(lambda: self.backend.writing(transactions), actor, look=self.backend.reading)
             yield services
         self.committed(services)
 

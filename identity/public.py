@@ -88,6 +88,7 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.http.json_object",
         "identity.http.json_stream",
         "identity.http.lists",
+        "identity.http.observers",
         "identity.http.locale",
         "identity.http.security",
         "identity.http.sign_ins",

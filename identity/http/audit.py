@@ -1,14 +1,13 @@
 """The audit tween: stores refusals in a transaction of their own, after the request's was aborted."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyramid.registry import Registry
 from pyramid.request import Request
 from pyramid.response import Response
 
-from identity.domain.audit import SIGN_IN_REFUSED, AuditEvent
+from identity.http.request_services import with_user_agent
 
 if TYPE_CHECKING:
     from identity.process import Identity
@@ -21,20 +20,12 @@ def audit_tween_factory(handler: Callable[[Request], Response], registry: Regist
     def audit_tween(request: Request) -> Response:
         try:
             response = handler(request)
-            services = request.__dict__.get("services")
-            if services is not None and services.refused:
-                identity.write_refusals([_with_browser(event, request) for event in services.refused])
+            if refused := request.opened.refused:
+                agent = request.browser.user_agent
+                identity.write_refusals([with_user_agent(event, agent) for event in refused])
         finally:
-            request.forget()
+            request.opened.forget()
         identity.worker.wake()
         return response
 
     return audit_tween
-
-
-def _with_browser(event: AuditEvent, request: Request) -> AuditEvent:
-    """A refused sign-in of somebody known tells them, as one that succeeds does, what the browser said of itself."""
-    agent = request.browser.user_agent
-    if event.event != SIGN_IN_REFUSED or event.object_kind != "user" or event.object_id is None or not agent:
-        return event
-    return replace(event, detail={**event.detail, "browser": agent})

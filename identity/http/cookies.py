@@ -12,6 +12,7 @@ from datetime import timedelta
 from pyramid.request import Request
 
 from identity.provider.request import Browser, Cookie, CookieKind
+from identity.settings import Settings
 
 #: A browser is asked to forget the oldest beyond these: its header must not outgrow what servers read.
 MOST = 10
@@ -19,27 +20,19 @@ MOST = 10
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
-def prefix(request: Request, kind: CookieKind | str) -> str:
-    """What names of such cookies begin with; over https browsers keep other hosts from setting them (``__Host-``)."""
-    word = kind.value if isinstance(kind, CookieKind) else kind
-    return f"__Host-{word}-" if is_secure(request) else f"{word}-"
-
-
-def is_secure(request: Request) -> bool:
+def is_secure(settings: Settings) -> bool:
     """True unless the login host is plain http, which settings allow for development alone."""
-    return bool(request.registry.identity.settings.login_url.startswith("https://"))
+    return settings.login_url.startswith("https://")
 
 
-def browser_of(request: Request) -> Browser:
-    """What the browser shows of itself. Whatever is no cookie of ours is passed over."""
-    environ = request.environ
-    sent = environ.get("HTTP_USER_AGENT", "").encode("latin-1").decode("utf-8", "replace")
+def read_browser(settings: Settings, user_agent: bytes, cookies: str) -> Browser:
+    """What the browser shows of itself, by its headers. Whatever is no cookie of ours is passed over."""
+    sent = user_agent.decode("utf-8", "replace")
     agent = sent if sent.isprintable() else "".join(character for character in sent if character.isprintable())
-    header = environ.get("HTTP_COOKIE", "")
-    if not header:
+    if not cookies:
         return Browser(user_agent=agent)
-    found: dict[str, dict[str, str]] = {prefix(request, kind): {} for kind in CookieKind}
-    for pair in header.split(";"):
+    found: dict[str, dict[str, str]] = {_prefix(settings, kind): {} for kind in CookieKind}
+    for pair in cookies.split(";"):
         name, _, value = pair.strip().partition("=")
         for start, known in found.items():
             if name.startswith(start) and _VALUE.fullmatch(value):
@@ -48,18 +41,34 @@ def browser_of(request: Request) -> Browser:
     return Browser(sessions=sessions, sign_ins=sign_ins, known=known_at, remembered=remembered, user_agent=agent)
 
 
-def headers_for(request: Request, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
+def browser_of(request: Request) -> Browser:
+    """The same of a request to Pyramid."""
+    environ, settings = request.environ, request.registry.identity.settings
+    agent = environ.get("HTTP_USER_AGENT", "").encode("latin-1")
+    return read_browser(settings, agent, environ.get("HTTP_COOKIE", ""))
+
+
+def cookie_headers(settings: Settings, browser: Browser, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
     """The Set-Cookie headers; where one more is set than fits the bounds, the browser is asked to forget the oldest."""
-    headers = [_header(request, cookie) for cookie in cookies]
-    browser = request.browser
+    headers = [_header(settings, cookie) for cookie in cookies]
     shown_by_kind = (browser.sessions, browser.sign_ins, browser.known, browser.remembered)
     for kind, shown in zip(CookieKind, shown_by_kind, strict=True):
         changed = {cookie.id: cookie.secret is not None for cookie in cookies if cookie.kind is kind}
         if any(changed.values()):
             kept = sorted(id_ for id_ in {*shown, *changed} if changed.get(id_, True))
             surplus = (id_ for id_ in kept[: max(0, len(kept) - MOST)] if id_ not in changed)
-            headers.extend(_header(request, Cookie(kind, id_)) for id_ in surplus)
+            headers.extend(_header(settings, Cookie(kind, id_)) for id_ in surplus)
     return headers
+
+
+def headers_for(request: Request, cookies: tuple[Cookie, ...]) -> list[tuple[str, str]]:
+    """The same for the browser of a request to Pyramid."""
+    return cookie_headers(request.registry.identity.settings, request.browser, cookies)
+
+
+def _prefix(settings: Settings, kind: CookieKind) -> str:
+    """What names of such cookies begin with; over https browsers keep other hosts from setting them (``__Host-``)."""
+    return f"__Host-{kind.value}-" if is_secure(settings) else f"{kind.value}-"
 
 
 def _newest(values: Mapping[str, str]) -> dict[str, str]:
@@ -67,16 +76,15 @@ def _newest(values: Mapping[str, str]) -> dict[str, str]:
     return {id_: values[id_] for id_ in sorted(values, reverse=True)[:MOST]}
 
 
-def _afterlife(request: Request, kind: CookieKind) -> timedelta:
+def _afterlife(settings: Settings, kind: CookieKind) -> timedelta:
     """How long a browser keeps what is over: a sign-in that took too long can be started again while it is known."""
-    purge_after: timedelta = request.registry.identity.settings.purge_after
-    return purge_after if kind is CookieKind.SIGN_IN else timedelta()
+    return settings.purge_after if kind is CookieKind.SIGN_IN else timedelta()
 
 
-def _header(request: Request, cookie: Cookie) -> tuple[str, str]:
-    name = prefix(request, cookie.kind) + cookie.id
+def _header(settings: Settings, cookie: Cookie) -> tuple[str, str]:
+    name = _prefix(settings, cookie.kind) + cookie.id
     max_age = 0
     if cookie.secret is not None:
-        max_age = int((cookie.max_age + _afterlife(request, cookie.kind)).total_seconds())
+        max_age = int((cookie.max_age + _afterlife(settings, cookie.kind)).total_seconds())
     value = f"{name}={cookie.secret or ''}; Path=/; Max-Age={max_age}; HttpOnly; SameSite=Lax"
-    return "Set-Cookie", f"{value}; Secure" if is_secure(request) else value
+    return "Set-Cookie", f"{value}; Secure" if is_secure(settings) else value

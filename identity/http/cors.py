@@ -5,25 +5,19 @@ Registered is the origin of any active application's redirect URI. Cookies play 
 
 from typing import TYPE_CHECKING
 
-from pyramid.request import Request
-
 from identity.provider.request import ProtocolResponse
 from identity.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from identity.provider.endpoint import Endpoint
+    from identity.services.bundle import Services
 
 _LONGEST_ORIGIN = 300
 _PREFLIGHT_AGE = 600
 
 
-def is_preflight(request: Request) -> bool:
-    """True if a browser asks beforehand whether a script may send a request (Fetch §3.2.2)."""
-    return request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in request.environ
-
-
 def preflight(endpoint: "Endpoint") -> ProtocolResponse:
-    """What scripts may send to the endpoint; whether they may at all is told by ``origin_headers``."""
+    """What scripts may send to the endpoint (Fetch §3.2.2); whether they may at all is said by ``origin_headers``."""
     headers = {
         "Access-Control-Allow-Methods": ", ".join(endpoint.methods),
         "Access-Control-Allow-Headers": "Authorization, Content-Type",
@@ -32,22 +26,19 @@ def preflight(endpoint: "Endpoint") -> ProtocolResponse:
     return ProtocolResponse(204, headers=headers)
 
 
-def origin_headers(request: Request) -> list[tuple[str, str]]:
-    """The headers that let a registered origin read the answer; none for others, and none if nobody asks."""
-    origin = request.environ.get("HTTP_ORIGIN")
-    if origin is None:
-        return []
+def origin_headers(origin: str, services: "Services") -> list[tuple[str, str]]:
+    """The headers that let a registered origin read the answer; none for others."""
     headers = [("Vary", "Origin")]
-    if _is_registered(request, origin):
+    if _is_registered(origin, services):
         headers.append(("Access-Control-Allow-Origin", origin))
         headers.append(("Access-Control-Expose-Headers", "WWW-Authenticate"))
     return headers
 
 
-def _is_registered(request: Request, origin: str) -> bool:
+def _is_registered(origin: str, services: "Services") -> bool:
     if len(origin) > _LONGEST_ORIGIN or not origin.startswith(("https://", "http://")):
         return False
     try:
-        return bool(request.services.applications.is_origin(origin))
+        return bool(services.applications.is_origin(origin))
     except StorageError:
         return False

@@ -119,12 +119,17 @@ def _secret(request: Request) -> str:
 def _remember(request: Request, response: Response) -> None:
     value = request.environ[_MADE]
     response.set_cookie(
-        _cookie_name(request), value, secure=is_secure(request), httponly=True, samesite="Lax", path="/"
+        _cookie_name(request),
+        value,
+        secure=is_secure(request.registry.identity.settings),
+        httponly=True,
+        samesite="Lax",
+        path="/",
     )
 
 
 def _cookie_name(request: Request) -> str:
-    return f"__Host-{_COOKIE}" if is_secure(request) else _COOKIE
+    return f"__Host-{_COOKIE}" if is_secure(request.registry.identity.settings) else _COOKIE
 
 
 def includeme(config: Configurator) -> None:

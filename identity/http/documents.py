@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import IO, TYPE_CHECKING
 
+from pyramid.config import Configurator
 from pyramid.request import Request
 from pyramid.response import Response
 
 from identity import hashing
 from identity.domain.audit import Actor
+from identity.http.environ import UNREAD_BODY
 from identity.http.errors import TooLarge
-from identity.server.framing import ADMIT_BODY
 from identity.services.access import Principal
 from identity.services.bundle import Services
 from identity.services.transfer import Transfer
@@ -51,21 +52,23 @@ def sent_as_file(request: Request, name: str, make: Callable[[Services], Iterato
     return answer
 
 
-def sent_document(request: Request, *, most: int | None = None) -> IO[bytes] | None:
-    """The body as a file, from its start; None if the server has yet to read it, and then any answer will do: the
-    request comes a second time. ``most`` is how many bytes it may have, if not as many as a document.
+class BodyNotRead(Exception):
+    """The view takes a body that is not read yet: it is called again, with it."""
 
-    For views alone, which are asked when it is clear that whoever sends it may. Raises TooLarge.
+
+def sent_document(request: Request, *, most: int | None = None) -> IO[bytes]:
+    """The body as a file, from its start. ``most`` is how many bytes it may have, if not as many as a document.
+
+    For views alone, which are called when it is clear that whoever sends it may. Raises TooLarge, BodyNotRead.
     """
     identity: Identity = request.registry.identity
     most = identity.settings.import_limit * _MIB if most is None else most
     length = request.content_length or 0
     if length > most:
         raise TooLarge(f"The body is larger than {most} bytes.")
-    admit = request.environ.get(ADMIT_BODY)
-    if admit is not None:
-        admit(most)
-        return None
+    if UNREAD_BODY in request.environ:
+        request.environ[UNREAD_BODY] = most
+        raise BodyNotRead
     stream: IO[bytes] = request.environ["wsgi.input"]
     if getattr(stream, "seekable", bool)():
         stream.seek(0)
@@ -77,6 +80,11 @@ def sent_document(request: Request, *, most: int | None = None) -> IO[bytes] | N
         length -= len(piece)
     copy.seek(0)
     return copy
+
+
+def not_read(error: BodyNotRead, request: Request) -> Response:
+    """An answer that is not sent."""
+    return Response(status=100)
 
 
 class _Sent:
@@ -105,3 +113,8 @@ def _content(identity: "Identity", actor: Actor, make: Callable[[Services], Iter
                 yield b"".join(found)
                 size, found = 0, []
         yield b"".join((*found, b"\n"))
+
+
+def includeme(config: Configurator) -> None:
+    """Answer BodyNotRead, which undoes what the view did before."""
+    config.add_exception_view(not_read, context=BodyNotRead)

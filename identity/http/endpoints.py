@@ -1,6 +1,5 @@
 """Protocol endpoints as Pyramid routes: ProtocolRequest ← request, ProtocolResponse → response."""
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,24 +8,18 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity import watching
-from identity.http.cookies import headers_for
-from identity.http.cors import is_preflight, origin_headers, preflight
+from identity.http.environ import OUTCOME
+from identity.http.protocol import MAX_BODY, EndpointHandler, Outcome, content_type_of, response_headers, too_large
 from identity.provider.context import Context
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.endpoints import ENDPOINTS
-from identity.provider.errors import MethodNotAllowed, RequestTooLarge
 from identity.provider.request import NO_BROWSER, ProtocolRequest, ProtocolResponse
 
 if TYPE_CHECKING:
     from identity.process import Identity
 
 PROTOCOL_ROUTE = "protocol."
-MAX_BODY = 64 * 1024
 
-log = logging.getLogger(__name__)
-
-_NOT_MODIFIED = 304
 _OF_BODY = frozenset({"Content-Length", "Content-Type"})
 
 
@@ -38,12 +31,12 @@ def protocol_request(request: Request, *, with_browser: bool = False) -> Protoco
     environ = request.environ
     length = request.content_length or 0
     if length > MAX_BODY:
-        raise RequestTooLarge(f"the body is larger than {MAX_BODY} bytes")
+        raise too_large()
     return ProtocolRequest(
         method=environ["REQUEST_METHOD"],
         query=environ.get("QUERY_STRING", "").encode("latin-1"),
         body=_body(environ, length),
-        content_type=environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower(),
+        content_type=content_type_of(environ.get("CONTENT_TYPE", "")),
         authorization=environ.get("HTTP_AUTHORIZATION"),
         if_none_match=environ.get("HTTP_IF_NONE_MATCH"),
         browser=request.browser if with_browser else NO_BROWSER,
@@ -64,20 +57,12 @@ def _body(environ: Mapping[str, Any], length: int) -> bytes:
 
 def respond(request: Request, answer: ProtocolResponse) -> Response:
     """The answer as a Pyramid response, with the headers that every protocol answer carries."""
-    headers = [("X-Content-Type-Options", "nosniff")]
-    # A 304 has no body, and may only name the length that a 200 would have (RFC 9110 §8.6).
-    if answer.status != _NOT_MODIFIED:
-        headers.append(("Content-Length", str(len(answer.body))))
-    if answer.body:
-        headers.append(("Content-Type", answer.content_type))
-    headers.extend(answer.headers.items())
-    identity: Identity = request.registry.identity
-    if identity.strict_transport:
-        headers.append(("Strict-Transport-Security", "max-age=31536000"))
-    if "HTTP_ORIGIN" in request.environ and is_cross_origin(request):
-        headers.extend(origin_headers(request))
-    if answer.cookies:
-        headers.extend(headers_for(request, answer.cookies))
+    handler = _handler_of(request)
+    if handler is None:
+        headers = response_headers(answer, request.registry.identity, lambda: request.browser)
+    else:
+        origin = request.environ.get("HTTP_ORIGIN")
+        headers = handler.headers(answer, origin, request.opened, lambda: request.browser)
     if answer.form_post is not None:
         drawn: Response = request.registry.draw_form_post(request, answer.form_post)
         drawn.headerlist = [*drawn.headerlist, *(one for one in headers if one[0] not in _OF_BODY)]
@@ -95,59 +80,41 @@ class _Answer(Response):  # type: ignore[misc]
         return body
 
 
-def is_cross_origin(request: Request) -> bool:
-    """True for the endpoints that scripts of registered applications may call."""
+def _handler_of(request: Request) -> EndpointHandler | None:
+    """That of the endpoint at which the request arrived; None at other routes."""
     route = getattr(request, "matched_route", None)
-    return route is not None and route.name in request.registry.cross_origin_routes
+    handlers: Mapping[str, EndpointHandler] = request.registry.endpoint_handlers
+    return None if route is None else handlers.get(route.name)
 
 
 def context_of(request: Request) -> Context:
     """What endpoints, grants and interactions may use beside the request."""
-    identity: Identity = request.registry.identity
-    services = request.services
-    return Context(services.now, identity.settings, identity.protocol, lambda: identity.provider, services)
+    context: Context = request.opened.new_context()
+    return context
 
 
-def _lagging_answer(endpoint: Endpoint, request: Request, asked: ProtocolRequest) -> ProtocolResponse | None:
-    """What the endpoint says by a storage that may be behind; None if the one has to be asked that is not.
-
-    A refusal does not count: what was made a moment ago may not be there yet. Neither does a failure.
-    """
-    if request.begin_lagging():
-        try:
-            answer = endpoint.handle(asked, context_of(request))
-        except Exception as problem:
-            log.debug("asked anew: %s", type(problem).__name__)
-        else:
-            if not answer.denies:
-                watching.came_to(watching.READ, endpoint.name, watching.FROM_STANDBY)
-                return answer
-        request.end_lagging()
-    watching.came_to(watching.READ, endpoint.name, watching.FROM_PRIMARY)
-    return None
-
-
-def view_of(endpoint: Endpoint, *, lags: bool) -> Callable[[Request], Response]:
-    """The endpoint's Pyramid view. ``lags`` says that there may be a storage that is behind."""
-    # A HEAD must not do what a GET does, where that is more than showing something (RFC 9110 §9.3.2).
-    shows = "GET" in endpoint.methods and not endpoint.writes
-    methods = frozenset(endpoint.methods) | ({"HEAD"} if shows else set())
-    with_browser = endpoint.host is Host.LOGIN
-    cross_origin, may_lag = endpoint.cross_origin, endpoint.may_lag and lags
+def view_of(handler: EndpointHandler) -> Callable[[Request], Response]:
+    """The endpoint's Pyramid view."""
 
     def view(request: Request) -> Response:
-        if cross_origin and is_preflight(request):
-            return respond(request, preflight(endpoint))
-        if request.method not in methods:
-            raise MethodNotAllowed(endpoint.methods)
-        asked = protocol_request(request, with_browser=with_browser)
-        answer = _lagging_answer(endpoint, request, asked) if may_lag else None
-        if answer is None:
-            request.protocol_context = context = context_of(request)
-            answer = endpoint.handle(asked, context)
-        return respond(request, answer)
+        outcome: Outcome | None = request.environ.get(OUTCOME)
+        if outcome is not None:
+            return _drawn(request, outcome)
+        if handler.is_preflight(request.method, request.environ.get("HTTP_ACCESS_CONTROL_REQUEST_METHOD")):
+            return respond(request, handler.preflight())
+        handler.check_method(request.method)
+        asked = protocol_request(request, with_browser=handler.has_browser)
+        return respond(request, handler.answer(asked, request.opened))
 
     return view
+
+
+def _drawn(request: Request, outcome: Outcome) -> Response:
+    """The page for what an endpoint has come to outside of Pyramid. Raises its error."""
+    request.opened.context = outcome.context
+    if isinstance(outcome.result, Exception):
+        raise outcome.result
+    return respond(request, outcome.result)
 
 
 def add_endpoint(config: Configurator, endpoint: Endpoint) -> None:
@@ -156,18 +123,15 @@ def add_endpoint(config: Configurator, endpoint: Endpoint) -> None:
     if endpoint not in identity.protocol.endpoints:
         identity.add_endpoint(endpoint)
     name = PROTOCOL_ROUTE + endpoint.name
-    if endpoint.cross_origin:
-        config.registry.cross_origin_routes.add(name)
+    handler = config.registry.endpoint_handlers[name] = EndpointHandler(endpoint, identity)
     config.add_route(name, endpoint.path, host=endpoint.host)
-    view = view_of(endpoint, lags=identity.backend.lags)
-    config.add_view(view, route_name=name, permission=NO_PERMISSION_REQUIRED)
+    config.add_view(view_of(handler), route_name=name, permission=NO_PERMISSION_REQUIRED)
 
 
 def includeme(config: Configurator) -> None:
     """Add every endpoint of the table."""
-    config.registry.cross_origin_routes = set()
+    config.registry.endpoint_handlers = {}
     config.add_directive("add_endpoint", add_endpoint)
     # Routes are tried in order, and programs ask more often than browsers.
     for endpoint in sorted(ENDPOINTS, key=lambda one: one.host is Host.LOGIN):
         config.add_endpoint(endpoint)
-        config.registry.in_loop.add(endpoint.path)

@@ -106,13 +106,18 @@ DAMAGED = (Unsealable, UnreadableKey)
 
 def unavailable(error: Exception, request: Request) -> Response:
     """503 while the storage is away, or what it holds is damaged; nothing of the cause is told."""
-    level = logging.ERROR if isinstance(error, DAMAGED) else logging.WARNING
-    log.log(level, "request %s: storage unavailable: %s", request.request_id, error)
+    log_unavailable(error, request.request_id)
     if _is_protocol(request):
         problem = TemporarilyUnavailable("try again in a few seconds")
         address = return_address(request)
         return respond(request, refusal(problem) if address is None else address.error(problem))
     return api_error(request, 503, "temporarily_unavailable", _BUSY, Retry_After="5")
+
+
+def log_unavailable(error: Exception, request_id: str) -> None:
+    """Say why, in the log alone."""
+    level = logging.ERROR if isinstance(error, DAMAGED) else logging.WARNING
+    log.log(level, "request %s: storage unavailable: %s", request_id, error)
 
 
 def forbidden(error: HTTPForbidden, request: Request) -> Response:
@@ -218,7 +223,7 @@ def unexpected(error: Exception, request: Request) -> Response:
 
 def return_address(request: Request) -> ReturnAddress | None:
     """Where an application waits for an answer that has now failed; None if nobody does."""
-    context: Context | None = request.__dict__.get("protocol_context")
+    context: Context | None = request.opened.context
     return context.waiting[-1] if context is not None and context.waiting else None
 
 

@@ -1,6 +1,8 @@
 """/healthz: the process lives. /readyz: storage, schema and signing key are in place, and plugins' checks hold."""
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyramid.config import Configurator
@@ -8,13 +10,16 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity.http.endpoints import respond
+from identity.provider.request import ProtocolResponse
+
 if TYPE_CHECKING:
     from identity.process import Identity
 
 
-def healthz(request: Request) -> Response:
+def healthz() -> ProtocolResponse:
     """200 as long as the process answers; asks nothing else."""
-    return _answer(200, {"status": "alive"})
+    return ProtocolResponse(200, b'{"status": "alive"}', headers={"Cache-Control": "no-store"})
 
 
 #: Seconds after which asking again may help, as everywhere while the storage is away.
@@ -46,8 +51,34 @@ def _answer(status: int, members: dict[str, object]) -> Response:
     return response
 
 
+@dataclass(frozen=True, slots=True)
+class ImmediateAnswer:
+    """An answer that waits for nothing, and its route. Without ``methods`` it is the answer to any method."""
+
+    name: str
+    pattern: str
+    answer: Callable[[], ProtocolResponse]
+    methods: frozenset[str] = frozenset()
+
+    def fits(self, method: str) -> bool:
+        """True if it is the answer to this method."""
+        return not self.methods or method in self.methods
+
+
+def add_immediate_answer(config: Configurator, name: str, path: str, answer: Callable[[], ProtocolResponse]) -> None:
+    """Directive: an answer, on any host and to any method, that waits for nothing.
+
+    The event loop of an ASGI server calls ``answer`` itself, whatever the storage and the threads are doing.
+    """
+    config.registry.immediate_answers[path] = ImmediateAnswer(name, path, answer)
+    config.add_route(name, path)
+    config.add_view(lambda request: respond(request, answer()), route_name=name, permission=NO_PERMISSION_REQUIRED)
+
+
 def includeme(config: Configurator) -> None:
     """Routes for any host: who probes knows an address, not a name."""
-    for name, view in (("healthz", healthz), ("readyz", readyz)):
-        config.add_route(name, f"/{name}")
-        config.add_view(view, route_name=name, permission=NO_PERMISSION_REQUIRED)
+    config.registry.immediate_answers = {}
+    config.add_directive("add_immediate_answer", add_immediate_answer)
+    config.add_immediate_answer("healthz", "/healthz", healthz)
+    config.add_route("readyz", "/readyz")
+    config.add_view(readyz, route_name="readyz", permission=NO_PERMISSION_REQUIRED)

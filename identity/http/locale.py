@@ -1,5 +1,7 @@
 """Which language to speak with a person: what the request asks for, then what the browser prefers, then English."""
 
+from urllib.parse import parse_qsl
+
 from pyramid.request import Request
 
 from identity.domain.words import LANGUAGES
@@ -21,6 +23,17 @@ def in_address(request: Request) -> str:
     try:
         asked: str = request.GET.get(UI_LOCALES, "")[:_LONGEST]
     except UnicodeDecodeError:
+        return ""
+    return asked if asked.isprintable() else ""
+
+
+def in_query(query: str) -> str:
+    """The same by the query of the address, as WSGI has it."""
+    if UI_LOCALES not in query:
+        return ""
+    try:
+        asked = dict(parse_qsl(query, keep_blank_values=True, errors="strict")).get(UI_LOCALES, "")[:_LONGEST]
+    except (UnicodeDecodeError, ValueError):
         return ""
     return asked if asked.isprintable() else ""
 

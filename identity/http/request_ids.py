@@ -11,25 +11,29 @@ from pyramid.response import Response
 from pyramid.tweens import INGRESS
 
 from identity.crypto.secrets import new_id
+from identity.http.environ import PEER, TRACE_ID
 from identity.log_format import about
-from identity.server.framing import PEER
 from identity.settings import NO_PROXY
 
 HEADER = "X-Request-ID"
-#: Where it is kept: a request that is tried again keeps its id.
-_KEPT = "identity.request_id"
+#: The key of the environ under which it is.
+KEPT = "identity.request_id"
 _SENT = "HTTP_X_REQUEST_ID"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{8,64}", re.ASCII)
 
 
 def request_id(environ: dict[str, Any], trusted_proxy: str) -> str:
-    """The id of the request: the one that the trusted proxy has given it, if that looks like one, else one of ours."""
-    kept: str | None = environ.get(_KEPT)
+    """The id of the request, the same one in each of its runs."""
+    kept: str | None = environ.get(KEPT)
     if kept is None:
-        sent = environ.get(_SENT, "")
-        trusted = trusted_proxy not in ("", NO_PROXY) and environ.get(PEER) == trusted_proxy
-        kept = environ[_KEPT] = sent if sent and trusted and _WELL_FORMED.fullmatch(sent) else new_id()
+        kept = environ[KEPT] = new_request_id(environ.get(_SENT, ""), environ.get(PEER, ""), trusted_proxy)
     return kept
+
+
+def new_request_id(sent: str, peer: str, trusted_proxy: str) -> str:
+    """The id that the trusted proxy has given the request, if that looks like one, else one of ours."""
+    trusted = trusted_proxy not in ("", NO_PROXY) and peer == trusted_proxy
+    return sent if sent and trusted and _WELL_FORMED.fullmatch(sent) else new_id()
 
 
 def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -> Callable[[Request], Response]:
@@ -49,7 +53,7 @@ def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -
 
 def _members(request: Request) -> Mapping[str, str]:
     members = {"request_id": request.request_id}
-    trace_id = request.environ.get("identity.trace_id")
+    trace_id = request.environ.get(TRACE_ID)
     return members if trace_id is None else {**members, "trace_id": trace_id}
 
 

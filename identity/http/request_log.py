@@ -12,6 +12,8 @@ from pyramid.registry import Registry
 from pyramid.request import Request
 from pyramid.response import Response
 
+from identity.http.environ import OUTCOME, UNREAD_BODY
+
 log = logging.getLogger(__name__)
 
 #: Of an address that leads nowhere nothing is told: whoever asks chooses it.
@@ -26,11 +28,17 @@ def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -
     def logging_handler(request: Request) -> Response:
         started = time.perf_counter()
         response = handler(request)
-        span = (time.perf_counter() - started) * 1000
-        log.info("%s %s %d, %.0f ms", request.known_method, _place(request), response.status_int, span)
+        # A view that first wants to have the body has not answered; a page of an endpoint is a part of its request.
+        if not (request.environ.get(UNREAD_BODY) or OUTCOME in request.environ):
+            log_request(request.known_method, _place(request), response.status_int, time.perf_counter() - started)
         return response
 
     return logging_handler
+
+
+def log_request(method: str, pattern: str, status: int, seconds: float) -> None:
+    """Write the line; the pattern is that of the route."""
+    log.info("%s %s %d, %.0f ms", method, pattern, status, seconds * 1000)
 
 
 def _place(request: Request) -> str:

@@ -1,7 +1,7 @@
 """IdentityRequest: what a request carries besides what Pyramid gives it."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pyramid.config import Configurator
@@ -11,12 +11,13 @@ from identity.domain.audit import Actor, ActorKind
 from identity.domain.sessions import SignedIn
 from identity.http.cookies import browser_of
 from identity.http.locale import language_of
+from identity.http.observers import known_method
 from identity.http.request_ids import request_id
+from identity.http.request_services import RequestServices
 from identity.lazily import lazily
 from identity.provider.request import Browser
-from identity.services.bundle import Services
 from identity.services.unit_of_work import UnitOfWork
-from identity.storage.backend import Storage
+from identity.transactions import Transactions
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
@@ -30,10 +31,6 @@ Result = TypeVar("Result")
 _DONE = "identity.done"
 #: The digests of idempotency keys that this request has claimed and committed; in the environ too.
 _CLAIMED = "identity.claimed"
-
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-#: As OpenTelemetry's conventions call it.
-_OTHER_METHOD = "_OTHER"
 
 
 class IdentityRequest(Request):  # type: ignore[misc]
@@ -51,9 +48,8 @@ class IdentityRequest(Request):  # type: ignore[misc]
 
     @lazily
     def tm(self) -> "ITransactionManager":
-        """The process's transaction manager; it keeps one transaction per thread. Asked for by pyramid_tm."""
-        identity: Identity = self.registry.identity
-        return identity.transactions
+        """The transaction manager of this run of the request. Asked for by pyramid_tm."""
+        return Transactions()
 
     @lazily
     def browser(self) -> Browser:
@@ -78,16 +74,14 @@ class IdentityRequest(Request):  # type: ignore[misc]
     def known_method(self) -> str:
         """The method, for logs and traces; any that no view has is one and the same."""
         method: str = self.method
-        return method if method in _METHODS else _OTHER_METHOD
+        return known_method(method)
 
     def commit(self) -> None:
         """Commit what was done so far, and go on in another transaction; who acts and what was refused stays.
 
         For effects that must stand whatever comes, and before work that takes long.
         """
-        claimed = self.services.idempotency.claimed_keys
-        self._go_on_after(self.tm.commit)
-        self.environ.setdefault(_CLAIMED, set()).update(claimed)
+        self.opened.commit()
 
     def once(self, name: str, step: Callable[[], Result]) -> Result:
         """The result of ``step``, whose effects are committed.
@@ -112,93 +106,31 @@ class IdentityRequest(Request):  # type: ignore[misc]
 
     def roll_back(self) -> None:
         """Drop what was done since the last commit, and go on in another transaction, as after it."""
-        self._go_on_after(self.tm.abort)
-
-    def _go_on_after(self, end: Callable[[], None]) -> None:
-        before = self.services
-        try:
-            end()
-        finally:
-            # Also for the answer that tells of a failure: pyramid_tm ends what it began.
-            self.tm.begin()
-        del self.__dict__["services"]
-        # It may have kept to what stood there before.
-        self.__dict__.pop("_looked_in", None)
-        self.services.audit.actor = before.audit.actor
-        self.services.audit.refused.extend(before.audit.refused)
-        self.services.idempotency.claimed = before.idempotency.claimed
+        self.opened.roll_back()
 
     @lazily
-    def services(self) -> Services:
+    def opened(self) -> RequestServices:
+        """The services of this run of the request, in its transaction if it has one."""
+        identity: Identity = self.registry.identity
+        # Whether there is one is known by the time that services are needed.
+        transactions = self.tm if "tm.active" in self.environ else None
+        claimed = self.environ.setdefault(_CLAIMED, set())
+        self.add_finished_callback(IdentityRequest._close)
+        return RequestServices(identity, self._actor, partial(language_of, self), transactions, claimed)
+
+    def _close(self) -> None:
+        opened: RequestServices = self.__dict__.pop("opened")
+        opened.close()
+
+    @property
+    def services(self) -> UnitOfWork:
         """The use cases, in the request's transaction if it has one, on a read connection otherwise."""
-        identity: Identity = self.registry.identity
-        if "tm.active" not in self.environ:
-            return identity.services(self._reading, self._actor)
-        made = identity.services(self._writing, self._actor, look=self._looking)
-        made.on_first_effect = lambda: self._act_after_commit(made)
-        made.tell_language = lambda: language_of(self)
-        if _CLAIMED in self.environ:
-            made.idempotency.own_keys = self.environ[_CLAIMED]
-        return made
-
-    def begin_lagging(self) -> bool:
-        """Have the services read from a storage that may be behind until ``end_lagging``; False if there is none."""
-        identity: Identity = self.registry.identity
-        opened = identity.backend.lagging()
-        if opened is None:
-            return False
-        self.services = identity.lagging_services(opened.__enter__(), self._actor)
-        self._lagging = opened
-        self.add_finished_callback(IdentityRequest.end_lagging)
-        return True
-
-    def end_lagging(self) -> None:
-        """Have other services read what is so now."""
-        opened = self.__dict__.pop("_lagging", None)
-        if opened is not None:
-            self.forget()
-            opened.__exit__(None, None, None)
-
-    def forget(self) -> None:
-        """Let go of the services.
-
-        They and the request name each other. Until somebody looked for such circles, what a hundred requests have used
-        would lie in memory, and the next one use other places.
-        """
-        services: UnitOfWork | None = self.__dict__.pop("services", None)
-        if services is not None:
-            services.forget()
+        return self.opened.services
 
     def _actor(self) -> Actor:
         """Whoever asks, as long as nobody has proved to be somebody."""
         address = self.environ.get("REMOTE_ADDR")
         return Actor(kind=ActorKind.ANONYMOUS, client_address=address, request_id=self.request_id)
-
-    def _writing(self) -> Storage:
-        identity: Identity = self.registry.identity
-        return identity.backend.writing(identity.transactions)
-
-    def _looking(self) -> AbstractContextManager[Storage]:
-        """The storage in which the request looks things up before it writes: one connection for all of them."""
-        return nullcontext(self._looked_in)
-
-    @lazily
-    def _looked_in(self) -> Storage:
-        return self._reading()
-
-    def _reading(self) -> Storage:
-        """A read connection that goes back when the request is finished."""
-        opened = self.registry.identity.backend.reading()
-        storage: Storage = opened.__enter__()
-        self.add_finished_callback(lambda _: opened.__exit__(None, None, None))
-        return storage
-
-    def _act_after_commit(self, services: UnitOfWork) -> None:
-        def act(committed: bool) -> None:
-            if committed:
-                self.registry.identity.committed(services)
-
-        self.tm.get().addAfterCommitHook(act)
 
 
 def includeme(config: Configurator) -> None:

@@ -1,6 +1,7 @@
 """For whom each request is, so that places that are few are shared fairly (identity.fair_shares)."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from pyramid.config import Configurator
 from pyramid.registry import Registry
@@ -11,13 +12,19 @@ from identity.domain.addresses import neighbourhood_of
 from identity.fair_shares import asked_from
 
 
+@lru_cache(1000)
+def network_of(address: str, trusted_proxy: str) -> str:
+    """The client's network; none where a proxy does not name the client."""
+    return "" if address == trusted_proxy else neighbourhood_of(address)
+
+
 def tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
-    """Count each request for its client's network; for none where a proxy does not name the client."""
+    """Count each request for its client's network."""
     trusted_proxy: str = registry.identity.settings.trusted_proxy
 
     def shared(request: Request) -> Response:
         address: str = request.environ.get("REMOTE_ADDR") or ""
-        with asked_from("" if address == trusted_proxy else neighbourhood_of(address)):
+        with asked_from(network_of(address, trusted_proxy)):
             return handler(request)
 
     return shared

@@ -10,19 +10,22 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.tweens import EXCVIEW
 
-from identity.server.framing import ADMIT_BODY
+from identity.http.environ import OUTCOME, UNREAD_BODY
 
 if TYPE_CHECKING:
     from identity.process import Identity
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-_ATTEMPTS = 4
+#: How often a request runs at most, where its transaction loses against others.
+ATTEMPTS = 4
 #: Where requests go on that waited.
 _STEPS = "/login/"
 
 
 def writes(request: Request) -> bool:
     """True if the request may write and so needs a transaction: a plain read connection costs a quarter."""
+    if OUTCOME in request.environ:
+        return False
     identity: Identity = request.registry.identity
     path = request.environ.get("PATH_INFO", "")
     declared = identity.writing_paths.get(path)
@@ -42,8 +45,8 @@ def veto(request: Request, response: Response) -> bool:
 def _attempts(request: Request) -> int:
     identity: Identity = request.registry.identity
     # A body that the server has not read cannot be kept for another attempt.
-    is_unread = ADMIT_BODY in request.environ
-    return _ATTEMPTS if identity.backend.contends and not is_unread and writes(request) else 1
+    is_unread = UNREAD_BODY in request.environ
+    return ATTEMPTS if identity.backend.contends and not is_unread and writes(request) else 1
 
 
 def add_writing_path(config: Configurator, start: str) -> None:
@@ -67,7 +70,7 @@ def includeme(config: Configurator) -> None:
             "tm.activate_hook": writes,
             "tm.commit_veto": veto,
             "tm.annotate_user": False,
-            "retry.attempts": _ATTEMPTS,
+            "retry.attempts": ATTEMPTS,
             "retry.activate_hook": _attempts,
         }
     )

@@ -17,10 +17,10 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity.http.environ import FORWARDED, PEER
 from identity.http.headers import PAGE_POLICY
 from identity.mailbox import PATH, KeptMail, Mailbox
 from identity.pages.page import Page
-from identity.server.framing import FORWARDED, PEER
 
 #: Headers by which proxies and tunnels say that they pass on what somebody else asked.
 _PASSED_ON = re.compile(

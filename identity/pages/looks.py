@@ -158,7 +158,6 @@ def _kept(response: Response, tag: str) -> Response:
 
 def includeme(config: Configurator) -> None:
     """Serve both, on the host of the pages."""
-    config.registry.in_loop.add(_PREFIX)
     views: dict[str, Any] = {"{name}": serve_style, "{owner}/{name}": serve_logo}
     for path, view in views.items():
         name = f"branding.{view.__name__.removeprefix('serve_')}"

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyramid.config import Configurator
@@ -11,13 +12,23 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
+from identity.http.health import ImmediateAnswer
+from identity.provider.request import ProtocolResponse
+
 FOLDER = Path(__file__).parent / "static"
 ROUTE = "pages.static"
 
 _PREFIX = "/static/"
+_PATTERN = "/static/{name}"
+_LAST = 10_000
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
 #: What may be kept without asking again: its address names its content.
 FOR_EVER = "public, max-age=31536000, immutable"
+_HEADERS = {
+    "Cache-Control": FOR_EVER,
+    # A mark may be opened by itself, and is a document then.
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+}
 
 
 @dataclass(frozen=True)
@@ -62,10 +73,28 @@ def serve(request: Request) -> Response:
     if found is None:
         raise HTTPNotFound
     response = Response(body=found.content, content_type=found.content_type, charset=_charset(found.content_type))
-    response.headers["Cache-Control"] = FOR_EVER
-    # A mark may be opened by itself, and is a document then.
-    response.headers["Content-Security-Policy"] = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    response.headers.update(_HEADERS)
     return response
+
+
+def _answer_at_once(config: Configurator) -> None:
+    """Have the event loop answer for each file, without a thread."""
+    registry = config.registry
+    for found in registry.pages.static:
+        charset = _charset(found.content_type)
+        answer = ProtocolResponse(
+            200,
+            found.content,
+            found.content_type if charset is None else f"{found.content_type}; charset={charset}",
+            _HEADERS,
+        )
+        registry.immediate_answers[_PREFIX + found.name] = ImmediateAnswer(
+            ROUTE, _PATTERN, partial(_itself, answer), frozenset({"GET", "HEAD"})
+        )
+
+
+def _itself(answer: ProtocolResponse) -> ProtocolResponse:
+    return answer
 
 
 def _charset(content_type: str) -> str | None:
@@ -80,6 +109,7 @@ def add_static_file(config: Configurator, path: Path) -> None:
 def includeme(config: Configurator) -> None:
     """On any host: the page that explains an unknown host name is to look like ours."""
     config.add_directive("add_static_file", add_static_file)
-    config.registry.in_loop.add(_PREFIX)
-    config.add_route(ROUTE, f"{_PREFIX}{{name}}", request_method="GET")
+    config.add_route(ROUTE, _PATTERN, request_method="GET")
     config.add_view(serve, route_name=ROUTE, permission=NO_PERMISSION_REQUIRED)
+    # Once plugins have added theirs.
+    config.action(None, partial(_answer_at_once, config), order=_LAST)

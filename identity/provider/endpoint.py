@@ -22,7 +22,9 @@ class Endpoint:
 
     ``advertised_as`` is its member of the discovery document, if any. ``writes`` says whether a request may write and
     so needs a transaction, ``cross_origin`` whether scripts of registered applications may call it, ``may_lag`` whether
-    it may tell what was so as many seconds ago as the operator allows.
+    it may tell what was so as many seconds ago as the operator allows. With ``asks_storage`` False it never waits for
+    the storage, so that it is answered at once whatever the storage and the threads are doing. ``blocks`` says that it
+    waits for something else than the storage, and not by ``identity.concurrency``: then it runs in a thread.
     """
 
     name: str
@@ -33,4 +35,6 @@ class Endpoint:
     writes: bool
     cross_origin: bool = False
     may_lag: bool = False
+    asks_storage: bool = True
+    blocks: bool = False
     handle: Callable[[ProtocolRequest, Context], ProtocolResponse]

@@ -108,7 +108,7 @@ class Browser:
         self._ours = frozenset(map(origin, (settings.issuer_url, settings.base_url, settings.login_url)))
         # WebTest's own cookies are not a browser's: ours are put in and taken out here.
         no_cookies = _ForeignJar(policy=DefaultCookiePolicy(allowed_domains=[]))
-        self._app = TestApp(world.app, cookiejar=no_cookies)
+        self._app = TestApp(world.web, cookiejar=no_cookies)
 
     def tab(self) -> "Browser":
         """Another window of the same browser."""

@@ -33,7 +33,7 @@ pytest.register_assert_rewrite(
 from identity.crypto.sealing import create_master_key_file  # noqa: E402
 from identity.storage.memory import MemoryBackend  # noqa: E402
 from identity.testing.clock import MovableClock  # noqa: E402
-from identity.testing.service import HOST, PLUGINS, THREE_HOSTS, KeyPool  # noqa: E402
+from identity.testing.service import HOST, PLUGINS, THREE_HOSTS, AssembledService, KeyPool  # noqa: E402
 from identity.testing.world import World  # noqa: E402
 
 # Only where PostgreSQL's driver is installed: plugin authors may do without.
@@ -62,6 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--every-storage", action="store_true", help=f"run what is on SQLite alone on each: {', '.join(STORAGES)}"
     )
+    group.addoption("--asgi", action="store_true", help="send requests through the ASGI application")
     group.addoption(
         "--identity-storage",
         action="append",
@@ -102,6 +103,7 @@ def _storages(metafunc: pytest.Metafunc) -> list[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the markers known."""
+    AssembledService.asgi = config.getoption("--asgi")
     for line in _MARKERS.values():
         config.addinivalue_line("markers", line)
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from inspect import signature
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from jinja2 import BytecodeCache
@@ -16,6 +16,7 @@ from webtest import TestApp
 
 from identity import first_start
 from identity.app import assemble, configure
+from identity.asgi import Application
 from identity.crypto.passwords import Cost
 from identity.domain.audiences import audience_scope
 from identity.domain.audit import AuditEvent, AuditFilter
@@ -25,6 +26,7 @@ from identity.services.access import THE_OPERATOR
 from identity.services.bundle import Services
 from identity.storage.paging import MAX_PAGE, PageRequest
 from identity.testing.clock import MovableClock
+from identity.testing.over_asgi import OverASGI
 from identity.testing.service_client import ServiceClient
 from identity.worker import Worker
 
@@ -106,6 +108,9 @@ class Operator:
 class AssembledService:
     """One service with its storage and its clock, and ways to look into it."""
 
+    #: True if requests go through the ASGI application.
+    asgi: ClassVar[bool] = False
+
     def __init__(self, settings: Mapping[str, str], *, clock: MovableClock, key_pool: KeyPool) -> None:
         self.settings = dict(settings)
         self.clock = clock
@@ -123,9 +128,14 @@ class AssembledService:
         return app
 
     @cached_property
+    def web(self) -> Any:
+        """What answers requests: the web application itself, or with ``--asgi`` the ASGI application made of it."""
+        return OverASGI(Application(self.app)) if self.asgi else self.app
+
+    @cached_property
     def client(self) -> ServiceClient:
         """A program that asks it."""
-        return ServiceClient(TestApp(self.app), self.issuer)
+        return ServiceClient(TestApp(self.web), self.issuer)
 
     def bootstrap(self) -> None:
         """Bring schema, instance and signing key into place, as far as they are missing."""

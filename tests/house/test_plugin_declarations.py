@@ -3,6 +3,7 @@
 import inspect
 import re
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -18,6 +19,7 @@ from webtest import TestApp
 import identity
 from identity import hookimpl, hookspecs
 from identity.app import configure
+from identity.asgi import Application
 from identity.domain.applications import ApplicationType
 from identity.domain.errors import Invalid
 from identity.domain.managers import Role
@@ -47,6 +49,7 @@ from identity.services.outbox import Delivery
 from identity.storage.backend import Backend
 from identity.testing.browser import Browser
 from identity.testing.fixtures import PLUGINS, MakeWorld
+from identity.testing.over_asgi import OverASGI
 from identity.watching import Watcher
 from tests.house.plugins import Install, Plain, assembled, implementing, offering
 
@@ -142,7 +145,7 @@ def test_whatever_an_offer_declares_is_read_somewhere(kind: type, sources: Mappi
 
 def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
     tested = {"name", "path", "host", "methods", "advertised_as", "writes", "cross_origin", "may_lag", "handle"}
-    assert {one.name for one in fields(Endpoint)} == tested
+    assert {one.name for one in fields(Endpoint)} == tested | {"asks_storage", "blocks"}
 
 
 def test_a_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> None:
@@ -187,6 +190,27 @@ def test_a_plugins_endpoint_that_writes_has_a_transaction(
     # A HEAD must not do what a GET writes.
     client.head(path.format(place="a7"), status=405 if writing else 200)
     assert identity.protocol.endpoints[-1].path == path
+
+
+@pytest.mark.parametrize("greenlets", [0, 8])
+@pytest.mark.parametrize("asks_storage", [True, False])
+@pytest.mark.parametrize("blocks", [True, False])
+def test_a_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
+    install: Install, tmp_path: Path, greenlets: int, asks_storage: bool, blocks: bool
+) -> None:
+    threads: list[str] = []
+
+    def noting(*_: object) -> ProtocolResponse:
+        threads.append(threading.current_thread().name)
+        return ProtocolResponse(200)
+
+    endpoint = an_endpoint(asks_storage=asks_storage, blocks=blocks, handle=noting)
+    identity, client = with_endpoint(install, tmp_path, endpoint)
+    identity.backend.max_greenlets = greenlets
+    asgi = TestApp(OverASGI(Application(client.app)), extra_environ={"HTTP_HOST": "localhost:8080"})
+    assert asgi.get("/oauth/v2/parking").status_int == 200
+    [name] = threads
+    assert (name == "event-loop") is (not blocks and (greenlets > 0 or not asks_storage))
 
 
 def test_a_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: Path) -> None:

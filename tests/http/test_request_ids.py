@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from identity.http.environ import PEER
 from identity.log_format import JsonLines
-from identity.server.framing import PEER
 from identity.testing.fixtures import MakeWorld
 from identity.testing.service_client import WELL_KNOWN
 from identity.testing.serving import loopback_socket, serving
@@ -64,7 +64,7 @@ def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: p
     handler.setFormatter(JsonLines())
     monkeypatch.setattr(type(world.identity.worker), "wake", told)
     logging.getLogger("some.plugin").addHandler(handler)
-    answers = [world.client.get(f"{world.issuer}/healthz") for _ in range(2)]
+    answers = [world.client.get(f"{world.issuer}{WELL_KNOWN}") for _ in range(2)]
     told()
     logging.getLogger("some.plugin").removeHandler(handler)
     lines = [json.loads(line) for line in output.getvalue().splitlines()]

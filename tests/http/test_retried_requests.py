@@ -107,7 +107,7 @@ def test_steps_of_one_name_in_one_attempt_are_all_done(own_world: World) -> None
     attempt = IdentityRequest.blank("/", method="POST")
     attempt.registry = own_world.app.registry
     done: list[int] = []
-    with own_world.app.registry.identity.transactions:
+    with attempt.tm:
         attempt.environ["tm.active"] = True
 
         def step() -> int:
@@ -117,5 +117,6 @@ def test_steps_of_one_name_in_one_attempt_are_all_done(own_world: World) -> None
         assert [attempt.once("guess", step) for _ in range(2)] == [0, 1]
         later = IdentityRequest(attempt.environ)
         later.registry = own_world.app.registry
-        assert [later.once("guess", step) for _ in range(3)] == [0, 1, 2]
+        with later.tm:
+            assert [later.once("guess", step) for _ in range(3)] == [0, 1, 2]
     assert done == [0, 1, 2]

@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from identity.server.framing import ADMIT_BODY
+from identity.http.environ import UNREAD_BODY
 from identity.testing.world import World
 from tests.http.contention import contend
 
@@ -48,7 +48,7 @@ def test_a_body_that_the_server_has_not_read_is_refused_and_not_kept_for_another
     own_world: World, contended: list[bool]
 ) -> None:
     """As both servers ask for the refusal of a body over their limit: its length is told, and it is empty."""
-    unread = {"wsgi.input": BytesIO(), ADMIT_BODY: None}
+    unread = {"wsgi.input": BytesIO(), UNREAD_BODY: None}
     answer = own_world.client.app.request(
         f"{own_world.issuer}/oauth/v2/token",
         method="POST",

@@ -38,6 +38,7 @@ from identity.services.commands.service_users import (
 )
 from identity.services.commands.user_grants import AddUserGrant
 from identity.services.commands.users import ChangeHumanUser, InviteHumanUser
+from identity.transactions import Transactions
 from tests.services.people import a_person, a_program, an_organization, holding
 
 _MY_KEY = UploadServiceUserKey(public_key=generate_private_key().public_key().to_pem())
@@ -258,11 +259,12 @@ CALLS: tuple[Call, ...] = (
 @contextmanager
 def undone(identity: Identity) -> Iterator[Services]:
     """Services whose changes are forgotten."""
-    identity.transactions.begin()
+    transactions = Transactions()
+    transactions.begin()
     try:
-        yield identity.services(lambda: identity.backend.writing(identity.transactions), OPERATOR)
+        yield identity.services(lambda: identity.backend.writing(transactions), OPERATOR)
     finally:
-        identity.transactions.abort()
+        transactions.abort()
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from identity.concurrency import run_in_executor
 from identity.domain.users import HumanUser
 from identity.services.commands.applications import ChangeApplication
 from identity.testing.browser import PASSWORD, Browser
@@ -184,7 +185,7 @@ def test_of_two_resumptions_at_once_one_is_answered(
         if not raced:
             raced.append(None)
             with ThreadPoolExecutor(1) as thread:
-                raced[0] = thread.submit(browser.open, stored.location).result()
+                raced[0] = run_in_executor(thread, lambda: browser.open(stored.location))
         return pending
 
     with monkeypatch.context() as patch:

@@ -11,6 +11,7 @@ from identity.testing.fixtures import Worlds
 from identity.testing.responses import check_inactive, check_private, check_refused
 from identity.testing.service_client import FORM, bearer
 from identity.testing.world import Robot, World
+from identity.transactions import Transactions
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_asking_about_tokens_begins_no_transaction_and_writes_nothing(
         raise AssertionError("a transaction began")
 
     monkeypatch.setattr(world.identity.backend, "writing", refuse)
-    monkeypatch.setattr(world.identity.transactions, "begin", refuse)
+    monkeypatch.setattr(Transactions, "begin", refuse)
     assert world.client.introspect(token, introspector).json["active"] is True
     check_inactive(world.client.introspect("unknown", introspector))
     assert world.client.userinfo(token).status_int == 200

@@ -15,6 +15,7 @@ from identity.storage.errors import Unavailable
 from identity.testing.responses import check_api_error, check_granted, check_refused
 from identity.testing.service_client import WELL_KNOWN
 from identity.testing.world import Robot, World
+from identity.transactions import Transactions
 
 #: What the cause of a failure says, and no answer may repeat.
 DETAIL = "db.internal:5432 user=identity"
@@ -218,16 +219,25 @@ def test_errors_are_plain_json(world: World, robot: Robot) -> None:
     assert b"<" not in answer.body
 
 
-def test_background_work_goes_on_after_a_failed_commit(world: World, robot: Robot) -> None:
+def test_background_work_goes_on_after_a_failed_commit(
+    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A thread whose commit failed can begin again."""
+
+    class Failing(Transactions):
+        def begin(self) -> Any:
+            begun = super().begin()
+            begun.join(Objecting(self))
+            return begun
 
     def change() -> None:
         with world.transaction() as services:
             services.service_users.change(robot.id, ChangeServiceUser(display_name="Lost"), by=THE_OPERATOR)
-            world.identity.transactions.get().join(Objecting(world.identity.transactions))
 
-    for _ in range(2):
-        with pytest.raises(Unavailable):
-            change()
+    with monkeypatch.context() as failing:
+        failing.setattr("identity.process.Transactions", Failing)
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                change()
     with world.reading() as services:
         assert services.service_users.get(robot.id).display_name == robot.user.display_name

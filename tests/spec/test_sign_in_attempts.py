@@ -124,7 +124,6 @@ def test_an_attempt_without_a_verdict_stands_as_a_failure(
         for _ in range(5):
             with pytest.raises(Killed):
                 tried(browser)
-            world.identity.transactions.abort()
     assert tried(browser, PASSWORD) == 429
     world.clock.advance(1)
     assert enters(browser)

@@ -9,9 +9,11 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from webtest import TestApp
 
 import identity
 from identity.testing.responses import check_granted
+from identity.testing.service_client import ServiceClient
 from identity.testing.world import World
 
 pytestmark = pytest.mark.every_storage
@@ -22,6 +24,12 @@ MOST = 8
 _OURS = str(Path(identity.__file__).parent)
 _DRIVER = re.compile("/(psycopg|pymysql)/").search
 _SERVICES = str(Path(_OURS, "services"))
+
+
+@pytest.fixture(autouse=True)
+def in_this_thread(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are looked at in this thread alone; an event loop has one of its own."""
+    monkeypatch.setitem(world.__dict__, "client", ServiceClient(TestApp(world.app), world.issuer))
 
 
 @contextmanager

@@ -41,7 +41,7 @@ class UploadForm(ConsoleForm):
             self._body = sent_document(self.request, most=self.most_bytes)
         except TooLarge:
             return self._again(Form({}), status=413, problems={self.file_field: self.too_large})
-        return Response(status=100) if self._body is None else super().post()
+        return super().post()
 
     def _read(self) -> Form:
         if self.request.content_type != TYPE or self._body is None:

@@ -117,8 +117,6 @@ class View:
         """The same for a document that comes as a stream: it is read and checked before anybody has to wait for it."""
         key = _idempotency_key(request)
         body = sent_document(request)
-        if body is None:
-            return Response(status=100)
         if request.content_length and request.content_type.lower() != JSON:
             raise Unsupported(_SEND_JSON)
         call = self._call(context, request)

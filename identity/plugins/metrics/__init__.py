@@ -14,7 +14,6 @@ from pyramid.config import Configurator
 from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
-from pyramid.tweens import INGRESS
 
 from identity import hookimpl
 from identity.crypto.secrets import digest, same
@@ -24,6 +23,7 @@ from identity.operations import Running
 from identity.plugins.metrics.answer import PATH, Answer
 from identity.plugins.metrics.counts import Counts, noughts
 from identity.plugins.metrics.families import EVENTS, REPLACED
+from identity.plugins.metrics.requests import observer
 from identity.plugins.metrics.shares import Share, Shares, Telling
 from identity.watching import Watcher
 
@@ -127,11 +127,10 @@ class Plugin:
         """Count requests; where no address is set, tell the figures at one of the service's."""
         if not self.settings.enabled:
             return
-        config.registry.metrics_counts = self.counts
         identity = config.registry.identity
         self.counts.methods = frozenset({*identity.process.choices.ways, *identity.protocol.factors})
         self._noughts = Share(noughts(identity.protocol.grants, sorted(self.counts.methods)))
-        config.add_tween("identity.plugins.metrics.requests.tween_factory", under=INGRESS)
+        config.add_request_observer(observer(self.counts))
         if not self.settings.listen:
             config.add_route("metrics", PATH)
             config.add_view(self._view, route_name="metrics", permission=NO_PERMISSION_REQUIRED)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pyramid.config import Configurator
-from pyramid.tweens import INGRESS
 
 from identity import hookimpl
 from identity.ini_values import BadSetting, setting
@@ -75,8 +75,8 @@ class Plugin:
     def identity_configure(self, config: Configurator) -> None:
         """Trace requests."""
         if self.spans is not None:
-            config.registry.tracing_spans = self.spans
-            config.add_tween("identity.plugins.tracing.spans.tween_factory", under=INGRESS)
+            proxy = config.registry.identity.settings.trusted_proxy
+            config.add_request_observer(partial(self.spans.request, proxy))
 
     @hookimpl
     def identity_running(self, running: Running) -> AbstractContextManager[object]:

@@ -1,7 +1,7 @@
 """Spans: what a request was, and what took time in it. Without values: no address, parameter or header is told."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from opentelemetry import context, trace
@@ -12,17 +12,14 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 from opentelemetry.trace import NoOpTracer, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from pyramid.registry import Registry
-from pyramid.request import Request
-from pyramid.response import Response
 
 from identity import __version__, watching
+from identity.http.observers import ObservedRequest
 from identity.watching import Watcher
 
-#: W3C Trace Context, as WSGI has its headers.
-_CARRIED = {"traceparent": "HTTP_TRACEPARENT", "tracestate": "HTTP_TRACESTATE"}
+#: W3C Trace Context.
+_CARRIED = ("traceparent", "tracestate")
 _W3C = TraceContextTextMapPropagator()
-_PEER = "identity.peer"
 _SECOND = 1_000_000_000
 
 
@@ -43,50 +40,29 @@ class Spans(Watcher):
         span.end(ended)
 
     @contextmanager
-    def request(self, request: Request) -> Iterator[Callable[[int], None]]:
-        """Around a request; tell it the status."""
-        environ = request.environ
-        proxy = request.registry.identity.settings.trusted_proxy
+    def request(self, trusted_proxy: str, request: ObservedRequest) -> Iterator[None]:
+        """Around the work at a request."""
         # What strangers say of traces is nothing to go by.
-        trusted = proxy and environ.get(_PEER) == proxy
-        sent = {name: environ[key] for name, key in _CARRIED.items() if trusted and key in environ}
-        around = _W3C.extract(sent, context.Context())
+        trusted = bool(trusted_proxy) and request.peer == trusted_proxy
+        found = {name: request.header(name) for name in _CARRIED} if trusted else {}
+        around = _W3C.extract({name: value for name, value in found.items() if value is not None}, context.Context())
         with self.tracer.start_as_current_span(
-            request.known_method, around, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+            request.method, around, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         ) as span:
             made = span.get_span_context()
             if made.is_valid:
-                environ["identity.trace_id"] = trace.format_trace_id(made.trace_id)
-
-            def ended(status: int) -> None:
-                route = getattr(request, "matched_route", None)
-                if route is not None:
-                    span.update_name(f"{request.known_method} {route.name}")
-                    span.set_attribute("http.route", route.pattern)
-                span.set_attribute("http.request.method", request.known_method)
-                span.set_attribute("http.response.status_code", status)
-                span.set_attribute("identity.request_id", request.request_id)
-                if status >= 500:
-                    span.set_status(Status(StatusCode.ERROR))
-
-            yield ended
-
-
-def tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
-    """Around everything else, each attempt by itself."""
-    spans: Spans = registry.tracing_spans
-
-    def traced(request: Request) -> Response:
-        with spans.request(request) as ended:
-            status = 500
+                request.trace_id = trace.format_trace_id(made.trace_id)
             try:
-                response = handler(request)
-                status = response.status_int
+                yield
             finally:
-                ended(status)
-            return response
-
-    return traced
+                if request.route_name is not None:
+                    span.update_name(f"{request.method} {request.route_name}")
+                    span.set_attribute("http.route", request.route_pattern or "")
+                span.set_attribute("http.request.method", request.method)
+                span.set_attribute("http.response.status_code", request.status)
+                span.set_attribute("identity.request_id", request.request_id)
+                if request.status >= 500:
+                    span.set_status(Status(StatusCode.ERROR))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 from identity import watching
 from identity.domain.audit import EVENTS
 from identity.plugins.metrics import stored
+from identity.plugins.metrics.counts import Counts
 from identity.plugins.metrics.families import COUNTED, FAMILIES
 from identity.storage.errors import Unavailable
 from identity.testing.browser import PASSWORD, Browser, give_password
@@ -125,7 +126,8 @@ def test_what_is_known_to_come_is_told_before_it_comes(watched: Watched) -> None
 
 def test_a_request_is_at_work_until_it_is_answered(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     """Meanwhile its process goes on telling what it has in use: where all wait for the database, nothing is counted."""
-    robot, counts, seen = watched.world.a_robot(), watched.world.app.registry.metrics_counts, []
+    robot, seen = watched.world.a_robot(), []
+    [counts] = (one for one in watched.world.identity.watchers if isinstance(one, Counts))
 
     def waiting(*_: object, **__: object) -> Any:
         seen.append(counts.busy())
@@ -286,11 +288,9 @@ def test_hostile_requests_add_no_label_of_their_own(watched: Watched) -> None:
 
 
 def test_outcome_of_a_grant_is_a_code_of_its_class() -> None:
-    from types import SimpleNamespace
-
+    from identity.http.observers import ObservedRequest
     from identity.plugins.metrics.requests import _outcome
     from identity.provider.errors import InvalidGrant
 
-    refused = InvalidGrant("why")
-    refused.error = "evil"
-    assert _outcome(SimpleNamespace(exception=refused), 400) == "invalid_grant"  # type: ignore[arg-type]
+    request = ObservedRequest("POST", "192.0.2.1", "id", {}.get, status=400, error=InvalidGrant)
+    assert _outcome(request) == "invalid_grant"

@@ -1,0 +1,184 @@
+"""The ASGI application: hands each request to its endpoint, or to Pyramid."""
+
+import asyncio
+import logging
+from contextlib import ExitStack, nullcontext
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from identity import hashing, watching
+from identity.asgi.bodies import TooSlow, Unread
+from identity.asgi.endpoints import EndpointCall, Place, Places
+from identity.asgi.heads import BadHead, Head, read_head
+from identity.asgi.messages import ClientLeft, Receive, Scope, Send, send_body, start_response
+from identity.asgi.pages import Pages, WSGIApplication, refuse_for_now
+from identity.asgi.threads import (
+    ENDPOINT_THREADS,
+    LONGEST_ENDPOINT_QUEUE,
+    LONGEST_QUEUE,
+    THREADS,
+    QueueFull,
+    Threads,
+    stepping_aside,
+)
+from identity.concurrency import Greenlets
+from identity.http.health import ImmediateAnswer
+from identity.http.observers import ObservedRequest, known_method, observed
+from identity.http.protocol import MAX_BODY, response_headers
+from identity.http.request_ids import HEADER, new_request_id
+from identity.http.request_log import log_request
+from identity.provider.request import NO_BROWSER, ProtocolResponse
+
+if TYPE_CHECKING:
+    from identity.process import Identity
+
+log = logging.getLogger(__name__)
+
+#: Greenlets for endpoints that ask no storage, where the storage cannot wait in greenlets.
+_WITHOUT_STORAGE = 64
+#: Seconds for which requests whose clients left are finished at a stop.
+_GRACE = 10.0
+
+
+class Application:
+    """Made of the WSGI application (``identity.app.main``), whose ``registry`` it has, too."""
+
+    def __init__(self, wsgi: WSGIApplication) -> None:
+        self.registry: Any = wsgi.registry  # type: ignore[attr-defined]
+        self._wsgi = wsgi
+        self._places = Places(self.registry)
+        self._loop: _Loop | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or begin and end with the server (ASGI's lifespan)."""
+        kind = scope["type"]
+        if kind == "http":
+            await self._answer(scope, receive, send)
+        elif kind == "lifespan":
+            await self._live(receive, send)
+        elif kind == "websocket":
+            await send({"type": "websocket.close"})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        identity: Identity = self.registry.identity
+        await receive()
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(identity.running())
+            except Exception as problem:
+                await send({"type": "lifespan.startup.failed", "message": f"identity cannot start. {problem}"})
+                return
+            stack.callback(identity.close)
+            loop = self._in_loop()
+            hashing.stepping_aside = stepping_aside
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await loop.finish()
+            hashing.stepping_aside = nullcontext
+            self._loop = None
+        log.info("stopped")
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _in_loop(self) -> "_Loop":
+        found = self._loop
+        if found is None:
+            found = self._loop = _Loop(self._wsgi, self.registry.identity)
+        return found
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        identity: Identity = self.registry.identity
+        trusted_proxy = identity.settings.trusted_proxy
+        try:
+            head = read_head(scope, trusted_proxy)
+        except BadHead as refusal:
+            await _refuse(send, refusal.status, str(refusal))
+            return
+        request_id = new_request_id(head.headers.get("x-request-id", ""), head.peer, trusted_proxy)
+        try:
+            found = self._places.find(head)
+            if found is not None:
+                await self._answer_endpoint(*found, head, request_id, receive, send)
+            elif (immediate := self.registry.immediate_answers.get(head.path)) and immediate.fits(head.method):
+                answer = self._at_once(immediate, head, request_id)
+                headers = [*response_headers(answer, identity, lambda: NO_BROWSER), (HEADER, request_id)]
+                await start_response(send, answer.status, headers)
+                await send_body(send, b"" if head.method == "HEAD" else answer.body)
+            else:
+                await self._in_loop().pages.answer(head, request_id, receive, send)
+        except TooSlow:
+            await _refuse(send, 408, "The body took too long.")
+        except ClientLeft:
+            return
+
+    def _at_once(self, immediate: ImmediateAnswer, head: Head, request_id: str) -> ProtocolResponse:
+        started = perf_counter()
+        method = known_method(head.method)
+        seen = ObservedRequest(method, head.peer, request_id, head.headers.get)
+        seen.route_name, seen.route_pattern = immediate.name, immediate.pattern
+        with observed(self.registry.request_observers, seen):
+            answer = immediate.answer()
+            seen.status = answer.status
+        log_request(method, immediate.pattern, answer.status, perf_counter() - started)
+        return answer
+
+    async def _answer_endpoint(
+        self, place: Place, resumed: str | None, head: Head, request_id: str, receive: Receive, send: Send
+    ) -> None:
+        loop = self._in_loop()
+        registry = self.registry
+        call = EndpointCall(
+            registry.identity, registry.request_observers, place, resumed, head, request_id, loop.pages.call
+        )
+        unread = None
+        if head.length != 0:
+            unread = Unread(receive, head.length)
+            call.body = await unread.read(MAX_BODY)
+        try:
+            if loop.runs_in_greenlet(place):
+                answer = await loop.greenlets.run(call)
+            else:
+                answer = await loop.endpoint_threads.run(call)
+        except QueueFull:
+            await refuse_for_now(send, request_id, close=call.body is None)
+        else:
+            await start_response(send, answer.status, answer.headers, close=call.body is None)
+            await send_body(send, b"" if head.method == "HEAD" else answer.body)
+        if call.body is None and unread is not None and (unread.has_begun or not head.expects):
+            await unread.discard()
+
+
+class _Loop:
+    """What belongs to one event loop."""
+
+    def __init__(self, wsgi: WSGIApplication, identity: "Identity") -> None:
+        most = identity.backend.max_greenlets if identity.settings.answer_in_loop else 0
+        self._waits_in_greenlets = most > 0
+        self.greenlets = Greenlets(most or _WITHOUT_STORAGE)
+        # Pages do not keep programs waiting.
+        self.endpoint_threads = Threads(ENDPOINT_THREADS, LONGEST_ENDPOINT_QUEUE)
+        self.threads = Threads(THREADS, LONGEST_QUEUE)
+        self.pages = Pages(wsgi, self.threads)
+
+    def runs_in_greenlet(self, place: Place) -> bool:
+        """False if it would block the loop."""
+        endpoint = place.handler.endpoint
+        return not endpoint.blocks and (self._waits_in_greenlets or not endpoint.asks_storage)
+
+    async def finish(self) -> None:
+        """Wait for what was begun."""
+        give_up_at = asyncio.get_running_loop().time() + _GRACE
+        while self.greenlets.busy or self.threads.working or self.endpoint_threads.working:
+            if asyncio.get_running_loop().time() > give_up_at:
+                log.warning("stopped with requests that had not ended")
+                break
+            await asyncio.sleep(0.05)
+        self.threads.close()
+        self.endpoint_threads.close()
+
+
+async def _refuse(send: Send, status: int, text: str) -> None:
+    watching.refused(status)
+    body = f"{text}\n".encode()
+    headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+    await start_response(send, status, headers, close=True)
+    await send_body(send, body)

@@ -1,0 +1,87 @@
+"""Bodies of requests: read by the event loop, within a limit and a time."""
+
+import asyncio
+from typing import IO
+
+from identity.asgi.messages import ClientLeft, Receive
+
+#: Seconds that a body may take as a whole, and one of a document.
+BODY_TIME, DOCUMENT_TIME = 60.0, 600.0
+#: Seconds and bytes for which the rest of a refused body is read before the connection closes (RFC 9112 §9.6).
+_LINGER, _REST = 5.0, 64 << 20
+
+
+class TooSlow(Exception):
+    """The body took too long."""
+
+
+class Unread:
+    """A body, and how much of it has come."""
+
+    def __init__(self, receive: Receive, length: int | None) -> None:
+        self._receive = receive
+        self._length = length
+        self._begun: list[bytes] = []
+        self._size = 0
+        self.is_complete = length == 0
+
+    @property
+    def has_begun(self) -> bool:
+        """True if the client was asked to send it."""
+        return self._size > 0
+
+    async def read(self, limit: int) -> bytes | None:
+        """The whole body, or None if it is longer than so many bytes: then it is not read to its end.
+
+        Raises TooSlow and ClientLeft.
+        """
+        if self.is_complete:
+            return b""
+        if self._length is not None and self._length > limit:
+            return None
+        try:
+            async with asyncio.timeout(BODY_TIME):
+                while not self.is_complete and self._size <= limit:
+                    self._begun.append(await self._next())
+        except TimeoutError:
+            raise TooSlow from None
+        return b"".join(self._begun) if self._size <= limit else None
+
+    async def copy(self, file: IO[bytes], limit: int) -> bool:
+        """Write it to the file, from its begin; False if it is longer. Raises TooSlow and ClientLeft."""
+        if self._length is not None and self._length > limit:
+            return False
+        file.write(b"".join(self._begun))
+        self._begun.clear()
+        try:
+            async with asyncio.timeout(DOCUMENT_TIME):
+                while not self.is_complete and self._size <= limit:
+                    file.write(await self._next())
+        except TimeoutError:
+            raise TooSlow from None
+        file.seek(0)
+        return self._size <= limit
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has; of a body in chunks that was not read to its end at least."""
+        return self._size if self._length is None else self._length
+
+    async def discard(self) -> None:
+        """Read the rest away, within bounds: a connection that closes over it loses the answer."""
+        most = self._size + _REST
+        try:
+            async with asyncio.timeout(_LINGER):
+                while not self.is_complete and self._size < most:
+                    await self._next()
+        except (TimeoutError, ClientLeft):
+            return
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] != "http.request":
+            raise ClientLeft
+        self.is_complete = not message.get("more_body", False)
+        piece: bytes = message.get("body", b"")
+        self._size += len(piece)
+        return piece

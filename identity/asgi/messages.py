@@ -1,0 +1,43 @@
+"""What an ASGI server and the application say to each other, in types."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
+from typing import Any
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = list[tuple[str, str]]
+
+#: Without it gunicorn names itself and its version.
+_SERVER = (b"server", b"identity")
+
+
+class ClientLeft(Exception):
+    """The client closed the connection before the request was complete."""
+
+
+async def start_response(send: Send, status: int, headers: Headers, *, close: bool = False) -> None:
+    """Send status and headers. Raises ValueError for a header that would be read as two."""
+    raw = [(_name(name), _value(value)) for name, value in headers]
+    raw.append(_SERVER)
+    if close:
+        raw.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+
+
+async def send_body(send: Send, body: bytes, *, more: bool = False) -> None:
+    """Send the body, or with ``more`` a piece of it."""
+    await send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+@lru_cache(200)
+def _name(name: str) -> bytes:
+    return name.lower().encode("latin-1")
+
+
+def _value(value: str) -> bytes:
+    if "\n" in value or "\r" in value:
+        raise ValueError("a header holds a line break")
+    return value.encode("latin-1")

@@ -1,0 +1,204 @@
+"""The Pyramid application as WSGI in threads: the event loop reads the body first, and sends the answer."""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import copy_context
+from dataclasses import dataclass
+from io import BytesIO
+from typing import IO, Any
+
+from identity.asgi.bodies import Unread
+from identity.asgi.heads import Head
+from identity.asgi.messages import Headers, Receive, Send, send_body, start_response
+from identity.asgi.threads import QueueFull, Threads
+from identity.http.environ import FORWARDED, PEER, UNREAD_BODY
+from identity.http.protocol import MAX_BODY
+from identity.http.request_ids import HEADER, KEPT
+
+#: So many bytes of a document are kept in memory, the others in a file.
+_IN_MEMORY = 1 << 19
+_RETRY_AFTER = 5
+_BUSY = "Too many requests wait for an answer just now. Try again in a few seconds."
+
+WSGIApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+@dataclass(slots=True)
+class WSGIAnswer:
+    """What a WSGI application answers: a body, or ``pieces`` to be taken one by one in threads, and closed then."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    pieces: Iterable[bytes] | None = None
+
+
+class Pages:
+    """Pages, the management API, and all else that is no endpoint of the protocol."""
+
+    def __init__(self, application: WSGIApplication, threads: Threads) -> None:
+        self._application = application
+        self._threads = threads
+
+    async def answer(self, head: Head, request_id: str, receive: Receive, send: Send) -> None:
+        """Raises TooSlow and ClientLeft."""
+        unread = Unread(receive, head.length)
+        body = await unread.read(MAX_BODY)
+        environ = wsgi_environ(head, request_id)
+        file: IO[bytes] | None = None
+        try:
+            if body is None:
+                environ[UNREAD_BODY] = None
+                environ["CONTENT_LENGTH"] = str(unread.size)
+            elif body:
+                environ["wsgi.input"] = BytesIO(body)
+                environ["CONTENT_LENGTH"] = str(len(body))
+            answer = await self._call(environ)
+            most = environ.get(UNREAD_BODY)
+            if most is not None:
+                # The view takes so many bytes.
+                await self._finish(answer)
+                file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed below
+                environ = wsgi_environ(head, request_id)
+                if await unread.copy(file, most):
+                    environ["wsgi.input"] = file
+                else:
+                    environ[UNREAD_BODY] = None
+                environ["CONTENT_LENGTH"] = str(unread.size)
+                answer = await self._call(environ)
+            is_refused = UNREAD_BODY in environ
+            await self._send(answer, head, receive, send, close=is_refused)
+            if is_refused and (unread.has_begun or not head.expects):
+                await unread.discard()
+        except QueueFull:
+            await refuse_for_now(send, request_id, close=not unread.is_complete)
+        finally:
+            if file is not None:
+                file.close()
+
+    def call(self, environ: dict[str, Any]) -> WSGIAnswer:
+        """A short answer, for a greenlet or thread. Raises QueueFull."""
+        return self._threads.call(lambda: call_wsgi(self._application, environ))
+
+    async def _call(self, environ: dict[str, Any]) -> WSGIAnswer:
+        # A body may be a document, which is not looked for its end in the way that a socket is.
+        environ["webob.is_body_seekable"] = True
+        return await self._threads.run(lambda: call_wsgi(self._application, environ))
+
+    async def _send(self, answer: WSGIAnswer, head: Head, receive: Receive, send: Send, *, close: bool) -> None:
+        pieces = answer.pieces
+        if pieces is None:
+            await start_response(send, answer.status, answer.headers, close=close)
+            await send_body(send, answer.body)
+            return
+        left = asyncio.ensure_future(_until_left(receive))
+        # Each piece may come from another thread, with the context variables of the one before.
+        context, iterator = copy_context(), iter(pieces)
+        try:
+            await start_response(send, answer.status, answer.headers, close=close)
+            while True:
+                piece = await self._threads.run(lambda: context.run(next, iterator, None), has_begun=True)
+                if piece is None or left.done():
+                    break
+                await send_body(send, piece, more=True)
+            await send_body(send, b"")
+        finally:
+            left.cancel()
+            await asyncio.shield(self._finish(answer, context.run))
+
+    async def _finish(self, answer: WSGIAnswer, run: Callable[..., Any] | None = None) -> None:
+        close = getattr(answer.pieces, "close", None)
+        if close is not None:
+            await self._threads.run(close if run is None else lambda: run(close), has_begun=True)
+
+
+async def _until_left(receive: Receive) -> None:
+    """Return once the client has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def wsgi_environ(head: Head, request_id: str) -> dict[str, Any]:
+    """The WSGI environment of a request, without its body (PEP 3333)."""
+    host, _, port = head.headers.get("host", "").partition(":")
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": head.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": head.path,
+        "QUERY_STRING": head.query,
+        "SERVER_NAME": host or "localhost",
+        "SERVER_PORT": port or "80",
+        "SERVER_PROTOCOL": f"HTTP/{head.version}",
+        "REMOTE_ADDR": head.client,
+        PEER: head.peer,
+        KEPT: request_id,
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": BytesIO(),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    if head.is_forwarded:
+        environ[FORWARDED] = True
+    for name, value in head.headers.items():
+        if name == "content-type":
+            environ["CONTENT_TYPE"] = value
+        elif name not in ("content-length", "transfer-encoding"):
+            environ["HTTP_" + name.upper().replace("-", "_")] = value
+    return environ
+
+
+def call_wsgi(application: WSGIApplication, environ: dict[str, Any]) -> WSGIAnswer:
+    """What the application answers."""
+    begun: list[tuple[int, Headers]] = []
+    written: list[bytes] = []
+
+    def start(status: str, headers: Headers, exc_info: object = None) -> Callable[[bytes], None]:
+        begun[:] = [(int(status[:3]), list(headers))]
+        return written.append
+
+    content = application(environ, start)
+    if isinstance(content, (list, tuple)):
+        [(status, headers)] = begun
+        return WSGIAnswer(status, headers, b"".join((*written, *content)))
+    [(status, headers)] = begun
+    return WSGIAnswer(status, headers, b"", _Pieces(written, content))
+
+
+class _Pieces:
+    """An iterable that is closed once."""
+
+    def __init__(self, written: list[bytes], content: Iterable[bytes]) -> None:
+        self._written, self._content = written, content
+        self._is_closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._written
+        yield from self._content
+
+    def close(self) -> None:
+        close = getattr(self._content, "close", None)
+        if close is not None and not self._is_closed:
+            self._is_closed = True
+            close()
+
+
+async def refuse_for_now(send: Send, request_id: str, *, close: bool) -> None:
+    """Answer 503, which programs and people can read: no thread is free to draw a page."""
+    members = {"error": "temporarily_unavailable", "message": _BUSY, "request_id": request_id}
+    body = json.dumps(members).encode()
+    headers = [
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(body))),
+        ("Cache-Control", "no-store"),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Retry-After", str(_RETRY_AFTER)),
+        (HEADER, request_id),
+    ]
+    await start_response(send, 503, headers, close=close)
+    await send_body(send, body)

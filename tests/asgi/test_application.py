@@ -1,0 +1,445 @@
+"""The ASGI application by itself: what it refuses, reads, queues, and finishes."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity import hashing
+from identity.asgi import Application
+from identity.asgi import application as applications
+from identity.asgi.threads import LONGEST_QUEUE, THREADS, stepping_aside
+from identity.http.documents import sent_document
+from identity.provider.endpoints import token
+from identity.testing.over_asgi import event_loop, scope_of
+from identity.testing.world import World
+
+HOST = "id.example.com"
+FORM = b"application/x-www-form-urlencoded"
+Headers = list[tuple[bytes, bytes]]
+
+
+class Client:
+    """One connection's request, whose pieces the test sends when it likes."""
+
+    def __init__(self, application: Application, path: str, headers: Headers = [], **scope: Any) -> None:  # noqa: B006
+        environ = {"REQUEST_METHOD": scope.pop("method", "POST"), "PATH_INFO": path, "REMOTE_ADDR": "192.0.2.1"}
+        self.scope = {**scope_of(environ), **scope}
+        self.scope["headers"] = headers
+        self.sent: list[dict[str, Any]] = []
+        self.received = 0
+        self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._application = application
+
+    def send(self, body: bytes = b"", *, more: bool = False) -> None:
+        self._put({"type": "http.request", "body": body, "more_body": more})
+
+    def leave(self) -> None:
+        self._put({"type": "http.disconnect"})
+
+    def _put(self, message: dict[str, Any]) -> None:
+        event_loop().call_soon_threadsafe(self._incoming.put_nowait, message)
+
+    def begin(self) -> Any:
+        return asyncio.run_coroutine_threadsafe(self._run(), event_loop())
+
+    def ask(self, body: bytes = b"") -> "Client":
+        self.send(body)
+        self.begin().result(30)
+        return self
+
+    async def _run(self) -> None:
+        async def receive() -> dict[str, Any]:
+            message = await self._incoming.get()
+            self.received += len(message.get("body", b""))
+            return message
+
+        async def send(message: Any) -> None:
+            self.sent.append(message)
+
+        await self._application(self.scope, receive, send)
+
+    @property
+    def status(self) -> int:
+        found: int = self.sent[0]["status"]
+        return found
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message["body"] for message in self.sent[1:])
+
+    def header(self, name: str) -> str | None:
+        return next((v.decode() for n, v in self.sent[0]["headers"] if n == name.encode()), None)
+
+
+@pytest.fixture
+def host(world: World) -> Headers:
+    return [(b"host", world.issuer.removeprefix("https://").encode())]
+
+
+@pytest.fixture
+def application(world: World) -> Application:
+    return Application(world.app)
+
+
+@pytest.mark.parametrize(
+    ("headers", "scope", "status"),
+    [
+        ([], {}, 400),
+        ([(b"host", b"a"), (b"host", b"b")], {}, 400),
+        ([(b"host", b"a"), (b"authorization", b"a"), (b"Authorization", b"b")], {}, 400),
+        ([(b"host", b"a"), (b"dpop", b"a"), (b"dpop", b"b")], {}, 400),
+        ([(b"host", b"a"), (b"x-forwarded-for", b"a"), (b"x-forwarded-for", b"b")], {}, 400),
+        ([(b"host", b"a"), (b"x_forwarded_for", b"a")], {}, 400),
+        ([(b"host", b"a"), (b"content-length", b"1"), (b"content-length", b"1")], {}, 400),
+        ([(b"host", b"a"), (b"content-length", b"+1")], {}, 400),
+        ([(b"host", b"a"), (b"content-length", b"1" * 5000)], {}, 400),
+        ([(b"host", b"a"), (b"content-length", b"1"), (b"transfer-encoding", b"chunked")], {}, 400),
+        ([(b"host", b"a"), (b"transfer-encoding", b"gzip, chunked")], {}, 501),
+        ([(b"host", b"a"), (b"transfer-encoding", b"chunked")], {"http_version": "1.0"}, 400),
+        ([(b"host", b"a")], {"http_version": "2.0"}, 505),
+        ([(b"host", b"a")], {"http_version": "0.9"}, 505),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_refused(
+    application: Application, headers: Headers, scope: dict[str, Any], status: int
+) -> None:
+    client = Client(application, "/healthz", headers, **scope)
+    client.begin().result(30)
+    assert client.status == status
+    assert client.header("connection") == "close"
+
+
+def test_old_clients_need_no_host(application: Application) -> None:
+    assert Client(application, "/healthz", [], http_version="1.0").ask().status == 200
+
+
+def test_paths_are_read_as_wsgi_servers_do(application: Application, host: Headers) -> None:
+    for raw in (b"/healthz", b"/%68ealthz", b"http://other/healthz", b"/healthz?x"):
+        assert Client(application, "/", host, raw_path=raw, method="GET").ask().status == 200, raw
+    for raw in (b"/healthz%2F", b"//healthz", b"*"):
+        assert Client(application, "/", host, raw_path=raw, method="GET").ask().status == 404, raw
+
+
+def test_a_body_over_the_limit_is_refused_unread_and_then_discarded(application: Application, host: Headers) -> None:
+    headers = [*host, (b"content-type", FORM), (b"content-length", b"100000")]
+    for path in ("/oauth/v2/token", "/management/v1/organizations"):
+        client = Client(application, path, headers)
+        running = client.begin()
+        wait_for(lambda: len(client.sent) == 2)  # noqa: B023
+        assert client.received == 0
+        assert client.header("connection") == "close"
+        assert client.status in (401, 413)
+        client.send(b"a" * 100_000)
+        running.result(30)
+        assert client.received == 100_000
+
+
+def test_who_waits_to_send_is_not_asked_for_a_refused_body(application: Application, host: Headers) -> None:
+    headers = [*host, (b"expect", b"100-continue"), (b"content-length", b"100000")]
+    client = Client(application, "/oauth/v2/token", headers)
+    client.begin().result(30)
+    assert client.status == 413
+
+
+def test_chunks_over_the_limit_are_refused(application: Application, host: Headers) -> None:
+    client = Client(application, "/oauth/v2/token", [*host, (b"transfer-encoding", b"chunked")])
+    for _ in range(3):
+        client.send(b"a" * 30_000, more=True)
+    running = client.begin()
+    wait_for(lambda: len(client.sent) == 2)
+    assert client.status == 413
+    client.leave()
+    running.result(30)
+
+
+def test_a_slow_body_is_given_up(application: Application, host: Headers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("identity.asgi.bodies.BODY_TIME", 0.05)
+    for path in ("/oauth/v2/token", "/login"):
+        client = Client(application, path, [*host, (b"content-length", b"10")])
+        client.send(b"a", more=True)
+        client.begin().result(30)
+        assert client.status == 408
+
+
+def test_a_client_that_leaves_before_its_body_is_not_answered(application: Application, host: Headers) -> None:
+    client = Client(application, "/oauth/v2/token", [*host, (b"content-length", b"10")])
+    client.leave()
+    client.begin().result(30)
+    assert client.sent == []
+
+
+def test_only_the_trusted_proxy_says_who_asks(make_world: Any) -> None:
+    world = make_world(**{"identity.trusted_proxy": "192.0.2.9"})
+    application = Application(world.app)
+    seen: list[tuple[str, str | None]] = []
+
+    def watch(request: Any, environ: Any) -> None:
+        seen.append((environ["REMOTE_ADDR"], environ.get("HTTP_X_FORWARDED_FOR")))
+
+    original = application._wsgi
+
+    def wsgi(environ: Any, start_response: Any) -> Any:
+        watch(None, environ)
+        return original(environ, start_response)
+
+    application._wsgi = wsgi
+    host = (b"host", world.issuer.removeprefix("https://").encode())
+    for peer in ("192.0.2.9", "192.0.2.8"):
+        for said in (b"198.51.100.1", b"10.0.0.1, 198.51.100.1", b'"[2001:db8::1]:80"'):
+            scope = {"client": (peer, 1), "method": "GET"}
+            Client(application, "/nothing", [host, (b"x-forwarded-for", said)], **scope).ask()
+    assert seen == [
+        ("198.51.100.1", None),
+        ("198.51.100.1", None),
+        ("2001:db8::1", None),
+        *[("192.0.2.8", None)] * 3,
+    ]
+    client = Client(application, "/nothing", [host, (b"x-forwarded-for", b"unknown")], client=("192.0.2.9", 1))
+    assert client.ask().status == 400
+
+
+class Pages:
+    """A page that waits until it may answer, one that streams, and one that takes a document."""
+
+    def __init__(self) -> None:
+        self.may_answer = threading.Event()
+        self.begun = 0
+        self.closed: list[str] = []
+        self.steps_aside = False
+        self.limit = 200_000
+
+    def wait(self, request: Request) -> Response:
+        self.begun += 1
+        with hashing.stepping_aside() if self.steps_aside else nullcontext():
+            self.may_answer.wait(20)
+        return Response(b"answered")
+
+    def stream(self, request: Request) -> Response:
+        def pieces() -> Iterator[bytes]:
+            try:
+                for _ in range(1000):
+                    yield b"a" * 1000
+            finally:
+                self.closed.append("stream")
+
+        return Response(app_iter=pieces())
+
+    def fail(self, request: Request) -> Response:
+        def pieces() -> Iterator[bytes]:
+            yield b"a"
+            raise OSError("lost")
+
+        return Response(app_iter=pieces())
+
+    def take(self, request: Request) -> Response:
+        if "refuse" in request.GET:
+            return Response(status=403)
+        body = sent_document(request, most=self.limit)
+        return Response(str(len(body.read())).encode())
+
+    def split(self, request: Request) -> Response:
+        response = Response(b"x")
+        response.headerlist.append(("X-Said", "a\r\nSet-Cookie: b=c"))
+        return response
+
+
+@pytest.fixture
+def pages(own_world: World) -> Pages:
+    made = Pages()
+    with Configurator(registry=own_world.app.registry) as config:
+        config.setup_registry = lambda *_: None  # type: ignore[method-assign]
+        for name in ("wait", "stream", "fail", "take", "split"):
+            config.add_route(f"try.{name}", f"/try/{name}")
+            config.add_view(getattr(made, name), route_name=f"try.{name}", permission=NO_PERMISSION_REQUIRED)
+    return made
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("that took too long")
+
+
+@pytest.fixture
+def own(own_world: World) -> Callable[..., Client]:
+    application = Application(own_world.app)
+    host = (b"host", own_world.issuer.removeprefix("https://").encode())
+
+    def make(path: str, *headers: tuple[bytes, bytes], **scope: Any) -> Client:
+        return Client(application, path, [host, *headers], **scope)
+
+    return make
+
+
+def test_requests_wait_for_threads_in_a_short_queue_and_healthz_waits_for_nothing(
+    pages: Pages, own: Callable[..., Client]
+) -> None:
+    most = THREADS + LONGEST_QUEUE
+    clients = [own("/try/wait", method="GET") for _ in range(most)]
+    running = [client.begin() for client in clients]
+    wait_for(lambda: pages.begun == THREADS)
+    assert own("/try/wait", method="GET").ask().status == 503
+    assert own("/try/wait", method="GET").ask().header("retry-after") == "5"
+    assert own("/healthz", method="GET").ask().status == 200
+    assert own("/oauth/v2/keys", method="GET").ask().status == 200
+    pages.may_answer.set()
+    for one in running:
+        one.result(30)
+    assert {client.status for client in clients} == {200}
+    assert pages.begun == most
+
+
+def test_a_thread_that_waits_gives_its_place_away(
+    pages: Pages, own: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = own("/healthz")
+    loop = asyncio.run_coroutine_threadsafe(_loop_of(client._application), event_loop()).result(5)
+    monkeypatch.setattr(hashing, "stepping_aside", stepping_aside)
+    pages.steps_aside = True
+    running = [own("/try/wait", method="GET").begin() for _ in range(3 * THREADS)]
+    wait_for(lambda: pages.begun == 3 * THREADS)
+    assert own("/login", method="GET").ask().status == 303
+    pages.may_answer.set()
+    for one in running:
+        one.result(30)
+    assert loop.threads.working == 0
+    wait_for(lambda: loop.threads._busy == 0)
+
+
+async def _loop_of(application: Application) -> Any:
+    return application._in_loop()
+
+
+def test_who_leaves_cancels_nothing_that_has_begun(pages: Pages, own: Callable[..., Client]) -> None:
+    clients = [own("/try/wait", method="GET") for _ in range(THREADS + 1)]
+    running = [client.begin() for client in clients]
+    wait_for(lambda: pages.begun == THREADS)
+    for one in running:
+        one.cancel()
+    pages.may_answer.set()
+    wait_for(lambda: own("/try/wait", method="GET").ask().status == 200)
+
+
+def test_what_is_streamed_arrives_whole_and_is_closed(pages: Pages, own: Callable[..., Client]) -> None:
+    client = own("/try/stream", method="GET").ask()
+    assert client.body == b"a" * 1_000_000
+    assert len(client.sent) > 100
+    assert pages.closed == ["stream"]
+
+
+def test_a_stream_ends_when_its_reader_leaves(pages: Pages, own: Callable[..., Client]) -> None:
+    client = own("/try/stream", method="GET")
+    client.leave()
+    client.begin().result(30)
+    assert len(client.body) < 1_000_000
+    assert pages.closed == ["stream"]
+
+
+def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(pages: Pages, own: Callable[..., Client]) -> None:
+    client = own("/try/fail", method="GET")
+    client.send()
+    with pytest.raises(OSError, match="lost"):
+        client.begin().result(30)
+    assert client.sent[-1]["more_body"]
+
+
+def test_a_header_of_two_lines_is_not_sent(pages: Pages, own: Callable[..., Client]) -> None:
+    client = own("/try/split", method="GET")
+    client.send()
+    with pytest.raises(ValueError, match="line break"):
+        client.begin().result(30)
+    assert client.sent == []
+
+
+@pytest.mark.parametrize("framing", [(b"content-length", b"150000"), (b"transfer-encoding", b"chunked")])
+def test_a_document_is_read_once_a_view_takes_it(
+    pages: Pages, own: Callable[..., Client], framing: tuple[bytes, bytes]
+) -> None:
+    client = own("/try/take", framing)
+    for number in range(5):
+        client.send(b"a" * 30_000, more=number < 4)
+    client.begin().result(30)
+    assert (client.status, client.body) == (200, b"150000")
+
+
+def test_a_document_that_nobody_takes_is_not_read(pages: Pages, own: Callable[..., Client]) -> None:
+    client = own("/try/take", (b"content-length", b"150000"), query_string=b"refuse=1")
+    running = client.begin()
+    wait_for(lambda: len(client.sent) == 2)
+    assert (client.status, client.received) == (403, 0)
+    client.leave()
+    running.result(30)
+
+
+@pytest.mark.parametrize("framing", [(b"content-length", b"300000"), (b"transfer-encoding", b"chunked")])
+def test_a_document_over_its_limit_is_refused(
+    pages: Pages, own: Callable[..., Client], framing: tuple[bytes, bytes]
+) -> None:
+    client = own("/try/take", framing)
+    for number in range(10):
+        client.send(b"a" * 30_000, more=number < 9)
+    client.begin().result(30)
+    assert client.status == 413
+
+
+def test_endpoints_run_in_threads_where_the_storage_blocks(
+    own_world: World, own: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names: list[str] = []
+    handle = token.ENDPOINT.handle
+    handler = own_world.app.registry.endpoint_handlers["protocol.token"]
+
+    class Noting:
+        def __init__(self) -> None:
+            self.handle = self._handle
+
+        def _handle(self, *arguments: Any) -> Any:
+            names.append(threading.current_thread().name)
+            return handle(*arguments)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(token.ENDPOINT, name)
+
+    monkeypatch.setattr(handler, "endpoint", Noting())
+    for limit, expected in ((0, "identity-request"), (8, "event-loop")):
+        monkeypatch.setattr(own_world.identity.backend, "max_greenlets", limit, raising=False)
+        own("/healthz")._application._loop = None
+        assert own("/oauth/v2/token", (b"content-type", FORM), (b"content-length", b"12")).ask(b"grant_type=x").status
+        assert names.pop().startswith(expected)
+
+
+def test_the_lifespan_is_that_of_the_process(own_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    monkeypatch.setattr(type(own_world.identity), "close", lambda _: steps.append("closed"))
+    application = Application(own_world.app)
+
+    async def live() -> None:
+        stop = asyncio.Event()
+        messages = iter(["lifespan.startup", "lifespan.shutdown"])
+
+        async def receive() -> dict[str, Any]:
+            message = next(messages)
+            if message == "lifespan.shutdown":
+                await stop.wait()
+            return {"type": message}
+
+        async def send(message: Any) -> None:
+            steps.append(message["type"])
+            stop.set()
+
+        await application({"type": "lifespan"}, receive, send)
+
+    asyncio.run_coroutine_threadsafe(live(), event_loop()).result(30)
+    assert steps == ["lifespan.startup.complete", "closed", "lifespan.shutdown.complete"]
+    assert hashing.stepping_aside is nullcontext
+    assert applications.log.name == "identity.asgi.application"
