@@ -20,7 +20,7 @@ import pytest
 from faults.relay import Relay
 from identity.log_format import PlainLines
 from identity.plugins.sql import SqlBackend
-from identity.plugins.sql.turns import OwnCommits
+from identity.plugins.sql.write_transactions import OwnCommits
 from identity.testing.browser import Browser, give_password
 from identity.testing.clock import MovableClock
 from identity.testing.fixtures import Databases

@@ -26,11 +26,11 @@ from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
 from identity.plugins.sql.migrations import MIGRATE, REVISIONS, fits, refuse_newer
 from identity.plugins.sql.migrations.fingerprints import recognize
-from identity.plugins.sql.participant import SqlParticipant
 from identity.plugins.sql.pool import Pool
 from identity.plugins.sql.settings import POSTGRESQL, SQLITE, Settings
 from identity.plugins.sql.standby import Standby
 from identity.plugins.sql.storage import SqlStorage
+from identity.plugins.sql.write_transactions import SqlParticipant
 from identity.storage.backend import Backend, Storage
 from identity.storage.dump import Dump
 from identity.storage.errors import Unavailable

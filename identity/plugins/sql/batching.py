@@ -236,7 +236,7 @@ def _bytea(value: bytes) -> str:
 
 
 class SharedQuery(Prepared):
-    """A select whose parameters are not among its columns."""
+    """A select whose parameters are not among its columns; it names the table from which it joins others."""
 
     def __init__(self, statement: Select[Any]) -> None:
         super().__init__(statement)
@@ -244,7 +244,7 @@ class SharedQuery(Prepared):
         self._names = tuple(types)
         rows = given_rows(types)
         columns = (rows.c.number, *statement.selected_columns)
-        self._shared = by_rows(statement.with_only_columns(*columns, maintain_column_froms=True), rows)
+        self._shared = by_rows(statement.with_only_columns(*columns), rows)
         self._text: Text | None = None
 
     def all(self, link: Link, parameters: Values) -> Sequence[Row]:

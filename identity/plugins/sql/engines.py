@@ -23,14 +23,14 @@ from identity.concurrency import in_greenlet, run_in_executor
 from identity.plugins.sql.batching import Batches
 from identity.plugins.sql.errors import is_full
 from identity.plugins.sql.group_commit import SharedCommits
-from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
+from identity.plugins.sql.log_redaction import redacted_engine
 from identity.plugins.sql.mariadb import MariadbLink
 from identity.plugins.sql.mariadb import open_engine as open_mariadb
 from identity.plugins.sql.pool import GreenletsShare, Pool
 from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, POSTGRESQL, SQLITE, Settings
 from identity.plugins.sql.standby import Standby, StandbyLink
-from identity.plugins.sql.turns import OwnCommits, Writing
+from identity.plugins.sql.write_transactions import OwnCommits, Writing
 from identity.storage.errors import Unavailable
 
 #: Begins nothing: the driver's own words do, where something is to begin.
@@ -219,7 +219,7 @@ def _sqlite(url: URL, settings: Settings, **options: Any) -> Engine:
     wait = settings.busy_timeout.total_seconds()
     # isolation_level None: the driver begins nothing by itself.
     arguments = {"isolation_level": None, "check_same_thread": False, "timeout": wait}
-    engine = hiding_engine(url, connect_args=arguments, **options)
+    engine = redacted_engine(url, connect_args=arguments, **options)
 
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         _switch_to_wal(connection, wait)
@@ -305,7 +305,7 @@ def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **optio
         arguments["prepare_threshold"] = None
     else:
         arguments["options"] = " ".join(words).strip()
-    engine = hiding_engine(url.difference_update_query(["options"]), connect_args=arguments, **options)
+    engine = redacted_engine(url.difference_update_query(["options"]), connect_args=arguments, **options)
     only_reads = settings.pooler and "default_transaction_read_only" in session
     event.listen(engine, "do_connect", _connecting_with(_patience(session["statement_timeout"]), only_reads=only_reads))
     return engine

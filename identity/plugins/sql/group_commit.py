@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from identity.concurrency import Event, in_greenlet, run_in_executor, sleep
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.pool import Pool
-from identity.plugins.sql.turns import GIVEN_UP, WRITING, Turn, Writing
+from identity.plugins.sql.write_transactions import GIVEN_UP, WRITING, Turn, Writing
 from identity.storage.errors import StorageError, Unavailable
 from identity.watching import STATEMENT, Load, timed
 

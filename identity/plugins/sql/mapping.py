@@ -1,7 +1,8 @@
 """One mapping for each table: its columns, and how its rows are read and written, follow from a frozen dataclass.
 
 A column has the name of its field, and the type that the field's type is stored as. A column that is no field is filled
-from the property of its name, or by what its ``info`` names as ``of``.
+from the property of its name, or by what its ``info`` names as ``of``. Rows are read into the slots
+of the dataclass, so it has some.
 """
 
 import logging
@@ -118,7 +119,7 @@ class Mapped(Generic[Value]):
         self.columns = tuple(column for column in table.c if column.name in names)
         self.select = select(*self.columns)
         self.insert = insert(table)
-        self.of: Callable[[Row], Value] = row_of(*self.columns)(self._reader(layout, stored))
+        self.of: Callable[[Row], Value] = _checked(self.columns, self._reader(layout, stored))
         writers = {kind: self._writer(word, kind, stored) for word, kind in layout.by_word.items()}
         self.values: Callable[[Value], Values] = next(iter(writers.values()))
         if len(writers) > 1:
@@ -131,13 +132,13 @@ class Mapped(Generic[Value]):
         """The columns in an alias of the table."""
         return [alias.c[column.name] for column in self.columns]
 
-    def _reader(self, layout: Layout, stored: Mapping[str, Sequence[_Stored]]) -> Callable[..., Value]:
+    def _reader(self, layout: Layout, stored: Mapping[str, Sequence[_Stored]]) -> Callable[[Row], Value]:
         places = {column.name: at for at, column in enumerate(self.columns)}
         readers = {word: _reader_of(kind, layout, stored[word], places) for word, kind in layout.by_word.items()}
         if len(readers) == 1:
             return next(iter(readers.values()))
         word_at = places["kind"]
-        return lambda *row: readers[row[word_at]](*row)
+        return lambda row: readers[row[word_at]](row)
 
     def _writer(self, word: str, kind: type, stored: Mapping[str, Sequence[_Stored]]) -> Callable[[Value], Values]:
         own = {each.name: each for each in stored[word]}
@@ -162,32 +163,58 @@ class Mapped(Generic[Value]):
         return lambda value: {**constants, **{name: written(value) for name, written in members}}
 
 
-def _reader_of(kind: Any, layout: Layout, stored: Sequence[_Stored], places: Mapping[str, int]) -> Callable[..., Any]:
+def _reader_of(kind: Any, layout: Layout, stored: Sequence[_Stored], places: Mapping[str, int]) -> Callable[[Row], Any]:
     """What makes a value of this class of a row."""
-    reads = [(places[each.name], each.codec.read, each.nullable) for each in stored if each.codec.read is not None]
+    converted = [(places[each.name], each.codec.read, each.nullable) for each in stored if each.codec.read is not None]
+    required = [(at, convert) for at, convert, nullable in converted if not nullable]
+    optional = [(at, convert) for at, convert, nullable in converted if nullable]
     own = [(each.path, places[each.name]) for each in stored if "." not in each.path]
-    names, at_own = [name for name, _ in own], [at for _, at in own]
-    pick = list if at_own == list(range(len(places))) else itemgetter(*at_own)
-    spread: list[tuple[str, Any, list[tuple[str, int]]]] = [
+    pick = itemgetter(*(at for _, at in own))
+    types = {one.name: one.type for one in fields(kind)}
+    spread: list[tuple[Any, list[tuple[str, int]]]] = [
         (
-            name,
-            next(one.type for one in fields(kind) if one.name == name),
+            types[name],
             [(each.path.partition(".")[2], places[each.name]) for each in stored if each.path.startswith(f"{name}.")],
         )
         for name in layout.spread
     ]
+    construct = _constructor(kind, [*(name for name, _ in own), *layout.spread])
 
-    def read(*row: Any) -> Any:
+    def read(row: Row) -> Any:
         values = list(row)
-        for at, convert, nullable in reads:
-            if values[at] is not None or not nullable:
+        for at, convert in required:
+            values[at] = convert(values[at])
+        for at, convert in optional:
+            if values[at] is not None:
                 values[at] = convert(values[at])
-        given: Values = dict(zip(names, pick(values), strict=True))
-        for name, inner, parts in spread:
-            given[name] = inner(**{part: values[at] for part, at in parts})
-        return kind(**given)
+        given = pick(values)
+        if spread:
+            given += tuple(inner(**{part: values[at] for part, at in parts}) for inner, parts in spread)
+        return construct(given)
 
     return read
+
+
+def _constructor(kind: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
+    """Makes a value of this frozen dataclass with slots, of the values of all its fields in the order of ``names``.
+
+    Its own ``__init__`` sets each field by ``object.__setattr__``, which takes most of the time that reading a row
+    takes. Setting the slots themselves takes half of that.
+    """
+    if set(names) != {one.name for one in fields(kind)}:
+        raise TypeError(f"not all fields of {kind.__name__}")
+    setters = [getattr(kind, name).__set__ for name in names]
+    make, check = kind.__new__, getattr(kind, "__post_init__", None)
+
+    def construct(values: Sequence[Any]) -> Any:
+        made = make(kind)
+        for set_, value in zip(setters, values):  # noqa: B905 - of one length by construction
+            set_(made, value)
+        if check is not None:
+            check(made)
+        return made
+
+    return construct
 
 
 def slices(*parts: Sized | int) -> tuple[slice, ...]:
@@ -203,11 +230,19 @@ _DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, 
 def row_of(*columns: ColumnElement[Any]) -> Callable[[Callable[..., Value]], Callable[[Row], Value]]:
     """Decorates what makes a value of the values in these columns, the first of which is a table's own; takes a row.
 
+    Raises Unreadable as ``_checked``.
+    """
+    return lambda of_values: wraps(of_values)(_checked(columns, lambda row: of_values(*row)))
+
+
+def _checked(columns: Sequence[ColumnElement[Any]], of_row: Callable[[Row], Value]) -> Callable[[Row], Value]:
+    """The same, for rows of these columns, the first of which is a table's own.
+
     Whatever it cannot read (another type than the column's, bad JSON, an unknown word) raises Unreadable, which is
-    logged once for each row. Types are compared for the row as a whole: a good row costs a microsecond.
+    logged once for each row. Types are compared for the row as a whole, which costs less than a microsecond.
     """
     table: Any = getattr(columns[0], "table", None)
-    keys = [(at, column) for at, column in enumerate(columns) if getattr(column, "primary_key", False)]
+    keys = [at for at, column in enumerate(columns) if getattr(column, "primary_key", False)]
     types = [_types_of(column) for column in columns]
     shapes: set[tuple[type, ...]] = set()
 
@@ -218,22 +253,18 @@ def row_of(*columns: ColumnElement[Any]) -> Callable[[Callable[..., Value]], Cal
             return True
         return False
 
-    def decorated(of_row: Callable[..., Value]) -> Callable[[Row], Value]:
-        @wraps(of_row)
-        def read(row: Row) -> Value:
-            shape = tuple(map(type, row))
-            try:
-                if shape in shapes or fits(shape):
-                    return of_row(*row)
-            except _DAMAGE:
-                pass
-            id_ = " ".join(row[at].hex() if isinstance(row[at], bytes) else str(row[at]) for at, _ in keys)
-            _alert(table.name, id_)
-            raise Unreadable(table.name, id_)
+    def read(row: Row) -> Value:
+        shape = tuple(map(type, row))
+        try:
+            if shape in shapes or fits(shape):
+                return of_row(row)
+        except _DAMAGE:
+            pass
+        id_ = " ".join(row[at].hex() if isinstance(row[at], bytes) else str(row[at]) for at in keys)
+        _alert(table.name, id_)
+        raise Unreadable(table.name, id_)
 
-        return read
-
-    return decorated
+    return read
 
 
 def _types_of(column: ColumnElement[Any]) -> set[type]:

@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError
 
-from identity.plugins.sql.hiding import hiding_engine
 from identity.plugins.sql.link import Link
+from identity.plugins.sql.log_redaction import redacted_engine
 from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, Settings
 from identity.watching import STATEMENT, each_timed
 
@@ -131,7 +131,7 @@ def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: b
         "charset": "utf8mb4",
         "init_command": "SET " + ", ".join(f"SESSION {name} = {value}" for name, value in session.items()),
     }
-    engine = hiding_engine(url, connect_args=arguments, **options)
+    engine = redacted_engine(url, connect_args=arguments, **options)
     event.listen(engine, "handle_error", _note_undone)
     event.listen(engine, "do_connect", _connect)
     return engine

@@ -1,4 +1,8 @@
-"""PostgreSQL's driver, which lets the event loop continue while it waits for the server, and does not wait for ever."""
+"""PostgreSQL's driver, which lets the event loop continue while it waits for the server, and does not wait for ever.
+
+The socket is registered with the loop for each wait. A reader that stays registered would save 6.5 us of 11 (uvloop, a
+socket pair), but libpq closes its socket by itself when the server goes, and the next file gets the same number.
+"""
 
 import time
 from typing import Any

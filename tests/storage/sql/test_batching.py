@@ -252,6 +252,43 @@ def test_audiences_are_found_by_one_statement(scene: Scene) -> None:
     assert len(scene.sent) == 1
 
 
+def test_several_sessions_of_each_browser_are_found_by_one_statement(scene: Scene, backend: SqlBackend) -> None:
+    person = a_human_user(ORGANIZATION)
+    sessions = [a_session(person) for _ in range(5)]
+    with committing(backend, Transactions()) as storage:
+        for value in (person, *sessions):
+            add(storage, value)
+
+    def browser(*numbers: int) -> Ask:
+        digests = [sessions[number].digest for number in numbers]
+        return lambda storage: {one.session.id for one in storage.sessions.of_browser(digests)}
+
+    unknown: Ask = lambda storage: storage.sessions.of_browser([a_digest(), a_digest()])  # noqa: E731
+    browsers = ((0, 1), (1, 2, 3), (4, 0))
+    scene.ask(*(browser(*numbers) for numbers in browsers), unknown)
+    assert scene.told == [*({sessions[number].id for number in numbers} for numbers in browsers), ()]
+    assert len(scene.sent) == 1
+
+
+def test_audiences_of_several_projects_are_found_by_one_statement(scene: Scene, backend: SqlBackend) -> None:
+    others = [a_project(ORGANIZATION) for _ in range(2)]
+    with committing(backend, Transactions()) as storage:
+        for project in others:
+            add(storage, project)
+
+    def audience(organization_id: str, *project_ids: str) -> Ask:
+        return lambda storage: storage.projects.audience(frozenset(project_ids), organization_id)
+
+    ids = [project.id for project in others]
+    scene.ask(
+        audience(ORGANIZATION.id, PROJECT.id, *ids),
+        audience("another", PROJECT.id, *ids),
+        audience(ORGANIZATION.id, ids[0], "unknown"),
+    )
+    assert scene.told == [{PROJECT.id, *ids}, set(), {ids[0]}]
+    assert len(scene.sent) == 1
+
+
 class Writers:
     """Greenlets that record tokens, each in a transaction of its own."""
 

@@ -126,7 +126,8 @@ def test_a_column_that_is_no_field_is_filled_from_its_property_or_by_what_it_nam
 
 
 def test_a_new_field_is_a_new_column_read_and_written() -> None:
-    wider = make_dataclass("Wider", [("fresh", bool, field(default=False))], bases=(Thing,), frozen=True, kw_only=True)
+    fresh = [("fresh", bool, field(default=False))]
+    wider = make_dataclass("Wider", fresh, bases=(Thing,), frozen=True, slots=True, kw_only=True)
     value = wider(**{one.name: getattr(THING, one.name) for one in fields(THING)}, fresh=True)
     mapped = _mapped(kinds=wider)
     assert mapped.of(_stored(mapped, value)).fresh is True

@@ -8,9 +8,9 @@ from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext, RevisionStep
 from sqlalchemy import Connection, Engine, text
 
-from identity.plugins.sql.estimates import rows_of
 from identity.plugins.sql.migrations import HEAD
 from identity.plugins.sql.migrations.runner import recognized_revision, script_directory
+from identity.plugins.sql.row_counts import rows_of
 
 _TOUCHED = re.compile(r"^(?:ALTER TABLE|UPDATE|DELETE FROM|CREATE (?:UNIQUE )?INDEX .* ON) +\"?(\w+)", re.MULTILINE)
 _MADE = re.compile(r"^CREATE TABLE +(\w+)", re.MULTILINE)

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, delete, func, insert, literal, select
 from identity.domain.applications import Application, Client, ClientSecret
 from identity.plugins.sql.batching import Lookup
 from identity.plugins.sql.entities import Entities, SqlEntityStore
-from identity.plugins.sql.guarding import guard
+from identity.plugins.sql.galera_locks import guard
 from identity.plugins.sql.mapping import Mapped, Row, readable, slices
 from identity.plugins.sql.rows import find_many_by_id, move_forward
 from identity.plugins.sql.stores import organizations, projects

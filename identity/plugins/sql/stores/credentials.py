@@ -12,7 +12,7 @@ from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import Subject
 from identity.plugins.sql.batching import Lookup
 from identity.plugins.sql.codecs import moment, seconds
-from identity.plugins.sql.guarding import guard
+from identity.plugins.sql.galera_locks import guard
 from identity.plugins.sql.mapping import Mapped, readable, row_of, slices
 from identity.plugins.sql.paging import PagedStore
 from identity.plugins.sql.rows import move_forward

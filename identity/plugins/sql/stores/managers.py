@@ -5,7 +5,7 @@ from sqlalchemy import bindparam, select
 from identity.domain.managers import Manager
 from identity.domain.permissions import Level, ResourceKey
 from identity.plugins.sql.entities import Entities, SqlEntityStore
-from identity.plugins.sql.guarding import guard
+from identity.plugins.sql.galera_locks import guard
 from identity.plugins.sql.mapping import Values
 from identity.plugins.sql.tables import managers as table
 from identity.plugins.sql.tables import organizations, project_grants, projects, users

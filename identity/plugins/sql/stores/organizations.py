@@ -6,7 +6,7 @@ from identity.domain.domains import OrganizationDomain, Proof
 from identity.domain.instance import Instance
 from identity.domain.organizations import Organization
 from identity.plugins.sql.entities import Entities, SqlEntityStore
-from identity.plugins.sql.guarding import guard
+from identity.plugins.sql.galera_locks import guard
 from identity.plugins.sql.mapping import Mapped
 from identity.plugins.sql.tables import domains
 from identity.plugins.sql.tables import instance as instance_table

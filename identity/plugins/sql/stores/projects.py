@@ -11,7 +11,6 @@ from identity.plugins.sql.batching import SharedQuery
 from identity.plugins.sql.codecs import seconds, set_of, sorted_list
 from identity.plugins.sql.entities import Entities, SqlEntityStore
 from identity.plugins.sql.mapping import Mapped, Values, row_of
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import find_many_by_id
 from identity.plugins.sql.tables import applications, organizations, project_grants, project_roles, user_grants
 from identity.plugins.sql.tables import projects as table
@@ -38,6 +37,7 @@ _HELD = (
 )
 _IN_AUDIENCE = (
     select(table.c.id)
+    .select_from(table)
     .join(organizations, organizations.c.id == table.c.organization_id)
     .where(
         table.c.active,
@@ -47,7 +47,9 @@ _IN_AUDIENCE = (
 )
 #: Few ask for more than these; where there are fewer, the last one is given again.
 _FEW = ("first", "second", "third")
-_FEW_IN_AUDIENCE = Prepared(_IN_AUDIENCE.where(table.c.id.in_([bindparam(name) for name in _FEW])))
+_FEW_IN_AUDIENCE = SharedQuery(
+    _IN_AUDIENCE.where(table.c.id.in_([bindparam(name, type_=table.c.id.type) for name in _FEW]))
+)
 _ONE_IN_AUDIENCE = SharedQuery(_IN_AUDIENCE.where(table.c.id == bindparam("id")))
 _MANY_IN_AUDIENCE = _IN_AUDIENCE.where(table.c.id.in_(bindparam("ids", expanding=True)))
 _THIS_ROLE = (project_roles.c.project_id == bindparam("project"), project_roles.c.key == bindparam("role"))

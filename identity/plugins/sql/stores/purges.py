@@ -30,8 +30,8 @@ from sqlalchemy.sql.visitors import iterate
 from identity.domain.attempts import NEVER
 from identity.plugins.sql import tables
 from identity.plugins.sql.codecs import seconds
-from identity.plugins.sql.estimates import rows_of
 from identity.plugins.sql.mapping import Values
+from identity.plugins.sql.row_counts import rows_of
 from identity.plugins.sql.rows import SqlStore, upsert
 from identity.plugins.sql.settings import MARIADB
 from identity.storage.stores.purges import HELD, Found, Purged, PurgeStore

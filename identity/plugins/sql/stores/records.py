@@ -9,7 +9,7 @@ from identity.domain.attempts import NEVER
 from identity.domain.records import Record
 from identity.plugins.sql.changing import Returning
 from identity.plugins.sql.codecs import seconds
-from identity.plugins.sql.guarding import guard
+from identity.plugins.sql.galera_locks import guard
 from identity.plugins.sql.mapping import Mapped, Values
 from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import SqlStore, add_unless_there, upsert

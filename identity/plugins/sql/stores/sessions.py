@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, select, update
 
 from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedIn
-from identity.plugins.sql.batching import Lookup
+from identity.plugins.sql.batching import Lookup, SharedQuery
 from identity.plugins.sql.codecs import proofs_text, seconds
 from identity.plugins.sql.mapping import Mapped, Row, slices
 from identity.plugins.sql.prepared import Prepared
@@ -38,7 +38,9 @@ _SIGNED_IN = (
 _OF_ONE = Lookup(_SIGNED_IN, {"digest": table.c.digest})
 #: Hardly a browser shows more digests than these; where it shows fewer, the last one is given again.
 _FEW = ("first", "second", "third")
-_OF_FEW = Prepared(_SIGNED_IN.where(table.c.digest.in_([bindparam(name) for name in _FEW])))
+_OF_FEW = SharedQuery(
+    _SIGNED_IN.where(table.c.digest.in_([bindparam(name, type_=table.c.digest.type) for name in _FEW]))
+)
 _OF_MANY = _SIGNED_IN.where(table.c.digest.in_(bindparam("digests", expanding=True)))
 _GOING_ON = (
     _SIGNED_IN.where(table.c.ends_at > bindparam("at")).order_by(None).order_by(table.c.id).limit(bindparam("most"))

@@ -1,4 +1,4 @@
-"""About how many rows a table has, without a look at them."""
+"""Estimated row counts, without reading the rows."""
 
 #: As of the last time that it was analysed, below 0 if it never was; or (SQLite, where the oldest rows go first) by the
 #: numbers of the first and the last row.

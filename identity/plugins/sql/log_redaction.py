@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, NullPool, create_engine
 
 
-def hiding_engine(url: URL, **options: Any) -> Engine:
+def redacted_engine(url: URL, **options: Any) -> Engine:
     """An engine without a pool that tells neither what is given to a statement nor which rows it brings."""
     # At DEBUG this logger tells every row, whatever hide_parameters says: password hashes and sealed keys among them.
     # A filter is added once, however often it is given.

@@ -1,4 +1,4 @@
-"""What stands in for a lock where a lock holds at one node alone: in a Galera cluster, whose nodes all take writes.
+"""Locks in a Galera cluster, whose nodes all take writes, while a row lock holds at one node alone.
 
 There two transactions at two nodes are both committed unless they have written the same row, whatever they have locked.
 So whoever locks what it only reads writes a row that stands for it: of those who guard the same one is committed, and
