@@ -28,7 +28,7 @@ from identity.mailbox import mailer_of
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.process import Identity
 from identity.provider.endpoints import metadata
-from identity.server.words import listens_on_loopback
+from identity.serving.settings import listens_on_loopback
 from identity.services.mails import KIND
 from identity.services.signing_keys import KeyRing
 from identity.services.unit_of_work import ProcessState

@@ -52,17 +52,15 @@ def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[
     return {key: value for key, value in found.items() if key not in _ITS_OWN}
 
 
-def server_words(path: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """The settings in [server:main]; empty if there is none, or if it is for another web server.
+def server_section(path: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """The settings in [server:main], with what names the server (``use``); empty if there is no such section.
 
     Raises BadSetting and OSError as ``read_section`` does.
     """
     try:
-        found = dict(_loaded(path, SERVER, variables))
+        return dict(_loaded(path, SERVER, variables))
     except NoSection:
         return {}
-    ours = found.get("paste.server_factory", "").startswith("identity.server:")
-    return {key: value for key, value in found.items() if ours and key not in _ITS_OWN}
 
 
 def check_variables(path: str, variables: Iterable[str]) -> None:
@@ -141,10 +139,10 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
 
 
 def server_of(global_config: Mapping[str, str]) -> dict[str, str]:
-    """What ``server_words`` returns for the file of which PasteDeploy makes an application; empty without a file."""
+    """What ``server_section`` returns for the file of which PasteDeploy makes an application; empty without a file."""
     path = global_config.get("__file__")
     try:
-        return {} if path is None else server_words(path, _given(path, SERVER, global_config))
+        return {} if path is None else server_section(path, _given(path, SERVER, global_config))
     except NoSection:
         return {}
 
