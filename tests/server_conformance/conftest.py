@@ -1,0 +1,77 @@
+"""Which servers are asked, and what the table of docs/operators/servers.rst says that comes of it."""
+
+import csv
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server_conformance.servers import QUICK, ROOT, SERVERS, Kind, Server, running
+
+TABLE = ROOT / "docs" / "operators" / "servers.csv"
+#: A test with the word "no" has to fail; with "mostly" it may.
+WORDS = ("yes", "no", "mostly", "–")
+#: Open files for 1,300 connections, here and in the servers that are started.
+_FILES = 4096
+
+
+def table(path: Path = TABLE) -> dict[str, dict[str, str]]:
+    """The rows of a table by their first column, each by the names of the servers."""
+    with path.open(newline="") as file:
+        rows = csv.DictReader(file)
+        first = (rows.fieldnames or [""])[0]
+        return {row.pop(first): row for row in rows}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"requirement(text): the row of {TABLE.name} that this test decides")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rows = table()
+    for item in items:
+        if (marker := item.get_closest_marker("requirement")) is None:
+            continue
+        name = item.callspec.params["kind"].name  # type: ignore[attr-defined]
+        word = rows[marker.args[0]][name]
+        if word == "–":
+            item.add_marker(pytest.mark.skip(reason=f"does not apply to {name}"))
+        elif word != "yes":
+            item.add_marker(pytest.mark.xfail(reason=f"{TABLE.name} says {word}", strict=word == "no"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _open_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, enough), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(kind, id=kind.name, marks=() if kind.name == QUICK else pytest.mark.thorough)
+        for kind in SERVERS.values()
+    ],
+)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    found: Kind = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def server(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """For tests that leave it as it was."""
+    with running(kind, tmp_path_factory.mktemp("server")) as server:
+        yield server
+
+
+@pytest.fixture
+def own_server(kind: Kind, tmp_path: Path) -> Iterator[Server]:
+    """For tests that stop, kill or reload it."""
+    with running(kind, tmp_path) as server:
+        yield server

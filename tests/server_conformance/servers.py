@@ -1,0 +1,204 @@
+"""Real server processes on the loopback interface, each with the settings that the service needs."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+#: The end of everything that is waited for; what takes long on a busy machine is no failure.
+WAIT = 60
+MODULE = "tests.server_conformance.application"
+
+#: For how long a connection is kept between two requests, and how long a stopping server waits for requests.
+KEEP_ALIVE, GRACE = 5, 30
+#: The longest header field and request line that must be read; longer ones may be refused.
+LONGEST_LINE = 16 << 10
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A server as a column of the table: how it is started, and what it can be asked to do.
+
+    ``command`` takes the port and the application's name.
+    """
+
+    name: str
+    modules: tuple[str, ...]
+    command: Callable[[int, str], list[str]]
+    application: str = f"{MODULE}:application"
+    #: Whether it has a parent process that replaces workers and loads the application again at SIGHUP.
+    supervised: bool = True
+
+
+def _gunicorn(*more: str) -> Callable[[int, str], list[str]]:
+    def command(port: int, application: str) -> list[str]:
+        own = {
+            "--bind": f"127.0.0.1:{port}",
+            "--workers": "1",
+            "--keep-alive": str(KEEP_ALIVE),
+            "--graceful-timeout": str(GRACE),
+            "--timeout": "20",
+            "--limit-request-line": str(LONGEST_LINE),
+            "--limit-request-field_size": str(LONGEST_LINE),
+            # Of forwarding headers the application alone decides.
+            "--forwarded-allow-ips": "",
+            "--worker-tmp-dir": "/dev/shm" if os.path.isdir("/dev/shm") else "/tmp",  # noqa: S108
+        }
+        words = [word for pair in own.items() for word in pair]
+        return ["gunicorn", *words, "--no-control-socket", *more, application]
+
+    return command
+
+
+def _uvicorn(port: int, application: str) -> list[str]:
+    own = ["--host", "127.0.0.1", "--port", str(port), "--loop", "uvloop", "--http", "httptools", "--no-proxy-headers"]
+    times = ["--timeout-keep-alive", str(KEEP_ALIVE), "--timeout-graceful-shutdown", str(GRACE)]
+    return ["uvicorn", *own, *times, "--no-server-header", "--no-access-log", application]
+
+
+def _waitress(port: int, application: str) -> list[str]:
+    return ["waitress", f"--listen=127.0.0.1:{port}", "--threads=4", "--ident=", application]
+
+
+SERVERS = {
+    kind.name: kind
+    for kind in (
+        Kind("gunicorn asgi", ("gunicorn",), _gunicorn("-k", "asgi", "--http-parser", "python")),
+        Kind("gunicorn asgi, C parser", ("gunicorn", "gunicorn_h1c"), _gunicorn("-k", "asgi", "--http-parser", "fast")),
+        Kind(
+            "gunicorn, uvicorn's worker",
+            ("gunicorn", "uvicorn_worker", "uvloop", "httptools"),
+            _gunicorn("-k", "uvicorn_worker.UvicornWorker"),
+        ),
+        Kind("uvicorn", ("uvicorn", "uvloop", "httptools"), _uvicorn, supervised=False),
+        Kind("waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
+    )
+}
+#: The one that `make test` asks; with --thorough all are asked.
+QUICK = "gunicorn asgi"
+
+
+@dataclass
+class Server:
+    """A running server."""
+
+    kind: Kind
+    port: int
+    process: subprocess.Popen[bytes]
+    log: Path
+    release: Path
+    _held: list[socket.socket] = field(default_factory=list)
+
+    def connect(self) -> socket.socket:
+        """A connection whose small pieces are sent as they are."""
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+
+    def say(self, *pieces: bytes, timeout: float | None = None) -> bytes:
+        """All that is answered until the server closes the connection, which it has to do by itself."""
+        received = b""
+        with self.connect() as connection:
+            connection.settimeout(timeout or WAIT)
+            # A refusal may come, and the connection end, while the request is still being sent.
+            with suppress(ConnectionError):
+                for piece in pieces:
+                    connection.sendall(piece)
+            with suppress(ConnectionError):
+                while piece := connection.recv(1 << 16):
+                    received += piece
+        return received
+
+    def ask(self, path: str = "/") -> dict[str, Any]:
+        """The application's answer on a connection of its own."""
+        answer = self.say(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 "), head
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+    def answers(self) -> bool:
+        """True if a new connection is answered."""
+        try:
+            return bool(self.ask()["pid"])
+        except (OSError, AssertionError, ValueError):
+            return False
+
+    def worker(self) -> psutil.Process:
+        """The process that answers."""
+        return psutil.Process(self.ask()["pid"])
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    """Returns as soon as it holds; fails if it never does."""
+    give_up_at = time.monotonic() + WAIT
+    while not holds():
+        if time.monotonic() > give_up_at:
+            pytest.fail(f"in {WAIT} seconds never: {what}", pytrace=False)
+        time.sleep(0.05)
+
+
+def free_port() -> tuple[int, socket.socket]:
+    """A port, and the socket that reserves it: bound and not listening, beside which a server can listen."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held.getsockname()[1], held
+
+
+@contextmanager
+def running(kind: Kind, folder: Path, *more: str) -> Iterator[Server]:
+    """The server until the block ends; ``more`` are further words of its command."""
+    if missing := [name for name in kind.modules if find_spec(name) is None]:
+        pytest.skip(f"a server is not installed: {', '.join(missing)}")
+    port, held = free_port()
+    release = folder / "release"
+    release.write_text("first")
+    words = kind.command(port, kind.application)
+    words[-1:-1] = more
+    environ = {**os.environ, "CONFORMANCE_RELEASE": str(release), "PYTHONPATH": str(ROOT)}
+    log = folder / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words], stdout=output, stderr=output, env=environ, cwd=ROOT, start_new_session=True
+        )
+    server = Server(kind, port, process, log, release)
+    try:
+        wait_until(lambda: process.poll() is not None or server.answers(), f"{kind.name} answers")
+        assert process.poll() is None, server.output()
+        yield server
+    finally:
+        _end(process)
+        held.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends the process and what it started."""
+    family = []
+    with suppress(psutil.NoSuchProcess):
+        family = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait(WAIT)
+    for one in family:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    psutil.wait_procs(family, WAIT)

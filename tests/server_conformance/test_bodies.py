@@ -1,0 +1,161 @@
+"""Bodies that are refused unread, and streams whose other end does not read."""
+
+import json
+import socket
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from tests.server_conformance.application import PIECE, PIECES
+from tests.server_conformance.servers import WAIT, Server, wait_until
+
+#: More than the buffers of kernel and server hold, less than what is sent.
+BUFFERED = 24 << 20
+WHOLE = len(PIECE) * PIECES
+MIB = b"x" * (1 << 20)
+
+
+def asked(path: str, *headers: str, method: str = "POST") -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
+def head_of(connection: socket.socket) -> bytes:
+    """All up to the first empty line, byte by byte."""
+    received = b""
+    while not received.endswith(b"\r\n\r\n"):
+        piece = connection.recv(1)
+        assert piece, received
+        received += piece
+    return received
+
+
+@pytest.mark.requirement("A refusal reaches a client that is still sending: no reset before 1 MiB of an unread body")
+def test_refusal_reaches_a_client_that_is_still_sending(server: Server) -> None:
+    """RFC 9112 §9.6: a connection closed over unread bytes is reset, and a proxy answers 502 then."""
+    for _ in range(5):
+        with server.connect() as connection:
+            connection.sendall(asked("/refuse", f"Content-Length: {len(MIB)}"))
+            head = head_of(connection)
+            assert head.startswith(b"HTTP/1.1 413 ")
+            for at in range(0, len(MIB), 1 << 16):
+                connection.sendall(MIB[at : at + (1 << 16)])
+            # Without an error up to the end.
+            while connection.recv(1 << 16):
+                pass
+
+
+@pytest.mark.requirement("A client that sends on after a refusal is cut off, or its connection ends, within 1 GiB")
+def test_endless_body_is_cut_off_after_its_refusal(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(asked("/refuse", "Content-Length: 100000000000"))
+        assert head_of(connection).startswith(b"HTTP/1.1 413 ")
+        sent = 0
+        with suppress(ConnectionError):
+            while sent < 1 << 30:
+                sent += connection.send(MIB)
+        assert sent < 1 << 30
+
+
+@pytest.mark.requirement("A body that the application does not read yet waits at the client, not in memory")
+def test_unread_body_waits_at_the_client(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(asked("/unread", f"Content-Length: {WHOLE}", "Connection: close"))
+        connection.settimeout(0.5)
+        sent = 0
+        # Until the connection takes no more: the application reads only after that.
+        with suppress(TimeoutError):
+            while sent < WHOLE:
+                sent += connection.send(PIECE[: WHOLE - sent])
+        assert sent < BUFFERED
+        connection.settimeout(WAIT)
+        while sent < WHOLE:
+            sent += connection.send(PIECE[: WHOLE - sent])
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["length"] == WHOLE
+
+
+@pytest.mark.requirement("A response that the client does not read waits in the application, not in memory")
+def test_unread_response_waits_in_the_application(server: Server) -> None:
+    before = server.ask("/progress")["sent"]
+    with server.connect() as connection:
+        connection.sendall(asked("/stream", "Connection: close", method="GET"))
+
+        def stands_still() -> bool:
+            one = server.ask("/progress")["sent"]
+            time.sleep(0.5)
+            return bool(before < one == server.ask("/progress")["sent"])
+
+        wait_until(stands_still, "the application waits for the client")
+        assert server.ask("/progress")["sent"] - before < BUFFERED
+        received = sum(map(len, iter(lambda: connection.recv(1 << 20), b"")))
+    assert received > WHOLE
+    wait_until(lambda: bool(server.ask("/progress")["sent"] - before == WHOLE), "all of it was sent")
+
+
+@pytest.mark.requirement("Expect: 100-continue is answered with 100 when the application reads the body")
+def test_expected_continue_is_sent_when_the_body_is_read(server: Server) -> None:
+    with server.connect() as connection:
+        for _ in range(2):
+            connection.sendall(asked("/echo", "Content-Length: 3", "Expect: 100-continue"))
+            assert head_of(connection).startswith(b"HTTP/1.1 100 ")
+            connection.sendall(b"abc")
+            head = head_of(connection)
+            assert head.startswith(b"HTTP/1.1 200 ")
+            length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line)
+            body = b""
+            while len(body) < length:
+                body += connection.recv(length - len(body))
+            assert json.loads(body)["length"] == 3
+
+
+@pytest.mark.requirement("Expect: 100-continue is answered with the refusal alone when the application refuses")
+def test_refused_body_is_not_asked_for(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(asked("/refuse", "Content-Length: 3000000", "Expect: 100-continue"))
+        assert head_of(connection).startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.requirement("A client that does not wait for 100 is answered all the same")
+def test_body_sent_without_waiting_for_continue_is_read(server: Server) -> None:
+    answer = server.say(asked("/echo", "Content-Length: 3", "Expect: 100-continue", "Connection: close") + b"abc")
+    assert answer.count(b'"length": 3') == 1
+
+
+@pytest.mark.requirement("Nothing is processed of a body that does not come whole")
+def test_incomplete_body_is_not_taken_for_a_whole_one(server: Server) -> None:
+    for framing, body in (("Content-Length: 10", b"abc"), ("Transfer-Encoding: chunked", b"a\r\nabc")):
+        with server.connect() as connection:
+            connection.sendall(asked("/echo", framing) + body)
+            connection.shutdown(socket.SHUT_WR)
+            received = b""
+            with suppress(ConnectionError):
+                received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        assert b" 200 " not in received
+    assert server.answers()
+
+
+@pytest.mark.requirement("Ten clients that send their bodies slowly hold up no others")
+def test_slow_bodies_hold_up_no_others(server: Server) -> None:
+    slow = [server.connect() for _ in range(10)]
+    ended = threading.Event()
+
+    def trickle() -> None:
+        while not ended.wait(0.2):
+            for one in slow:
+                with suppress(OSError):
+                    one.send(b"x")
+
+    thread = threading.Thread(target=trickle)
+    try:
+        for one in slow:
+            one.sendall(asked("/echo", "Content-Length: 100000"))
+        thread.start()
+        for _ in range(10):
+            assert server.answers()
+    finally:
+        ended.set()
+        thread.join()
+        for one in slow:
+            one.close()

@@ -1,0 +1,111 @@
+"""Many connections, slow ones, and those that are left."""
+
+import socket
+import struct
+import time
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from tests.server_conformance.servers import KEEP_ALIVE, Server, wait_until
+
+HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.requirement("1,000 idle connections, and 300 that send a header slowly, hold up no others")
+def test_idle_and_slow_connections_hold_up_no_others(server: Server) -> None:
+    with ExitStack() as stack:
+        connections = [stack.enter_context(server.connect()) for _ in range(1300)]
+        for one in connections[1000:]:
+            one.sendall(HALF)
+        for _ in range(10):
+            for one in connections[1000:]:
+                with suppress(ConnectionError):
+                    one.sendall(b"X: y\r\n")
+            # Bounded by the socket's own time.
+            assert server.ask()["path"] == "/"
+    wait_until(server.answers, "it answers when they are gone")
+
+
+@pytest.mark.requirement("Clients that do not read their responses hold up no others")
+def test_slow_readers_hold_up_no_others(server: Server) -> None:
+    with ExitStack() as stack:
+        for _ in range(20):
+            one = stack.enter_context(server.connect())
+            one.sendall(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
+        for _ in range(10):
+            assert server.ask()["path"] == "/"
+
+
+@pytest.mark.requirement("A connection that is kept alive is closed when it has been idle")
+def test_idle_connection_is_closed_after_its_request(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(HALF + b"\r\n")
+        while connection.recv(1 << 16):
+            pass
+
+
+def is_cut_off(connection: socket.socket, piece: bytes) -> bool:
+    """True if it is closed though a piece is sent every half second."""
+    connection.settimeout(0.5)
+    give_up_at = time.monotonic() + 3 * KEEP_ALIVE
+    while time.monotonic() < give_up_at:
+        try:
+            connection.sendall(piece)
+            if connection.recv(1 << 16) == b"":
+                return True
+        except TimeoutError:
+            continue
+        except OSError:
+            return True
+    return False
+
+
+@pytest.mark.thorough
+@pytest.mark.requirement("A header that is sent slowly is cut off after a time in all")
+def test_slow_header_is_cut_off(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(HALF)
+        assert is_cut_off(connection, b"X: y\r\n")
+
+
+@pytest.mark.thorough
+@pytest.mark.requirement("A body that is sent slowly is cut off after a time in all")
+def test_slow_body_is_cut_off(server: Server) -> None:
+    with server.connect() as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
+        assert is_cut_off(connection, b"x")
+
+
+@pytest.mark.thorough
+@pytest.mark.requirement("One address has a number of connections, not all")
+def test_connections_of_an_address_are_limited(server: Server) -> None:
+    with ExitStack() as stack:
+        connections = [stack.enter_context(server.connect()) for _ in range(200)]
+        refused = 0
+        for one in connections:
+            with suppress(ConnectionError):
+                one.sendall(HALF + b"\r\n")
+            try:
+                refused += one.recv(1) == b""
+            except ConnectionError:
+                refused += 1
+        assert refused
+
+
+@pytest.mark.requirement("Connections that are reset, left or closed half-way leave no open file")
+def test_left_connections_leave_no_open_file(server: Server) -> None:
+    worker = server.worker()
+    before = worker.num_fds()
+    for wave in range(20):
+        with ExitStack() as stack:
+            for number in range(100):
+                one = stack.enter_context(server.connect())
+                if number % 2:
+                    one.sendall(HALF)
+                if number % 3 == 0:
+                    one.sendall(HALF.replace(b"GET /", b"POST /echo") + b"Content-Length: 100\r\n\r\nabc")
+                if wave % 2:
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    wait_until(lambda: bool(worker.num_fds() <= before + 2), "its files are closed")
+    assert server.worker().pid == worker.pid
