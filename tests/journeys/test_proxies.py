@@ -24,8 +24,8 @@ from identity.testing.fixtures import Databases
 from identity.testing.service import THREE_HOSTS, KeyPool
 from identity.testing.serving import loopback_socket, self_signed_certificate, serving
 from identity.testing.world import World
-from tests.journeys.test_http_framing import CORPUS
 from tests.programs import program
+from tests.server_conformance.framing import CORPUS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "operators" / "examples"

@@ -36,6 +36,8 @@ class Kind:
     """
 
     name: str
+    #: The same for ``pytest -k``.
+    id: str
     modules: tuple[str, ...]
     command: Callable[[int, str], list[str]]
     application: str = f"{MODULE}:application"
@@ -76,15 +78,28 @@ def _waitress(port: int, application: str) -> list[str]:
 SERVERS = {
     kind.name: kind
     for kind in (
-        Kind("gunicorn asgi", ("gunicorn",), _gunicorn("-k", "asgi", "--http-parser", "python")),
-        Kind("gunicorn asgi, C parser", ("gunicorn", "gunicorn_h1c"), _gunicorn("-k", "asgi", "--http-parser", "fast")),
+        # What `identity serve` starts.
+        Kind(
+            "identity serve",
+            "identity-serve",
+            ("gunicorn", "identity.serving.worker"),
+            _gunicorn("-k", "identity.serving.worker.Worker"),
+        ),
+        Kind("gunicorn asgi", "gunicorn-asgi", ("gunicorn",), _gunicorn("-k", "asgi", "--http-parser", "python")),
+        Kind(
+            "gunicorn asgi, C parser",
+            "gunicorn-asgi-c",
+            ("gunicorn", "gunicorn_h1c"),
+            _gunicorn("-k", "asgi", "--http-parser", "fast"),
+        ),
         Kind(
             "gunicorn, uvicorn's worker",
+            "gunicorn-uvicorn",
             ("gunicorn", "uvicorn_worker", "uvloop", "httptools"),
             _gunicorn("-k", "uvicorn_worker.UvicornWorker"),
         ),
-        Kind("uvicorn", ("uvicorn", "uvloop", "httptools"), _uvicorn, supervised=False),
-        Kind("waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
+        Kind("uvicorn", "uvicorn", ("uvicorn", "uvloop", "httptools"), _uvicorn, supervised=False),
+        Kind("waitress", "waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
     )
 }
 #: The one that `make test` asks; with --thorough all are asked.
@@ -108,11 +123,19 @@ class Server:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
-    def say(self, *pieces: bytes, timeout: float | None = None) -> bytes:
-        """All that is answered until the server closes the connection, which it has to do by itself."""
+    def say(self, *pieces: bytes, before: bytes = b"", timeout: float | None = None) -> bytes:
+        """All that is answered until the server closes the connection, which it has to do by itself.
+
+        ``before`` is a request that is answered first, without a body; its answer is left out.
+        """
         received = b""
         with self.connect() as connection:
             connection.settimeout(timeout or WAIT)
+            if before:
+                connection.sendall(before)
+                while not received.endswith(b"\r\n\r\n"):
+                    received += connection.recv(1)
+                received = b""
             # A refusal may come, and the connection end, while the request is still being sent.
             with suppress(ConnectionError):
                 for piece in pieces:
@@ -165,10 +188,17 @@ def free_port() -> tuple[int, socket.socket]:
     return held.getsockname()[1], held
 
 
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 @contextmanager
 def running(kind: Kind, folder: Path, *more: str) -> Iterator[Server]:
     """The server until the block ends; ``more`` are further words of its command."""
-    if missing := [name for name in kind.modules if find_spec(name) is None]:
+    if missing := [name for name in kind.modules if not _is_installed(name)]:
         pytest.skip(f"a server is not installed: {', '.join(missing)}")
     port, held = free_port()
     release = folder / "release"

@@ -1,9 +1,10 @@
 """One refusal, and the connection ends; nothing behind it is answered. Exceptions: docs/operators/servers_framing.csv."""
 
 import re
-import socket
+import select
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -13,35 +14,37 @@ from tests.server_conformance.servers import Server
 
 EXCEPTIONS = table(TABLE.with_name("servers_framing.csv"))
 GOOD = b"GET /good HTTP/1.1\r\nHost: x\r\n\r\n"
+#: Its answer ends with its head.
+NOTHING = GOOD.replace(b"/good", b"/nothing")
 #: Whatever is read to its end is answered, and then the connection ends.
 LAST = SMUGGLED.replace(b"/healthz", b"/smuggled").replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
 #: For how long a server that waits for the rest of a request is watched.
 WATCHED = 3
+LARGE = 1 << 16
 
 
-def outcome(answer: bytes) -> str:
+def outcome(request: bytes, answer: bytes) -> str:
     """How a server has taken a request; "answered twice" if it refused it and answered what stood behind."""
     statuses = [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d\d\d) ", answer)]
     if not statuses:
-        return "closed"
+        # What is larger than buffers may still be on its way, and then the end of the connection destroys the refusal.
+        return "closed" if len(request) < LARGE else "refused"
     if all(status >= 400 for status in statuses):
         return "refused" if len(statuses) == 1 else "refused twice"
     return "read" if all(status == 200 for status in statuses) else "answered twice"
 
 
 def outcomes(server: Server, pieces: Callable[[bytes], list[bytes]], before: bytes = b"") -> dict[str, str]:
-    """What comes of each request of the corpus that is not refused, ``before`` which a good one may be answered."""
+    """What comes of each request of the corpus that is not refused, behind one that is answered without a body."""
 
     def ask(name: str) -> str:
         expected = EXCEPTIONS.get(name, {}).get(server.kind.name)
+        timeout = WATCHED if expected == "waits" else None
         try:
-            answer = server.say(before, *pieces(CORPUS[name]), LAST, timeout=WATCHED if expected == "waits" else None)
+            answer = server.say(*pieces(CORPUS[name]), LAST, before=before, timeout=timeout)
         except TimeoutError:
             return "waits"
-        if before:
-            good, answer = answer[:12], answer[12:]
-            assert good == b"HTTP/1.1 200", name
-        return outcome(answer)
+        return outcome(CORPUS[name], answer)
 
     with ThreadPoolExecutor(8) as pool:
         found = dict(zip(CORPUS, pool.map(ask, CORPUS), strict=True))
@@ -58,7 +61,7 @@ def test_ambiguous_request_is_refused_once(server: Server) -> None:
 
 
 def test_ambiguous_request_is_refused_behind_a_good_one(server: Server) -> None:
-    assert outcomes(server, lambda request: [request], GOOD) == exceptions(server)
+    assert outcomes(server, lambda request: [request], NOTHING) == exceptions(server)
 
 
 def test_ambiguous_request_is_refused_in_small_pieces(server: Server) -> None:
@@ -69,8 +72,10 @@ def test_ambiguous_request_is_refused_in_small_pieces(server: Server) -> None:
     assert outcomes(server, pieces) == exceptions(server)
 
 
+@pytest.mark.requirement("What is read of them ends where RFC 9112 says, and nothing is answered behind a refusal")
 def test_what_is_read_ends_where_rfc_9112_says(server: Server) -> None:
     """The application has its body, and the next request begins behind it."""
+    assert set(exceptions(server).values()) <= {"read", "closed", "waits"}
     for name in (name for name, word in exceptions(server).items() if word == "read"):
         found = re.findall(rb'"path": "([^"]*)", "length": (\d+)', server.say(CORPUS[name], LAST))
         lengths = {b"/oauth/v2/token": b"12", b"/healthz": b"0", b"/smuggled": b"0"}
@@ -162,12 +167,9 @@ def test_large_head_is_refused(server: Server) -> None:
 def test_endless_head_is_refused(server: Server) -> None:
     for line in (b"X: " + b"x" * 1000 + b"\r\n", b"x" * 1000):
         sent = 0
-        with server.connect() as connection:
+        with server.connect() as connection, suppress(ConnectionError):
             connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n" + (b"" if line.endswith(b"\n") else b"X: "))
-            try:
-                while sent < 16 << 20:
-                    sent += connection.send(line)
-            except (ConnectionError, socket.timeout):
-                pass
+            while sent < 16 << 20 and not select.select([connection], [], [], 0)[0]:
+                sent += connection.send(line)
         # Beside what the kernel has taken meanwhile.
         assert sent < 8 << 20
