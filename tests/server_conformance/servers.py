@@ -83,7 +83,7 @@ SERVERS = {
             "identity serve",
             "identity-serve",
             ("gunicorn", "identity.serving.worker"),
-            _gunicorn("-k", "identity.serving.worker.Worker"),
+            _gunicorn("-k", "identity.serving.worker.Worker", "--http-parser", "python"),
         ),
         Kind("gunicorn asgi", "gunicorn-asgi", ("gunicorn",), _gunicorn("-k", "asgi", "--http-parser", "python")),
         Kind(
@@ -126,16 +126,19 @@ class Server:
     def say(self, *pieces: bytes, before: bytes = b"", timeout: float | None = None) -> bytes:
         """All that is answered until the server closes the connection, which it has to do by itself.
 
-        ``before`` is a request that is answered first, without a body; its answer is left out.
+        ``before`` is a request that is answered first; its answer is left out.
         """
         received = b""
         with self.connect() as connection:
             connection.settimeout(timeout or WAIT)
             if before:
                 connection.sendall(before)
-                while not received.endswith(b"\r\n\r\n"):
-                    received += connection.recv(1)
-                received = b""
+                head = b""
+                while not head.endswith(b"\r\n\r\n"):
+                    head += connection.recv(1)
+                length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+                while length:
+                    length -= len(connection.recv(length))
             # A refusal may come, and the connection end, while the request is still being sent.
             with suppress(ConnectionError):
                 for piece in pieces:

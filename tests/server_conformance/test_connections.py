@@ -93,6 +93,7 @@ def test_connections_of_an_address_are_limited(server: Server) -> None:
         assert refused
 
 
+@pytest.mark.thorough
 @pytest.mark.requirement("Connections that are reset, left or closed half-way leave no open file")
 def test_left_connections_leave_no_open_file(server: Server) -> None:
     worker = server.worker()

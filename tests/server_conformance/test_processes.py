@@ -36,6 +36,7 @@ def test_begun_request_is_answered_at_sigterm(own_server: Server) -> None:
     assert own_server.process.wait(WAIT) in (0, -signal.SIGTERM)
 
 
+@pytest.mark.thorough
 @pytest.mark.requirement("At SIGTERM idle connections do not delay the end beyond their keep-alive time")
 def test_idle_connections_do_not_delay_sigterm(own_server: Server) -> None:
     with own_server.connect() as kept, own_server.connect():
@@ -147,6 +148,7 @@ def test_stuck_worker_is_replaced(own_server: Server) -> None:
     wait_until(own_server.answers, "another worker answers")
 
 
+@pytest.mark.thorough
 @pytest.mark.requirement("A begun request runs to its end though its client has left")
 def test_begun_request_ends_without_its_client(server: Server) -> None:
     before = server.ask("/progress")
