@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -293,3 +293,51 @@ def test_nothing_is_smuggled(proxied: Proxied) -> None:
         assert len(proxied.seen) <= len(statuses), name
         assert {status for status in statuses if status.startswith(b"5")} <= proxied.kind.cannot, (name, statuses)
         assert len(statuses) != 1 or "/smuggled" not in proxied.seen, name
+
+
+def _tls(port: int) -> ssl.SSLSocket:
+    plain = socket.create_connection(("127.0.0.1", port), timeout=WAIT)
+    return _trusting().wrap_socket(plain, server_hostname="id.example.com")
+
+
+@pytest.mark.thorough
+def test_slow_header_is_cut_off(proxied: Proxied) -> None:
+    """No web server of docs/operators/servers does it."""
+    with _tls(proxied.port) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: id.example.com\r\n")
+        connection.settimeout(1)
+        give_up_at = time.monotonic() + 2 * WAIT
+        with suppress(ConnectionError, ssl.SSLEOFError):
+            while time.monotonic() < give_up_at:
+                connection.sendall(b"X: y\r\n")
+                with suppress(TimeoutError):
+                    if not connection.recv(65536):
+                        break
+        assert time.monotonic() < give_up_at
+
+
+@pytest.mark.thorough
+def test_body_that_does_not_come_is_cut_off(proxied: Proxied) -> None:
+    with _tls(proxied.port) as connection:
+        connection.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n")
+        connection.settimeout(3 * WAIT)
+        with suppress(ConnectionError, ssl.SSLEOFError):
+            while connection.recv(65536):
+                pass
+
+
+def test_connections_of_an_address_are_limited(proxied: Proxied) -> None:
+    if proxied.kind.name == "caddy":
+        pytest.skip("Caddy has no such limit; the page says so")
+    with ExitStack() as stack:
+        refused = 0
+        for _ in range(60):
+            try:
+                one = stack.enter_context(_tls(proxied.port))
+                one.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n")
+            except (ConnectionError, ssl.SSLEOFError):
+                refused += 1
+        # nginx refuses once it has the head, HAProxy the connection.
+        with suppress(OSError):
+            refused += one.recv(65536).startswith(b"HTTP/1.1 503 ")
+        assert refused
