@@ -296,8 +296,13 @@ def test_nothing_is_smuggled(proxied: Proxied) -> None:
 
 
 def _tls(port: int) -> ssl.SSLSocket:
-    plain = socket.create_connection(("127.0.0.1", port), timeout=WAIT)
-    return _trusting().wrap_socket(plain, server_hostname="id.example.com")
+    with ExitStack() as stack:
+        plain = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=WAIT))
+        wrapped = _trusting().wrap_socket(plain, server_hostname="id.example.com", do_handshake_on_connect=False)
+        stack.push(wrapped)
+        wrapped.do_handshake()
+        stack.pop_all()
+        return wrapped
 
 
 @pytest.mark.thorough
@@ -337,6 +342,7 @@ def test_connections_of_an_address_are_limited(proxied: Proxied) -> None:
                 one.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n")
             except (ConnectionError, ssl.SSLEOFError):
                 refused += 1
+        one.settimeout(5)
         # nginx refuses once it has the head, HAProxy the connection.
         with suppress(OSError):
             refused += one.recv(65536).startswith(b"HTTP/1.1 503 ")
