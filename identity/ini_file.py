@@ -35,6 +35,8 @@ _OF_RECORDS = frozenset({"format", "datefmt"})
 #: What PasteDeploy offers to every file.
 _OFFERED = frozenset({"here", "__file__"})
 
+#: A variable by which a service in development does not say again where it is.
+QUIET = "__quiet__"
 #: What PasteDeploy takes for itself out of a section.
 _ITS_OWN = frozenset({"use", "paste.app_factory", "paste.server_factory"})
 
@@ -109,15 +111,15 @@ def set_up_logging(path: str, variables: Mapping[str, str]) -> None:
     _loader(path).setup_logging(dict(variables))
 
 
-def application(path: str, variables: Mapping[str, str]) -> Any:
-    """The WSGI application of the ini file's [app:main], as ``pserve`` makes it.
+def application(path: str, variables: Mapping[str, str], *, announce: bool = True) -> Any:
+    """The application of the ini file's [app:main], as ``pserve`` makes it.
 
     ``variables`` that the file does not know are left out: what was typed is checked before, and the file may have
     changed since, as at a reload.
     """
     names = _names(path)
     known = {name: value for name, value in variables.items() if names is None or name in names.known}
-    return _loader(path).get_wsgi_app(None, known)
+    return _loader(path).get_wsgi_app(None, known if announce else {**known, QUIET: "yes"})
 
 
 def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from identity import offers, serving, watching
+from identity import offers, watching
 from identity.backlogs import Backlogs
 from identity.checks import Checks
 from identity.clock import Clock
@@ -66,6 +66,8 @@ class Identity:
     watchers: Sequence[watching.Watcher] = field(init=False)
     #: How many processes of this service there are on this machine.
     processes: int = 1
+    #: Below a parent process: its name, and how many processes took the place of another one before this one.
+    replaced: tuple[str, int] | None = None
     _refusals: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -190,7 +192,7 @@ class Identity:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Around all that a process answers: what plugins do meanwhile. Raises what they raise."""
-        shown = Running(self.settings, lambda: self.reading(SYSTEM), self._loads, lambda: serving.replaced)
+        shown = Running(self.settings, lambda: self.reading(SYSTEM), self._loads, lambda: self.replaced)
         with ExitStack() as stack:
             for _, hook in self.host.implementations("identity_running"):
                 stack.enter_context(hook(running=shown))
@@ -229,9 +231,9 @@ class Identity:
             stopping=lambda: self.worker.stopping,
         )
 
-    def share_machine(self, processes: int) -> None:
+    def share_machine(self, processes: int, replaced: tuple[str, int] | None) -> None:
         """Take a part of the processors, as one of so many processes. Called before the first request."""
-        self.processes = processes
+        self.processes, self.replaced = processes, replaced
         self.process.hasher.share(processes)
 
     def close(self) -> None:

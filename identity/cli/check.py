@@ -64,14 +64,16 @@ def _run(identity: "Identity", left_out: Container[str]) -> bool:
     return bool(found)
 
 
-def _assembled(settings: Mapping[str, str], server: Mapping[str, str], key: Path) -> "tuple[Identity | None, list[str]]":
+def _assembled(
+    settings: Mapping[str, str], server: Mapping[str, str], key: Path
+) -> "tuple[Identity | None, list[str]]":
     """The service, and what will not do in its settings. Where that is the master keys alone it has one of ``key``, so
     that the rest is looked at all the same. Nothing is opened."""
     from identity.app import assemble
     from identity.crypto.sealing import create_master_key_file
     from identity.ini_values import BadSetting
     from identity.plugin_host import PluginProblem
-    from identity.serving.settings import listens_on_loopback
+    from identity.server_settings import listens_on_loopback
 
     listens_locally = listens_on_loopback(server)
     try:
@@ -89,7 +91,7 @@ def _assembled(settings: Mapping[str, str], server: Mapping[str, str], key: Path
 
 def _wrong_settings(settings: Mapping[str, str], server: Mapping[str, str]) -> Iterator[str]:
     """What will not do in [server:main], and what nobody reads in [app:main]. Nothing listens."""
-    from identity.serving.settings import bad_settings
+    from identity.server_settings import bad_settings
 
     yield from _misspelt(settings)
     yield from map(str, bad_settings(server))

@@ -60,7 +60,7 @@ def assembled(arguments: Namespace, *, may_make_key: bool = False) -> "Identity"
         settings = settings_of(arguments)
         from identity.app import assemble
         from identity.ini_file import server_section
-        from identity.serving.settings import listens_on_loopback
+        from identity.server_settings import listens_on_loopback
 
         server = server_section(arguments.ini, variables_of(arguments))
         return assemble(settings, may_make_key=may_make_key, listens_locally=listens_on_loopback(server))

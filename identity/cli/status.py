@@ -26,12 +26,13 @@ def run(arguments: Namespace) -> int:
     where = ", ".join(one["address"] for one in listeners)
     uptime = round(stats["uptime"] or 0)
     print(f"arbiter  process {stats['pid']:<8} up {uptime} s, {stats['reloads']} reloads  {where}")
+    alive = 0
     for one in workers:
-        last = one["last_heartbeat"]
-        # Below zero: it has not sent one yet.
-        sign = "starting" if last is None or last < 0 else f"last heartbeat {last:.1f} s ago"
-        print(f"worker   process {one['pid']:<8} {sign}")
-    answering = [one for one in workers if 0 <= (-1 if one["last_heartbeat"] is None else one["last_heartbeat"]) < _LATE]
-    return 0 if len(answering) >= stats["workers_target"] else 1
+        # None or below zero: it has not sent one yet.
+        age = -1 if one["last_heartbeat"] is None else one["last_heartbeat"]
+        print(f"worker   process {one['pid']:<8} {'starting' if age < 0 else f'last heartbeat {age:.1f} s ago'}")
+        alive += 0 <= age < _LATE
+    return 0 if alive >= stats["workers_target"] else 1
+
 
 COMMAND = Command("status", "show worker processes and their status", add_ini_arguments, run)

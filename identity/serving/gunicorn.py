@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 import socket
 import sys
 import time
@@ -16,10 +15,10 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter as StockArbiter
 from gunicorn.glogging import Logger as StockLogger
 
-from identity import processors, serving
+from identity import processors
 from identity.ini_file import APPLICATION, application, read_section, server_section, set_up_logging
 from identity.ini_values import BadSetting
-from identity.serving.settings import gunicorn_settings
+from identity.server_settings import gunicorn_settings
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +53,8 @@ class Application(BaseApplication):  # type: ignore[misc]
         self._bind: list[str] | None = None
         #: True once a worker has answered: what cannot start after that is tried again.
         self.has_answered = False
+        #: The arbiter, and how many workers have taken the place of another one.
+        self.replaced: tuple[str, int] | None = None
         super().__init__()
 
     def read(self) -> dict[str, Any]:
@@ -81,7 +82,7 @@ class Application(BaseApplication):  # type: ignore[misc]
     def load(self) -> Any:
         """The ASGI application, in a worker. Raises SystemExit if it cannot start, having said why."""
         try:
-            return application(self._ini, self._variables)
+            return self._application()
         except (SystemExit, BadSetting) as problem:
             if self.has_answered:
                 log.error("%s", problem)
@@ -89,6 +90,16 @@ class Application(BaseApplication):  # type: ignore[misc]
             else:
                 print(problem, file=sys.stderr, flush=True)  # noqa: T201
             raise SystemExit(1) from None
+
+    def _application(self) -> Any:
+        found = application(self._ini, self._variables, announce=not self.has_answered)
+        from pyramid.router import Router
+
+        if not isinstance(found, Router):
+            return found
+        from identity.asgi import Application as Asgi
+
+        return Asgi(found)
 
     def check_addresses(self) -> None:
         """Raise OSError if another program listens at one. gunicorn would try for five seconds."""
@@ -115,8 +126,11 @@ class Arbiter(StockArbiter):  # type: ignore[misc]
     # No process ends with this code. At gunicorn's own ones all workers end because one could not start.
     WORKER_BOOT_ERROR = APP_LOAD_ERROR = -1
 
+    num_workers: int
     _first_answers = False
     _replacements = 0
+    #: The age of the youngest worker from before the last reload.
+    _age_before = 0
 
     def start(self) -> None:
         """As gunicorn's, which would send systemd READY=1 before a worker answers."""
@@ -126,29 +140,33 @@ class Arbiter(StockArbiter):  # type: ignore[misc]
             os.environ[_NOTIFY] = notify
 
     def spawn_worker(self) -> int:
-        """As gunicorn's. Raises CannotStart for the first worker after a start or reload."""
+        """As gunicorn's. Raises CannotStart if the first one since the start or reload does not answer."""
+        if len(self._newest()) >= self.num_workers:
+            return 0
         pid: int = super().spawn_worker()
         if not self._first_answers:
             self._wait_for([pid])
             self._first_answers = True
+            if self.num_workers > 1 and os.pread(self.WORKERS[pid].tmp.fileno(), 1, 0):
+                log.info("the storage has one writer: one worker serves, not %d", self.num_workers)
+                self.num_workers = 1
         return pid
 
     def spawn_workers(self) -> None:
         """As gunicorn's. Raises SystemExit if the service cannot start."""
         if self.app.has_answered:
             self._replacements += self.num_workers - len(self.WORKERS)
-            serving.replaced = (str(self.pid), self._replacements)
+            self.app.replaced = (str(self.pid), self._replacements)
             super().spawn_workers()
             return
-        serving.replaced = (str(self.pid), 0)
+        self.app.replaced = (str(self.pid), 0)
         try:
-            first = self.WORKERS[self.spawn_worker()]
+            self.spawn_worker()
         except CannotStart as problem:
             log.error("%s", problem)
             self.stop(graceful=False)
             raise SystemExit(1) from None
         self.app.has_answered = True
-        self._heed(first)
         super().spawn_workers()
         with suppress(CannotStart):
             self._wait_for(self.WORKERS)
@@ -157,12 +175,9 @@ class Arbiter(StockArbiter):  # type: ignore[misc]
     def reload(self) -> None:
         """New workers take the place of the old ones, which go on if the new ones cannot start."""
         systemd.sd_notify(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", self.log)
-        before = set(self.WORKERS)
         try:
-            self._first_answers = False
+            self._first_answers, self._age_before = False, self.worker_age
             super().reload()
-            for pid in before & self.WORKERS.keys():
-                self.kill_worker(pid, signal.SIGTERM)
         except (BadSetting, OSError, CannotStart) as problem:
             self._first_answers = True
             log.error("cannot reload, the workers from before go on: %s", problem)
@@ -171,17 +186,12 @@ class Arbiter(StockArbiter):  # type: ignore[misc]
     def manage_workers(self) -> None:
         """As gunicorn's, but the oldest workers are stopped only once the newest answer."""
         if len(self.WORKERS) > self.num_workers:
-            newest = sorted(self.WORKERS, key=lambda pid: self.WORKERS[pid].age)[-self.num_workers :]
-            self._heed(self.WORKERS[newest[-1]])
             with suppress(CannotStart):
-                self._wait_for(newest)
+                self._wait_for(self._newest())
         super().manage_workers()
 
-    def _heed(self, worker: Any) -> None:
-        """One worker, if this one says that the storage is for one."""
-        if self.num_workers > 1 and os.pread(worker.tmp.fileno(), 1, 0):
-            log.warning("the storage has one writer: one worker serves, not %d", self.num_workers)
-            self.num_workers = 1
+    def _newest(self) -> list[int]:
+        return [pid for pid, worker in self.WORKERS.items() if worker.age > self._age_before]
 
     def _wait_for(self, pids: Collection[int]) -> None:
         """Until all of them answer. Raises CannotStart."""

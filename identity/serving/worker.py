@@ -7,11 +7,13 @@ import os
 import sys
 from typing import Any
 
-from gunicorn.asgi.protocol import ASGIProtocol
+from gunicorn.asgi import protocol
 from gunicorn.workers import gasgi
 
-#: Seconds in which a request on a kept-alive connection that was on its way at a stop is still answered.
-_ON_THEIR_WAY = 1.0
+#: Seconds for which an idle connection is left open at a stop: a request may be on its way on it.
+_ON_ITS_WAY = 1.0
+#: Seconds of graceful_timeout that are left for the end of the application.
+_LAST = 2.0
 #: Seconds in which accepted connections are handed to the loop.
 _HANDED_ON = 0.1
 #: Seconds, and bytes, for which the rest of a refused body is read before the connection closes (RFC 9112 §9.6).
@@ -22,9 +24,10 @@ _SWITCH_INTERVAL = 0.0005
 _YOUNG = 10_000
 
 
-class Protocol(ASGIProtocol):  # type: ignore[misc]
+class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
     """A connection."""
 
+    _closed: bool
     _rest: int | None = None
     _refused = False
 
@@ -37,6 +40,8 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         """A connection of the worker's."""
         self.worker.connections.add(self)
         super().connection_made(transport)
+        if self.worker.stopping is not None:
+            self.stop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """No longer."""
@@ -52,10 +57,21 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
         if self._rest < 0:
             self.transport.close()
 
-    def close_if_idle(self) -> None:
-        """Between two requests."""
-        if self._awaiting_request and not self._closed:
-            self._keepalive_timeout()
+    def stop(self) -> None:
+        """Close it once it is idle, a moment later."""
+        self._keepalive = _ON_ITS_WAY
+        if self._current_request is None:
+            self._arm_keepalive_timer()
+
+    def _keepalive_timeout(self) -> None:
+        # A request can have come in the same turn of the loop.
+        if self._current_request is None:
+            super()._keepalive_timeout()
+
+    def _cancel_task_if_pending(self) -> None:
+        # Called once the client has left: a begun request runs to its end all the same.
+        if self._awaiting_request:
+            super()._cancel_task_if_pending()
 
     def _will_close(self, request: Any, response_requires_close: bool) -> bool:
         return self.worker.stopping is not None or super()._will_close(request, response_requires_close)
@@ -88,7 +104,7 @@ class Protocol(ASGIProtocol):  # type: ignore[misc]
 
 
 class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
-    """Stops without losing a request: it takes no new connection, answers what is on its way, and says that it closes."""
+    """Stops without losing a request: takes no new connection, answers what is on its way, says that it closes."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -98,18 +114,15 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
 
     def load_wsgi(self) -> None:
         """Load the service, and say on the file of the heartbeats if only one worker can have its storage."""
-        gc.disable()
         super().load_wsgi()
-        gc.freeze()
-        gc.set_threshold(_YOUNG)
-        gc.enable()
         sys.setswitchinterval(_SWITCH_INTERVAL)
+        gc.set_threshold(_YOUNG)
         identity = getattr(getattr(self.asgi, "registry", None), "identity", None)
         if identity is not None:
             alone = identity.backend.single_writer or not identity.backend.concurrent
             if alone:
                 os.write(self.tmp.fileno(), b"1")
-            identity.share_machine(1 if alone else self.cfg.workers)
+            identity.share_machine(1 if alone else self.cfg.workers, getattr(self.app, "replaced", None))
 
     def init_signals(self) -> None:
         """As gunicorn's; a worker that hangs writes to stderr where, before the arbiter kills it."""
@@ -125,8 +138,9 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
 
     async def _serve(self) -> None:
         self._serving = asyncio.current_task()
-        # The class that gunicorn's worker takes for connections.
+        # The class that gunicorn's worker takes for connections, and its Server header.
         gasgi.ASGIProtocol = Protocol
+        protocol._CACHED_SERVER_HEADER = b""
         await super()._serve()
 
     async def _stop(self) -> None:
@@ -136,11 +150,15 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
         await asyncio.sleep(_HANDED_ON)
         for server in self.servers:
             server.close()
-        give_up_at = self.loop.time() + _ON_THEIR_WAY
+        for connection in self.connections:
+            connection.stop()
+        give_up_at = self.loop.time() + max(self.cfg.graceful_timeout - _LAST, _ON_ITS_WAY)
         while self.connections and self.loop.time() < give_up_at:
             await asyncio.sleep(0.05)
+        if self.connections:
+            self.log.warning("%d connections were still busy and are cut off", len(self.connections))
         for connection in list(self.connections):
-            connection.close_if_idle()
+            connection.transport.abort()
         if self.alive and self._serving is not None:
             self.alive = False
             # It sleeps for a second between two heartbeats.

@@ -22,7 +22,7 @@ class Application:
     def __init__(self, word: str, *, single: bool) -> None:
         self._word = word
         identity = SimpleNamespace(
-            backend=SimpleNamespace(single_writer=single, concurrent=True), share_machine=lambda processes: None
+            backend=SimpleNamespace(single_writer=single, concurrent=True), share_machine=lambda *_: None
         )
         self.registry = SimpleNamespace(identity=identity)
 
@@ -54,7 +54,7 @@ class Application:
             return
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        print("stopped", flush=True)
+        print("stopped", flush=True)  # noqa: T201
         await send({"type": "lifespan.shutdown.complete"})
 
 

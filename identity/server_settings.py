@@ -9,6 +9,8 @@ from identity.ini_values import BadSetting, BadSettings
 
 _SECTION = "[server:main]"
 _FACTORY = "paste.server_factory"
+_LAST_PORT = 65535
+_WAITRESS = ("egg:waitress", "egg:identity#waitress")
 
 #: 16384 bytes each are far above gunicorn's documented 8190, which its ASGI parsers do not enforce.
 DEFAULTS: Mapping[str, Any] = {
@@ -61,17 +63,23 @@ REFUSED: Mapping[str, str] = {
 
 def gunicorn_settings(settings: Mapping[str, str], data: Path) -> dict[str, Any]:
     """Raises BadSetting, for all settings that cannot be used. ``data`` is where the control socket goes."""
+    require_settings(settings)
+    own = _own(settings) if _is_gunicorn(settings) else {}
+    return {**DEFAULTS, "control_socket": str(data / "gunicorn.ctl"), **own, "bind": addresses(settings)}
+
+
+def require_settings(settings: Mapping[str, str]) -> None:
+    """Raise BadSetting if the server named in the section cannot use them."""
     problems = list(bad_settings(settings))
     if problems:
         raise BadSettings.of(problems)
-    own = _own(settings) if _is_gunicorn(settings) else {}
-    return {**DEFAULTS, "control_socket": str(data / "gunicorn.ctl"), **own, "bind": addresses(settings)}
 
 
 def bad_settings(settings: Mapping[str, str]) -> Iterator[BadSetting]:
     """Every setting that the server named in the section cannot use."""
     if not settings:
         return
+    yield from _bad_ports(settings)
     if settings.get(_FACTORY, "").startswith("identity.server:"):
         yield BadSetting(f"{_SECTION} {_FACTORY}", "is gone: write use = egg:gunicorn#main")
     elif not _is_gunicorn(settings):
@@ -83,6 +91,14 @@ def bad_settings(settings: Mapping[str, str]) -> Iterator[BadSetting]:
             yield BadSetting(f"{_SECTION} {name}", problem)
     if not addresses(settings):
         yield BadSetting(f"{_SECTION} bind", "is missing, such as bind = 127.0.0.1:8080")
+
+
+def _bad_ports(settings: Mapping[str, str]) -> Iterator[BadSetting]:
+    for address in addresses(settings):
+        port = address.rpartition(":")[2]
+        if port.isdecimal() and int(port) > _LAST_PORT:
+            name = "bind" if "bind" in settings else "listen"
+            yield BadSetting(f"{_SECTION} {name}", f"{port} is no port; the last one is {_LAST_PORT}")
 
 
 def addresses(settings: Mapping[str, str]) -> list[str]:
@@ -130,11 +146,30 @@ def _problem(name: str, value: str) -> str | None:
 
 
 def _bad_waitress(settings: Mapping[str, str]) -> Iterator[BadSetting]:
-    if not settings.get("use", "").startswith("egg:waitress"):
+    """Of stock waitress, which pserve starts."""
+    if not settings.get("use", "").startswith(_WAITRESS):
         return
     from waitress.adjustments import Adjustments
 
-    try:
-        Adjustments(**{"trusted_proxy_headers": "forwarded", **_own(settings)})
-    except (ValueError, OSError) as problem:
-        yield BadSetting(_SECTION, str(problem))
+    problems = dict(_one_by_one(settings))
+    for name, problem in problems.items():
+        yield BadSetting(f"{_SECTION} {name}", problem)
+    if not problems:
+        try:
+            Adjustments(**_own(settings))
+        except ValueError as error:
+            yield BadSetting(_SECTION, str(error))
+
+
+def _one_by_one(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    from waitress.adjustments import Adjustments
+
+    for name, value in _own(settings).items():
+        if name.startswith("trusted_proxy"):
+            yield name, _PROXY
+            continue
+        try:
+            Adjustments(**{name: value})
+        except (ValueError, OverflowError, OSError) as error:
+            is_unknown = str(error).startswith("Unknown")
+            yield name, (REFUSED.get(name) if is_unknown else None) or str(error)
