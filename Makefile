@@ -87,5 +87,9 @@ echo "Installing the versions of constraints.txt into $(VENV) …"; \
 pip="$(BIN)/python -m pip --quiet --disable-pip-version-check install --constraint constraints.txt"; \
 $$pip setuptools; \
 $$pip --no-build-isolation --editable '$(1)'; \
+if command -v cc >/dev/null; then \
+    $$pip gunicorn_h1c >/dev/null 2>&1 \
+        || echo "gunicorn's parser in C cannot be built (Debian: python3-dev): the one in Python serves."; \
+fi; \
 $(BIN)/python -m compileall -q identity
 endef

@@ -22,13 +22,13 @@ from identity.domain.names import name_key
 from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain_checks import DomainChecks
 from identity.hashing import Hasher
-from identity.ini_file import note_run, server_of, with_variables
+from identity.ini_file import QUIET, note_run, server_of, with_variables
 from identity.ini_values import BadSetting, Gathered
 from identity.mailbox import mailer_of
 from identity.plugin_host import PluginHost, PluginProblem
 from identity.process import Identity
 from identity.provider.endpoints import metadata
-from identity.server.words import listens_on_loopback
+from identity.server_settings import listens_on_loopback, require_settings
 from identity.services.mails import KIND
 from identity.services.signing_keys import KeyRing
 from identity.services.unit_of_work import ProcessState
@@ -139,10 +139,11 @@ def main(global_config: Mapping[str, str], **settings: str) -> Router:
     # What a start makes stays, so that looking through it for garbage is in vain, now and later.
     gc.disable()
     try:
-        settings = with_variables(global_config, settings)
-        identity = assemble(settings, listens_locally=listens_on_loopback(server_of(global_config)))
+        settings, server = with_variables(global_config, settings), server_of(global_config)
+        require_settings(server)
+        identity = assemble(settings, listens_locally=listens_on_loopback(server))
         if identity.settings.development:
-            first_start.prepare(identity, announce=True)
+            first_start.prepare(identity, announce=QUIET not in global_config)
         else:
             _require_ready(identity)
         router = configure(identity, settings)

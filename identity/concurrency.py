@@ -196,7 +196,7 @@ def sleep(seconds: float) -> None:
             time.sleep(seconds)
         return
     if seconds > 0:
-        current.loop.call_later(seconds, current.resume)
+        current.loop.call_later(seconds, current.loop.call_soon, current.resume)
     else:
         current.loop.call_soon(current.resume)
     current.main.switch(None)
@@ -287,7 +287,8 @@ class _GreenletWaiter(_Waiter):
 
     def wait(self, timeout: float | None) -> None:
         self._waits = True
-        alarm = None if timeout is None else self._greenlet.loop.call_later(timeout, self.resume)
+        loop = self._greenlet.loop
+        alarm = None if timeout is None else loop.call_later(timeout, loop.call_soon, self.resume)
         self._greenlet.main.switch(None)
         if alarm is not None:
             alarm.cancel()
@@ -315,7 +316,9 @@ def wait_for_socket(descriptor: int, events: int, timeout: float | None = None) 
     def ready(event: int) -> None:
         nonlocal came
         came |= event
-        waiter.resume()
+        # Not at once: during the callbacks of sockets and timers libuv (uvloop) has lists in its stack frame, which
+        # another greenlet's frames overwrite; to remove a reader then would write into those.
+        loop.call_soon(waiter.resume)
 
     if events & EVENT_READ:
         loop.add_reader(descriptor, ready, EVENT_READ)

@@ -76,8 +76,7 @@ class Hasher:
         self._make_places(1)
 
     def share(self, processes: int) -> None:
-        """End the threads, before so many processes are forked that share the processors; each makes its own."""
-        self.close()
+        """Use a part of the processors, as one of so many processes. Called before the first password."""
         self._make_places(processes)
 
     def _make_places(self, processes: int) -> None:

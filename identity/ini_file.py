@@ -35,6 +35,8 @@ _OF_RECORDS = frozenset({"format", "datefmt"})
 #: What PasteDeploy offers to every file.
 _OFFERED = frozenset({"here", "__file__"})
 
+#: A variable by which a service in development does not say again where it is.
+QUIET = "__quiet__"
 #: What PasteDeploy takes for itself out of a section.
 _ITS_OWN = frozenset({"use", "paste.app_factory", "paste.server_factory"})
 
@@ -52,17 +54,15 @@ def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[
     return {key: value for key, value in found.items() if key not in _ITS_OWN}
 
 
-def server_words(path: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """The settings in [server:main]; empty if there is none, or if it is for another web server.
+def server_section(path: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """The settings in [server:main], with what names the server (``use``); empty if there is no such section.
 
     Raises BadSetting and OSError as ``read_section`` does.
     """
     try:
-        found = dict(_loaded(path, SERVER, variables))
+        return dict(_loaded(path, SERVER, variables))
     except NoSection:
         return {}
-    ours = found.get("paste.server_factory", "").startswith("identity.server:")
-    return {key: value for key, value in found.items() if ours and key not in _ITS_OWN}
 
 
 def check_variables(path: str, variables: Iterable[str]) -> None:
@@ -111,15 +111,15 @@ def set_up_logging(path: str, variables: Mapping[str, str]) -> None:
     _loader(path).setup_logging(dict(variables))
 
 
-def application(path: str, variables: Mapping[str, str]) -> Any:
-    """The WSGI application of the ini file's [app:main], as ``pserve`` makes it.
+def application(path: str, variables: Mapping[str, str], *, announce: bool = True) -> Any:
+    """The application of the ini file's [app:main], as ``pserve`` makes it.
 
     ``variables`` that the file does not know are left out: what was typed is checked before, and the file may have
     changed since, as at a reload.
     """
     names = _names(path)
     known = {name: value for name, value in variables.items() if names is None or name in names.known}
-    return _loader(path).get_wsgi_app(None, known)
+    return _loader(path).get_wsgi_app(None, known if announce else {**known, QUIET: "yes"})
 
 
 def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
@@ -141,10 +141,10 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
 
 
 def server_of(global_config: Mapping[str, str]) -> dict[str, str]:
-    """What ``server_words`` returns for the file of which PasteDeploy makes an application; empty without a file."""
+    """What ``server_section`` returns for the file of which PasteDeploy makes an application; empty without a file."""
     path = global_config.get("__file__")
     try:
-        return {} if path is None else server_words(path, _given(path, SERVER, global_config))
+        return {} if path is None else server_section(path, _given(path, SERVER, global_config))
     except NoSection:
         return {}
 

@@ -24,7 +24,6 @@ from identity.provider.discovery import capabilities
 from identity.provider.endpoint import Endpoint, Host
 from identity.provider.protocol import Protocol
 from identity.sender import Sender
-from identity.server.beats import replaced
 from identity.services.bundle import Services
 from identity.services.changes import Look
 from identity.services.outbox import Delivery
@@ -65,8 +64,10 @@ class Identity:
     checks: Checks = field(init=False)
     backlogs: Backlogs = field(init=False)
     watchers: Sequence[watching.Watcher] = field(init=False)
-    #: How many processes of this service there are on this machine, as far as this one was told.
+    #: How many processes of this service there are on this machine.
     processes: int = 1
+    #: Below a parent process: its name, and how many processes took the place of another one before this one.
+    replaced: tuple[str, int] | None = None
     _refusals: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -191,7 +192,7 @@ class Identity:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Around all that a process answers: what plugins do meanwhile. Raises what they raise."""
-        shown = Running(self.settings, lambda: self.reading(SYSTEM), self._loads, replaced)
+        shown = Running(self.settings, lambda: self.reading(SYSTEM), self._loads, lambda: self.replaced)
         with ExitStack() as stack:
             for _, hook in self.host.implementations("identity_running"):
                 stack.enter_context(hook(running=shown))
@@ -230,17 +231,10 @@ class Identity:
             stopping=lambda: self.worker.stopping,
         )
 
-    def before_fork(self, processes: int) -> None:
-        """Let go of connections and threads: each of so many processes makes its own when it needs them.
-
-        What the first token needs is loaded, so that they have it in common and answer at once.
-        """
-        _ = self.provider
-        self.worker.stop()
-        self.worker = self._idle_worker()
-        self.processes = processes
+    def share_machine(self, processes: int, replaced: tuple[str, int] | None) -> None:
+        """Take a part of the processors, as one of so many processes. Called before the first request."""
+        self.processes, self.replaced = processes, replaced
         self.process.hasher.share(processes)
-        self.backend.close()
 
     def close(self) -> None:
         """Finish background work and give back connections."""

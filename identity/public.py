@@ -13,7 +13,6 @@ MODULES: Mapping[str, tuple[str, ...]] = {
         "identity.clock",
         "identity.concurrency",
         "identity.fair_shares",
-        "identity.fibers",
         "identity.hookspecs",
         "identity.ini_values",
         "identity.lazily",

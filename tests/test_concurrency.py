@@ -339,3 +339,43 @@ def test_greenlets_are_used_again() -> None:
 
     asyncio.run(main())
     assert len(seen) == 1
+
+
+def test_greenlet_is_not_resumed_in_the_callback_of_a_socket_or_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """libuv (uvloop) has lists in its stack frame meanwhile; to change readers or timers then ends the process."""
+    callbacks: list[str] = []
+    resumed: list[list[str]] = []
+
+    def marked(register: Callable[..., Any], callback_at: int) -> Callable[..., Any]:
+        def register_marked(*arguments: Any) -> Any:
+            given = list(arguments)
+            callback = given[callback_at]
+
+            def run(*values: Any) -> None:
+                callbacks.append(register.__name__)
+                callback(*values)
+                callbacks.pop()
+
+            given[callback_at] = run
+            return register(*given)
+
+        return register_marked
+
+    def waits(descriptor: int) -> None:
+        assert wait_for_socket(descriptor, EVENT_WRITE) == EVENT_WRITE
+        resumed.append([*callbacks])
+        assert wait_for_socket(descriptor, EVENT_READ, 0.001) == 0
+        resumed.append([*callbacks])
+        sleep(0.001)
+        resumed.append([*callbacks])
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        for name in ("add_reader", "add_writer", "call_later"):
+            monkeypatch.setattr(loop, name, marked(getattr(loop, name), 1))
+        one, other = socket.socketpair()
+        with one, other:
+            await Greenlets(1).run(lambda: waits(one.fileno()))
+
+    asyncio.run(main())
+    assert resumed == [[], [], []]

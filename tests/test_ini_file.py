@@ -23,8 +23,8 @@ share = 100%%(percent)s
 get taken = borrowed
 
 [server:main]
-paste.server_factory = identity.server:listen
-listen = 127.0.0.1:%(http_port)s
+use = egg:gunicorn#main
+bind = 127.0.0.1:%(http_port)s
 
 [handler_file]
 class = FileHandler
@@ -79,7 +79,7 @@ def test_variable_without_effect_is_refused_with_suggestion(ini: str, name: str,
 def test_variables_without_default_reach_application_and_server(ini: str, start: Any) -> None:
     settings, server = start(ini, {**GIVEN, "data": "elsewhere"})
     assert settings == {"folder": "elsewhere", "word": "hello", "share": "100%(percent)s", "taken": "lent"}
-    assert server == {"listen": "127.0.0.1:1"}
+    assert server == {"use": "egg:gunicorn#main", "bind": "127.0.0.1:1"}
 
 
 def test_variable_that_left_the_file_stops_no_reload(ini: str) -> None:
@@ -92,7 +92,7 @@ def test_application_in_a_pipeline_starts(ini: str) -> None:
     text = INI.replace("[app:main]", "[app:identity]")
     Path(ini).write_text(f"{text}\n[pipeline:main]\npipeline = identity\n")
     settings, server = started(ini, {**GIVEN, "data": "elsewhere"})
-    assert (settings["folder"], server) == ("elsewhere", {"listen": "127.0.0.1:1"})
+    assert (settings["folder"], server) == ("elsewhere", {"use": "egg:gunicorn#main", "bind": "127.0.0.1:1"})
     with pytest.raises(BadSetting, match="Is greeting meant"):
         started(ini, {**GIVEN, "greetin": "x"})
 

@@ -33,8 +33,8 @@ from identity.cli import (
     rotate_master_key,
     serve,
     service_user_secret,
+    status,
     token,
-    workers,
 )
 from identity.cli.program import Failed, add_ini_arguments, assembled, problems_told
 from identity.operations import Command
@@ -60,7 +60,7 @@ _GROUPS: Mapping[str, tuple[Command, ...]] = {
         restore.COMMAND,
         purge.COMMAND,
         hold.COMMAND,
-        workers.COMMAND,
+        status.COMMAND,
         plugins.COMMAND,
     ),
     "Use, as a client": (token.COMMAND, demo.COMMAND),

@@ -29,19 +29,19 @@ def run(arguments: Namespace) -> int:
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     failed = False
     with problems_told(), TemporaryDirectory() as folder:
-        from identity.ini_file import server_words
-        from identity.server.listening import WORKERS, read_workers
+        from identity import processors
+        from identity.ini_file import server_section
 
-        settings, words = settings_of(arguments), server_words(arguments.ini, variables_of(arguments))
-        identity, wrong = _assembled(settings, words, Path(folder) / "master.key")
-        trusted = None if identity is None else identity.settings.trusted_proxy
-        for sentence in (*wrong, *_wrong_words(settings, words, trusted)):
+        settings, server = settings_of(arguments), server_section(arguments.ini, variables_of(arguments))
+        identity, wrong = _assembled(settings, server, Path(folder) / "master.key")
+        for sentence in (*wrong, *_wrong_settings(settings, server)):
             failed = True
             print(f"FAILED  {sentence}")
         if identity is None:
             return 1
         try:
-            identity.processes = (None if failed else read_workers(words.get(WORKERS, ""))) or 1
+            alone = failed or identity.backend.single_writer
+            identity.processes = 1 if alone else int(server.get("workers") or processors.available())
             return int(_run(identity, _NEED_KEYS if wrong else frozenset()) or failed)
         finally:
             identity.close()
@@ -64,16 +64,18 @@ def _run(identity: "Identity", left_out: Container[str]) -> bool:
     return bool(found)
 
 
-def _assembled(settings: Mapping[str, str], words: Mapping[str, str], key: Path) -> "tuple[Identity | None, list[str]]":
+def _assembled(
+    settings: Mapping[str, str], server: Mapping[str, str], key: Path
+) -> "tuple[Identity | None, list[str]]":
     """The service, and what will not do in its settings. Where that is the master keys alone it has one of ``key``, so
     that the rest is looked at all the same. Nothing is opened."""
     from identity.app import assemble
     from identity.crypto.sealing import create_master_key_file
     from identity.ini_values import BadSetting
     from identity.plugin_host import PluginProblem
-    from identity.server.words import listens_on_loopback
+    from identity.server_settings import listens_on_loopback
 
-    listens_locally = listens_on_loopback(words)
+    listens_locally = listens_on_loopback(server)
     try:
         return assemble(settings, may_make_key=False, listens_locally=listens_locally), []
     except PluginProblem as problem:
@@ -87,14 +89,12 @@ def _assembled(settings: Mapping[str, str], words: Mapping[str, str], key: Path)
     return assemble(given, listens_locally=listens_locally), [str(one) for one in wrong]
 
 
-def _wrong_words(settings: Mapping[str, str], words: Mapping[str, str], trusted: str | None) -> Iterator[str]:
+def _wrong_settings(settings: Mapping[str, str], server: Mapping[str, str]) -> Iterator[str]:
     """What will not do in [server:main], and what nobody reads in [app:main]. Nothing listens."""
-    from identity.server.words import bad_words, differing_proxy
+    from identity.server_settings import bad_settings
 
-    if trusted is not None:
-        yield from map(str, differing_proxy(words, trusted))
     yield from _misspelt(settings)
-    yield from map(str, bad_words(words))
+    yield from map(str, bad_settings(server))
 
 
 def _misspelt(settings: Iterable[str]) -> Iterator[str]:

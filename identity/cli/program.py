@@ -59,11 +59,11 @@ def assembled(arguments: Namespace, *, may_make_key: bool = False) -> "Identity"
     with problems_told():
         settings = settings_of(arguments)
         from identity.app import assemble
-        from identity.ini_file import server_words
-        from identity.server.words import listens_on_loopback
+        from identity.ini_file import server_section
+        from identity.server_settings import listens_on_loopback
 
-        words = server_words(arguments.ini, variables_of(arguments))
-        return assemble(settings, may_make_key=may_make_key, listens_locally=listens_on_loopback(words))
+        server = server_section(arguments.ini, variables_of(arguments))
+        return assemble(settings, may_make_key=may_make_key, listens_locally=listens_on_loopback(server))
 
 
 @contextmanager

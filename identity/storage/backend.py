@@ -93,6 +93,8 @@ class Backend(ABC):
     name: ClassVar[str]
     #: False if other processes cannot share it: racing tests then run over threads.
     concurrent: ClassVar[bool] = True
+    #: True if more than one process that answers requests gains nothing, since one alone can write at a time.
+    single_writer: bool = False
     #: False if what is committed ends with the process. The contract opens any other once more and looks for it.
     durable: ClassVar[bool] = True
     #: False if a transaction never loses against another: its request need not be kept for another attempt.

@@ -6,8 +6,9 @@ import ipaddress
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -17,20 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-from identity.server.waitress_server import Server
-
-#: As the ini files have it (security: limits of the HTTP layer).
-LIMITS: dict[str, Any] = {
-    "threads": 4,
-    "connection_limit": 1000,
-    "channel_timeout": 30,
-    "max_request_header_size": 32768,
-    "max_request_body_size": 1048576,
-    "clear_untrusted_proxy_headers": True,
-    "expose_tracebacks": False,
-    "ident": None,
-}
+from waitress import wasyncore
+from waitress.server import create_server
 
 
 def loopback_socket() -> socket.socket:
@@ -41,16 +30,20 @@ def loopback_socket() -> socket.socket:
 
 
 @contextmanager
-def serving(app: Any, bound: socket.socket, kind: Callable[[Any], Any] = Server, **settings: str) -> Iterator[None]:
-    """Serve the application on the socket, from a thread, until the block ends; settings as in [server:main]."""
-    server = kind({**LIMITS, **settings, "sockets": [bound]})
-    thread = threading.Thread(target=server.serve, args=[app], name="http-server", daemon=True)
+def serving(app: Any, bound: socket.socket, **settings: Any) -> Iterator[None]:
+    """Serve the application on the socket by waitress, from a thread, until the block ends; settings are waitress's."""
+    bound.listen(1024)
+    given = {"threads": 4, "ident": None, "clear_untrusted_proxy_headers": False, **settings}
+    server = create_server(app, sockets=[bound], **given)
+    thread = threading.Thread(target=server.run, name="http-server", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        server.stop(grace=0)
+        # Its loop ends when it has nothing left to look at.
+        server.trigger.pull_trigger(partial(wasyncore.close_all, server._map))
         thread.join(30)
+        server.task_dispatcher.shutdown(timeout=1)
         bound.close()
 
 

@@ -58,8 +58,7 @@ FIXED = {
     "Legal holds": "identity.services.legal_holds:MOST",
     "Same refusal in the audit trail": "identity.services.audit:_MINUTE",
     "Refusals of strangers in the audit trail": "identity.services.audit:MOST_OF_STRANGERS",
-    "Attempts of a writing request that lost a race": "identity.http.transactions:_ATTEMPTS",
-    "Time for a whole request; for a document that is imported 10 minutes": "identity.server.connections:_WHOLE_REQUEST",  # noqa: E501
+    "Attempts of a writing request that lost a race": "identity.http.transactions:ATTEMPTS",
 }
 
 #: What is not told by its default alone.

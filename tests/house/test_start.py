@@ -44,7 +44,6 @@ _PROGRAM = """
 import json, sys
 import pyramid.scripts.pserve
 from paste.deploy import loadapp, loadserver
-import identity.server.waitress_server
 from identity.app import main
 from identity.ini_file import read_section
 from webob import Request

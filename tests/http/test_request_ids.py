@@ -12,9 +12,9 @@ from identity.http.environ import PEER
 from identity.log_format import JsonLines
 from identity.testing.fixtures import MakeWorld
 from identity.testing.service_client import WELL_KNOWN
-from identity.testing.serving import loopback_socket, serving
+from identity.testing.serving import loopback_socket
 from identity.testing.world import World
-from tests.servers import SERVERS
+from tests.asgi_serving import serving_asgi
 
 PROXY = "192.0.2.7"
 SENT = "an-id-of-the-proxy.1:2"
@@ -71,15 +71,12 @@ def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: p
     assert [line.get("request_id") for line in lines] == [*(one.headers["X-Request-ID"] for one in answers), None]
 
 
-@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("proxy", ["127.0.0.1", "192.0.2.7"])
-def test_the_servers_tell_who_is_connected_and_not_who_that_speaks_for(
-    make_world: MakeWorld, kind: str, proxy: str
-) -> None:
+def test_request_id_of_a_trusted_proxy_alone_is_kept(make_world: MakeWorld, proxy: str) -> None:
     world = make_world(**{"identity.trusted_proxy": proxy})
     bound = loopback_socket()
     host, port = bound.getsockname()
-    with serving(world.app, bound, SERVERS[kind], trusted_proxy="127.0.0.1", trusted_proxy_headers="x-forwarded-for"):
+    with serving_asgi(world.app, bound):
         connection = http.client.HTTPConnection(host, port, timeout=30)
         found = []
         for number in range(2):

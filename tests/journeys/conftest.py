@@ -12,8 +12,9 @@ from identity.testing.fixtures import Databases, Worlds
 from identity.testing.nodes import Nodes
 from identity.testing.post import Post, link_in
 from identity.testing.service import KeyPool
-from identity.testing.serving import loopback_socket, serving
+from identity.testing.serving import loopback_socket
 from identity.testing.world import World
+from tests.asgi_serving import serving_asgi
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def served(databases: Databases, key_pool: KeyPool, storage_name: str) -> Iterat
     }
     world = World(settings, clock=RunningClock(), key_pool=key_pool)
     world.bootstrap()
-    with serving(world.app, bound):
+    with serving_asgi(world.app, bound):
         yield world
     world.close()
     databases.drop(settings)

@@ -13,12 +13,12 @@ from identity import mailbox
 from identity.crypto.sealing import create_master_key_file
 from identity.ini_file import application
 from identity.mailbox import Mailbox
-from identity.server.waitress_server import Server
 from identity.services.commands.users import CreateHumanUser
 from identity.services.mails import Mail
 from identity.settings import Settings
-from identity.testing.serving import loopback_socket, serving
+from identity.testing.serving import loopback_socket
 from identity.worker import Worker
+from tests.asgi_serving import serving_asgi
 
 pytestmark = pytest.mark.storages("sqlite")
 
@@ -133,8 +133,6 @@ NOT_LOCAL = {
     "listens elsewhere too": {"server:main/listen": f"127.0.0.1:{PORT} 192.0.2.1:{PORT}"},
     "listens everywhere by IPv6": {"server:main/listen": f"[::]:{PORT}"},
     "listens in the file system": {"server:main/unix_socket": "/run/identity.sock", "server:main/listen": ""},
-    "another server": {"server:main/paste.server_factory": "waitress:serve"},
-    "server believes a proxy": {"server:main/trusted_proxy": "127.0.0.1"},
     "service believes a proxy": {"identity.trusted_proxy": "127.0.0.1"},
     "issuer elsewhere": {"identity.issuer_url": "https://id.example.com"},
     "sign-in elsewhere": {"identity.login_url": "https://login.example.com"},
@@ -197,7 +195,7 @@ def test_absent_behind_headers_that_the_server_throws_away(start: Start) -> None
 
     app = start()
     bound = loopback_socket()
-    with serving(app, bound, Server):
+    with serving_asgi(app, bound):
         statuses = []
         for headers in ({}, {"X-Forwarded-For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}):
             connection = http.client.HTTPConnection(*bound.getsockname())

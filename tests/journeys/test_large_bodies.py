@@ -15,9 +15,9 @@ from identity.testing.browser import Browser
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
 from identity.testing.service import KeyPool
-from identity.testing.serving import loopback_socket, serving
+from identity.testing.serving import loopback_socket
 from identity.testing.world import World
-from tests.servers import SERVERS
+from tests.asgi_serving import serving_asgi
 
 pytestmark = pytest.mark.thorough
 
@@ -26,20 +26,15 @@ PATH = "/management/v1/organizations/import"
 PEOPLE = 8000
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture(scope="module")
-def port(server: World, bound: socket.socket, kind: str) -> Iterator[int]:
+def port(server: World, bound: socket.socket) -> Iterator[int]:
     address: int = bound.getsockname()[1]
-    with serving(server.app, bound, SERVERS[kind]):
+    with serving_asgi(server.app, bound):
         yield address
 
 
 @pytest.fixture(scope="module")
-def bound(kind: str) -> socket.socket:
+def bound() -> socket.socket:
     return loopback_socket()
 
 
@@ -139,14 +134,6 @@ def test_who_may_import_sends_a_large_body_and_goes_on_with_the_connection(
         assert count(server, domain) == PEOPLE
 
 
-@pytest.fixture
-def reads_chunks(kind: str) -> None:
-    """For bodies without a length: granian has all of them refused (tests/journeys/test_http_framing)."""
-    if kind == "granian":
-        pytest.skip("a body without a length is refused")
-
-
-@pytest.mark.usefixtures("reads_chunks")
 def test_in_chunks_too(server: World, connect: Connect, token: str) -> None:
     connection = connect()
     connection.ask(f"Authorization: Bearer {token}", "Transfer-Encoding: chunked")
@@ -172,10 +159,8 @@ def test_who_asks_before_sending_is_told_to_go_on_when_it_is_clear_that_they_may
 @pytest.mark.parametrize("framing", ["length", "chunks"])
 @pytest.mark.parametrize("who", ["nobody", "a wrong token", "a manager of another kind"])
 def test_of_whoever_may_not_nothing_more_is_read(
-    server: World, connect: Connect, who: str, framing: str, expects: tuple[str, ...], kind: str
+    server: World, connect: Connect, who: str, framing: str, expects: tuple[str, ...]
 ) -> None:
-    if kind == "granian" and framing == "chunks":
-        pytest.skip("a body without a length is refused")
     tokens = {
         "nobody": [],
         "a wrong token": ["Authorization: Bearer wrong"],
@@ -244,7 +229,6 @@ def test_what_is_larger_than_the_limit_is_refused_unread(connect: Connect, token
     assert connection.is_over()
 
 
-@pytest.mark.usefixtures("reads_chunks")
 def test_chunks_that_go_beyond_the_limit_are_refused(server: World, connect: Connect, token: str) -> None:
     connection = connect()
     connection.ask(f"Authorization: Bearer {token}", "Transfer-Encoding: chunked")
@@ -254,13 +238,11 @@ def test_chunks_that_go_beyond_the_limit_are_refused(server: World, connect: Con
     assert count(server, "beyond.localhost") is None
 
 
-def test_a_body_that_does_not_come_whole_leaves_nothing(server: World, connect: Connect, token: str, kind: str) -> None:
+def test_a_body_that_does_not_come_whole_leaves_nothing(server: World, connect: Connect, token: str) -> None:
     body = document("cut.localhost")
     connection = connect()
     connection.ask(f"Authorization: Bearer {token}", f"Content-Length: {len(body)}")
     connection.send(body[:-1000])
     connection.end_sending()
-    if kind == "granian":
-        assert connection.answer()[0] == 400
     assert connection.is_over()
     assert count(server, "cut.localhost") is None

@@ -9,7 +9,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +22,9 @@ from identity.domain.permissions import INSTANCE
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
 from identity.testing.service import THREE_HOSTS, KeyPool
-from identity.testing.serving import loopback_socket, self_signed_certificate, serving
+from identity.testing.serving import loopback_socket, self_signed_certificate
 from identity.testing.world import World
+from tests.asgi_serving import serving_asgi
 from tests.programs import program
 from tests.server_conformance.framing import CORPUS
 
@@ -150,12 +151,12 @@ def _trusting() -> ssl.SSLContext:
     return context
 
 
-def _watched(app: Any, seen: list[str]) -> Callable[..., Iterable[bytes]]:
-    def watch(environ: dict[str, Any], start_response: Any) -> Any:
+def _watched(app: Any, seen: list[str]) -> Callable[..., Awaitable[None]]:
+    async def watch(scope: dict[str, Any], receive: Any, send: Any) -> None:
         # Some ask whether the service is well.
-        if environ["PATH_INFO"] != "/healthz":
-            seen.append(environ["PATH_INFO"])
-        return app(environ, start_response)
+        if scope["type"] == "http" and scope["path"] != "/healthz":
+            seen.append(scope["path"])
+        await app(scope, receive, send)
 
     return watch
 
@@ -173,7 +174,7 @@ def proxied(
     world = World(databases.settings("memory") | THREE_HOSTS, clock=RunningClock(), key_pool=key_pool)
     world.bootstrap()
     seen: list[str] = []
-    with serving(_watched(world.app, seen), bound, trusted_proxy="127.0.0.1", trusted_proxy_headers="x-forwarded-for"):
+    with serving_asgi(world.app, bound, around=lambda app: _watched(app, seen)):
         process = _start(kind, path, folder, port=port, service=bound.getsockname()[1])
         yield Proxied(world, port, seen, kind)
         process.terminate()

@@ -1,6 +1,6 @@
 """Requests that arrive together at one server: each gets its own answer, and what is acknowledged is there.
 
-The server's loop answers them in fibers, and on SQLite they share commits (architecture: Transactions).
+The event loop answers them in greenlets, and on SQLite they share commits (architecture: Transactions).
 """
 
 import http.client
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -34,6 +35,7 @@ from identity.testing.world import World
 pytestmark = pytest.mark.storages("sqlite", "postgresql")
 
 CLIENTS = 16
+ROOT = Path(__file__).resolve().parents[2]
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -154,14 +156,13 @@ def test_a_failed_commit_is_told_to_all_whom_it_carried(served: World) -> None:
 #: Serves at a port until it is killed.
 NODE = """
 import pickle, sys, warnings
-from identity.server.waitress_server import Server
 from identity.testing.clock import RunningClock
 from identity.testing.service import KeyPool
-from identity.testing.serving import LIMITS
 from identity.testing.world import World
+from tests.asgi_serving import server_of
 settings, port = pickle.load(sys.stdin.buffer)
 world = World(settings, clock=RunningClock(), key_pool=KeyPool(0))
-Server({**LIMITS, "listen": f"127.0.0.1:{port}"}).serve(world.app)
+server_of(world.app, port=port).run()
 """
 
 
@@ -169,7 +170,7 @@ class Node:
     """A process that serves the world."""
 
     def __init__(self, world: World, port: int) -> None:
-        self._process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", NODE], stdin=subprocess.PIPE)
+        self._process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", NODE], stdin=subprocess.PIPE, cwd=ROOT)
         assert self._process.stdin is not None
         self._process.stdin.write(pickle.dumps((world.settings, port)))
         self._process.stdin.close()

@@ -103,7 +103,7 @@ SERVERS = {
     )
 }
 #: The one that `make test` asks; with --thorough all are asked.
-QUICK = "gunicorn asgi"
+QUICK = "identity serve"
 
 
 @dataclass

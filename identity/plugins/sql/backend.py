@@ -67,6 +67,7 @@ class SqlBackend(Backend):
         # SQLite's writers wait in line from their first statement on.
         kind = settings.database_url().get_backend_name()
         self.contends = kind != SQLITE
+        self.single_writer = kind == SQLITE
         # With PostgreSQL as many as never wait for a connection that another one of them has. MariaDB's driver blocks
         # its thread.
         self.max_greenlets = {SQLITE: MOST, POSTGRESQL: settings.pool_size}.get(kind, 0)

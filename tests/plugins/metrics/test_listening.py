@@ -23,8 +23,8 @@ from identity.testing.fixtures import MakeWorld
 from identity.testing.world import World
 from identity.watching import Load
 from tests.house.served import free_port
-from tests.house.workers import wait_for
 from tests.plugins.metrics.conftest import TOKEN, Told, a_token_file
+from tests.serving.conftest import wait_for
 
 
 def asked(port: int, path: str = "/metrics", method: str = "GET", token: str | None = None) -> tuple[int, str]:

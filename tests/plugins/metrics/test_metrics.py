@@ -1,6 +1,5 @@
 """What metrics tell of requests, sign-ins, the database and the storage."""
 
-import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,10 +14,8 @@ from identity.plugins.metrics.families import COUNTED, FAMILIES
 from identity.storage.errors import Unavailable
 from identity.testing.browser import PASSWORD, Browser, give_password
 from identity.testing.relying_party import RelyingParty
-from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import World
 from tests.plugins.metrics.conftest import TOKEN, MakeWatched, Watched
-from tests.servers import SERVERS
 
 
 @pytest.fixture
@@ -73,29 +70,6 @@ def test_requests_are_counted_by_route_and_status_and_never_by_address(watched: 
     assert told.value("identity_request_seconds_count", endpoint="none") == 20
     assert told.value("identity_request_seconds_bucket", endpoint="none", le="+Inf") == 20
     assert told.labels("identity_requests_total", "endpoint") == {"none", "protocol.metadata"}
-
-
-@pytest.mark.parametrize("server", SERVERS)
-def test_what_the_web_server_refuses_by_itself_is_counted_too(watched: Watched, server: str) -> None:
-    bound = loopback_socket()
-    address = bound.getsockname()
-    # granian's own parser closes where framing cannot be read; this it hands on.
-    chunked = b"POST /oauth/v2/token HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n"
-    long = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * 40_000 + b"\r\n\r\n"
-    with serving(watched.world.app, bound, SERVERS[server]):
-        statuses = [status_of(address, request) for request in (chunked, long, long)]
-    told = watched.told()
-    assert statuses[1:] == ["431", "431"]
-    for status in set(filter(None, statuses)):
-        counted = told.value("identity_requests_total", endpoint="server", status=status)
-        assert counted == statuses.count(status)
-
-
-def status_of(address: tuple[str, int], request: bytes) -> str:
-    """What is answered, or nothing."""
-    with socket.create_connection(address, timeout=30) as connection:
-        connection.sendall(request)
-        return connection.recv(1000).decode().partition(" ")[2][:3]
 
 
 def test_grants_are_counted_by_outcome(watched: Watched) -> None:

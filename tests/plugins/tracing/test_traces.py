@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from tests.house.workers import LONG, end, start, wait_for
 
 from identity.http.environ import PEER
 from identity.ini_values import BadSetting
@@ -19,7 +20,6 @@ from identity.testing.fixtures import MakeWorld
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.house.served import DEVELOPMENT
-from tests.house.workers import LONG, end, start, wait_for
 
 PROXY = "192.0.2.7"
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

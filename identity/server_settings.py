@@ -1,0 +1,175 @@
+"""[server:main] of the ini file: gunicorn's settings in gunicorn's words, with our defaults."""
+
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from identity.ini_values import BadSetting, BadSettings
+
+_SECTION = "[server:main]"
+_FACTORY = "paste.server_factory"
+_LAST_PORT = 65535
+_WAITRESS = ("egg:waitress", "egg:identity#waitress")
+
+#: 16384 bytes each are far above gunicorn's documented 8190, which its ASGI parsers do not enforce.
+DEFAULTS: Mapping[str, Any] = {
+    "worker_class": "identity.serving.worker.Worker",
+    "logger_class": "identity.serving.gunicorn.Logger",
+    "timeout": 30,
+    "graceful_timeout": 25,
+    "keepalive": 30,
+    "limit_request_line": 16384,
+    "limit_request_field_size": 16384,
+    "asgi_lifespan": "on",
+    "header_map": "refuse",
+    # Only identity.trusted_proxy decides on the client's address.
+    "forwarded_allow_ips": "",
+    "forwarder_headers": "",
+    "secure_scheme_headers": {},
+    # A heartbeat must not wait for a disk.
+    "worker_tmp_dir": "/dev/shm" if Path("/dev/shm").is_dir() else None,  # noqa: S108
+}
+
+_PROXY = "is gone: only identity.trusted_proxy decides which proxy is believed"
+_AT_PROXY = "is gone: set this limit in the proxy (docs/operators/reverse-proxy)"
+_LOGGING = "cannot be set here: [loggers] and the sections it names decide what is logged"
+_ADDRESS = "is now bind, such as bind = 127.0.0.1:8080 or bind = unix:/run/identity/socket"
+
+#: Settings of the server before gunicorn, and those of gunicorn that would break what the service promises.
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("listen", "host", "port", "ipv4", "ipv6", "unix_socket", "server_name"), _ADDRESS),
+    "unix_socket_perms": "is now umask",
+    "worker_timeout": "is now timeout",
+    "channel_timeout": "is now keepalive; limit slow bodies in the proxy",
+    "max_request_header_size": "is now limit_request_line, limit_request_fields and limit_request_field_size",
+    "max_request_body_size": "is gone: each address of the service has a limit of its own (docs/operators/limits)",
+    "connection_limit": "is gone: the number of open files is the limit (LimitNOFILE= in the systemd unit)",
+    "connections_per_address": _AT_PROXY,
+    "header_timeout": _AT_PROXY,
+    "threads": "is gone: the ASGI worker has no threads of its own",
+    **dict.fromkeys(("trusted_proxy", "trusted_proxy_headers", "trusted_proxy_count"), _PROXY),
+    **dict.fromkeys(("clear_untrusted_proxy_headers", "log_untrusted_proxy_headers"), _PROXY),
+    **dict.fromkeys(("expose_tracebacks", "ident"), "is gone: the service never sends either"),
+    **dict.fromkeys(("forwarded_allow_ips", "forwarder_headers", "secure_scheme_headers"), _PROXY),
+    **dict.fromkeys(("proxy_protocol", "proxy_allow_ips"), _PROXY),
+    **dict.fromkeys(("accesslog", "access_log_format", "errorlog", "loglevel", "logger_class", "syslog"), _LOGGING),
+    **dict.fromkeys(("logconfig", "logconfig_dict", "logconfig_json", "capture_output"), _LOGGING),
+    "preload_app": "cannot be set: after SIGHUP the workers would serve the old code and settings",
+    "reload": "cannot be set: pserve --reload is for development",
+    "daemon": "cannot be set: systemd or a container runs the service in the background",
+}
+
+
+def gunicorn_settings(settings: Mapping[str, str], data: Path) -> dict[str, Any]:
+    """Raises BadSetting, for all settings that cannot be used. ``data`` is where the control socket goes."""
+    require_settings(settings)
+    own = _own(settings) if _is_gunicorn(settings) else {}
+    return {**DEFAULTS, "control_socket": str(data / "gunicorn.ctl"), **own, "bind": addresses(settings)}
+
+
+def require_settings(settings: Mapping[str, str]) -> None:
+    """Raise BadSetting if the server named in the section cannot use them."""
+    problems = list(bad_settings(settings))
+    if problems:
+        raise BadSettings.of(problems)
+
+
+def bad_settings(settings: Mapping[str, str]) -> Iterator[BadSetting]:
+    """Every setting that the server named in the section cannot use."""
+    if not settings:
+        return
+    yield from _bad_ports(settings)
+    if settings.get(_FACTORY, "").startswith("identity.server:"):
+        yield BadSetting(f"{_SECTION} {_FACTORY}", "is gone: write use = egg:gunicorn#main")
+    elif not _is_gunicorn(settings):
+        yield from _bad_waitress(settings)
+        return
+    for name, value in _own(settings).items():
+        problem = REFUSED.get(name) or _problem(name, value)
+        if problem is not None:
+            yield BadSetting(f"{_SECTION} {name}", problem)
+    if not addresses(settings):
+        yield BadSetting(f"{_SECTION} bind", "is missing, such as bind = 127.0.0.1:8080")
+
+
+def _bad_ports(settings: Mapping[str, str]) -> Iterator[BadSetting]:
+    for address in addresses(settings):
+        port = address.rpartition(":")[2]
+        if port.isdecimal() and int(port) > _LAST_PORT:
+            name = "bind" if "bind" in settings else "listen"
+            yield BadSetting(f"{_SECTION} {name}", f"{port} is no port; the last one is {_LAST_PORT}")
+
+
+def addresses(settings: Mapping[str, str]) -> list[str]:
+    """Where the server named in the section listens: gunicorn by ``bind``, waitress by ``listen``."""
+    if "bind" in settings:
+        return [one.strip() for one in settings["bind"].split(",") if one.strip()]
+    if "unix_socket" in settings:
+        return [f"unix:{settings['unix_socket']}"]
+    return settings.get("listen", "").split() or [
+        f"{settings[name]}:{settings['port']}" for name in ("host",) if name in settings and "port" in settings
+    ]
+
+
+def listens_on_loopback(settings: Mapping[str, str]) -> bool:
+    """False where the section does not tell, and for sockets in the file system: a proxy may be behind one."""
+    found = addresses(settings)
+    try:
+        return bool(found) and all(ip_address(one.rpartition(":")[0].strip("[]")).is_loopback for one in found)
+    except ValueError:
+        return False
+
+
+def _own(settings: Mapping[str, str]) -> dict[str, str]:
+    """Without what is PasteDeploy's; an empty value is gunicorn's default or ours."""
+    return {name: value for name, value in settings.items() if name not in ("use", _FACTORY) and value}
+
+
+def _is_gunicorn(settings: Mapping[str, str]) -> bool:
+    return settings.get("use", "").startswith("egg:gunicorn")
+
+
+def _problem(name: str, value: str) -> str | None:
+    from gunicorn.config import Config
+
+    config = Config()
+    if name not in config.settings:
+        return "is no setting of gunicorn"
+    try:
+        config.set(name, value)
+        if name == "bind":
+            _ = config.address
+    except (ValueError, TypeError, RuntimeError, OSError) as problem:
+        return f"{value} cannot be used: {problem}"
+    return None
+
+
+def _bad_waitress(settings: Mapping[str, str]) -> Iterator[BadSetting]:
+    """Of stock waitress, which pserve starts."""
+    if not settings.get("use", "").startswith(_WAITRESS):
+        return
+    from waitress.adjustments import Adjustments
+
+    problems = dict(_one_by_one(settings))
+    for name, problem in problems.items():
+        yield BadSetting(f"{_SECTION} {name}", problem)
+    if not problems:
+        try:
+            Adjustments(**_own(settings))
+        except ValueError as error:
+            yield BadSetting(_SECTION, str(error))
+
+
+def _one_by_one(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    from waitress.adjustments import Adjustments
+
+    for name, value in _own(settings).items():
+        if name.startswith("trusted_proxy"):
+            yield name, _PROXY
+            continue
+        try:
+            Adjustments(**{name: value})
+        except (ValueError, OverflowError, OSError) as error:
+            is_unknown = str(error).startswith("Unknown")
+            yield name, (REFUSED.get(name) if is_unknown else None) or str(error)

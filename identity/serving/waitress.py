@@ -1,0 +1,14 @@
+"""waitress for ``pserve``."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from waitress import serve
+
+from identity.ini_file import with_variables
+
+
+def run(app: Any, global_config: Mapping[str, str], **settings: str) -> None:
+    """Serve until stopped. waitress's own entry point does not take variables of the command line over [DEFAULT]."""
+    with app.registry.identity.running():
+        serve(app, **with_variables(global_config, settings))

@@ -1,0 +1,165 @@
+"""gunicorn's ASGI worker, with what it lacks in version 27."""
+
+import asyncio
+import faulthandler
+import gc
+import os
+import sys
+from typing import Any
+
+from gunicorn.asgi import protocol
+from gunicorn.workers import gasgi
+
+#: Seconds for which an idle connection is left open at a stop: a request may be on its way on it.
+_ON_ITS_WAY = 1.0
+#: Seconds of graceful_timeout that are left for the end of the application.
+_LAST = 2.0
+#: Seconds in which accepted connections are handed to the loop.
+_HANDED_ON = 0.1
+#: Seconds, and bytes, for which the rest of a refused body is read before the connection closes (RFC 9112 §9.6).
+_LINGER, _REST = 5.0, 64 << 20
+#: Seconds after which a thread that only computes lets the loop go on; Python's own 5 ms would be felt.
+_SWITCH_INTERVAL = 0.0005
+#: More new objects than the requests at work have, before they are searched for garbage.
+_YOUNG = 10_000
+
+
+class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
+    """A connection."""
+
+    _closed: bool
+    _rest: int | None = None
+    _refused = False
+
+    def __init__(self, worker: "Worker") -> None:
+        super().__init__(worker)
+        # gunicorn's own hook logs the path of each request at DEBUG; paths of mailed links hold secrets.
+        self._pre_request = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """A connection of the worker's."""
+        self.worker.connections.add(self)
+        super().connection_made(transport)
+        if self.worker.stopping is not None:
+            self.stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """No longer."""
+        self.worker.connections.discard(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Discard the rest of a refused body; else as gunicorn's."""
+        if self._rest is None:
+            super().data_received(data)
+            return
+        self._rest -= len(data)
+        if self._rest < 0:
+            self.transport.close()
+
+    def stop(self) -> None:
+        """Close it once it is idle, a moment later."""
+        self._keepalive = _ON_ITS_WAY
+        if self._current_request is None:
+            self._arm_keepalive_timer()
+
+    def _keepalive_timeout(self) -> None:
+        # A request can have come in the same turn of the loop.
+        if self._current_request is None:
+            super()._keepalive_timeout()
+
+    def _cancel_task_if_pending(self) -> None:
+        # Called once the client has left: a begun request runs to its end all the same.
+        if self._awaiting_request:
+            super()._cancel_task_if_pending()
+
+    def _will_close(self, request: Any, response_requires_close: bool) -> bool:
+        return self.worker.stopping is not None or super()._will_close(request, response_requires_close)
+
+    def _send_error_response(self, *arguments: Any) -> None:
+        self._refused = True
+        super()._send_error_response(*arguments)
+
+    def _feed_callback_parser(self, data: bytes) -> bool:
+        try:
+            return bool(super()._feed_callback_parser(data))
+        except ValueError:
+            # The Python parser, of numbers that int() does not take.
+            self._send_error_response(400, "Bad Request")
+            self._close_transport()
+            return False
+
+    def _close_transport(self) -> None:
+        """Over a request that was not read to its end the system would reset the connection, and the answer be lost."""
+        receiver = self._body_receiver
+        is_unread = self._refused or (receiver is not None and not receiver._complete)
+        if self._closed or not is_unread or self.transport.is_closing() or not self.transport.can_write_eof():
+            super()._close_transport()
+            return
+        self._closed = True
+        self._rest = _REST
+        self.transport.write_eof()
+        self._resume_reading()
+        self.worker.loop.call_later(_LINGER, self.transport.close)
+
+
+class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
+    """Stops without losing a request: takes no new connection, answers what is on its way, says that it closes."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.connections: set[Protocol] = set()
+        self.stopping: asyncio.Task[None] | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    def load_wsgi(self) -> None:
+        """Load the service, and say on the file of the heartbeats if only one worker can have its storage."""
+        super().load_wsgi()
+        sys.setswitchinterval(_SWITCH_INTERVAL)
+        gc.set_threshold(_YOUNG)
+        identity = getattr(getattr(self.asgi, "registry", None), "identity", None)
+        if identity is not None:
+            alone = identity.backend.single_writer or not identity.backend.concurrent
+            if alone:
+                os.write(self.tmp.fileno(), b"1")
+            identity.share_machine(1 if alone else self.cfg.workers, getattr(self.app, "replaced", None))
+
+    def init_signals(self) -> None:
+        """As gunicorn's; a worker that hangs writes to stderr where, before the arbiter kills it."""
+        super().init_signals()
+        faulthandler.enable()
+
+    def handle_exit_signal(self) -> None:
+        """SIGTERM."""
+        if not self.servers:
+            self.alive = False
+        elif self.stopping is None:
+            self.stopping = self.loop.create_task(self._stop())
+
+    async def _serve(self) -> None:
+        self._serving = asyncio.current_task()
+        # The class that gunicorn's worker takes for connections, and its Server header.
+        gasgi.ASGIProtocol = Protocol
+        protocol._CACHED_SERVER_HEADER = b""
+        await super()._serve()
+
+    async def _stop(self) -> None:
+        # asyncio drops connections that a server has accepted and not handed on when it is closed.
+        for one in self.sockets:
+            self.loop.remove_reader(one.fileno())
+        await asyncio.sleep(_HANDED_ON)
+        for server in self.servers:
+            server.close()
+        for connection in self.connections:
+            connection.stop()
+        give_up_at = self.loop.time() + max(self.cfg.graceful_timeout - _LAST, _ON_ITS_WAY)
+        while self.connections and self.loop.time() < give_up_at:
+            await asyncio.sleep(0.05)
+        if self.connections:
+            self.log.warning("%d connections were still busy and are cut off", len(self.connections))
+        for connection in list(self.connections):
+            connection.transport.abort()
+        if self.alive and self._serving is not None:
+            self.alive = False
+            # It sleeps for a second between two heartbeats.
+            self._serving.cancel()

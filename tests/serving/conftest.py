@@ -1,0 +1,154 @@
+"""`identity serve` in processes of their own, on loopback, with the smallest application."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from identity.testing.processes import family
+from tests.house.served import ROOT, free_port
+
+LONG = 30.0
+PROGRAM = str(Path(sys.executable).with_name("identity"))
+
+INI = """
+[DEFAULT]
+http_port = 0
+
+[app:main]
+paste.app_factory = tests.serving.answering:main
+identity.data = {folder}
+word = {word}
+single = {single}
+
+[server:main]
+use = egg:gunicorn#main
+{server}
+
+[loggers]
+keys = root
+[handlers]
+keys = console
+[formatters]
+keys = lines
+[logger_root]
+level = INFO
+handlers = console
+[handler_console]
+class = StreamHandler
+args = (sys.stderr,)
+formatter = lines
+[formatter_lines]
+format = %(name)s %(levelname)s: %(message)s
+"""
+
+
+@dataclass
+class Service:
+    """A running `identity serve`."""
+
+    folder: Path
+    port: int
+    process: "subprocess.Popen[bytes]"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def connect(self) -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", self.port, timeout=LONG)
+
+    def ask(self, path: str = "/") -> str:
+        connection = self.connect()
+        try:
+            connection.request("POST", path, body=b"x" * 100)
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def workers(self, count: int = 2) -> list[int]:
+        found: list[Any] = wait_for(
+            lambda: psutil.Process(self.process.pid).children(), lambda found: len(found) == count
+        )
+        return sorted(one.pid for one in found)
+
+    def says(self, words: str, count: int = 1) -> None:
+        wait_for(lambda: self.log, lambda found: found.count(words) >= count)
+
+    def write(self, *, word: str = "first", code: str = "one", single: str = "", **server: object) -> None:
+        """Write ini file and code."""
+        given = {"bind": "127.0.0.1:%(http_port)s", "workers": 2, **server}
+        lines = "\n".join(f"{name} = {value}" for name, value in given.items() if value is not None)
+        (self.folder / "service.ini").write_text(
+            INI.format(folder=self.folder / "data", word=word, single=single, server=lines)
+        )
+        # Written in one second, it would be taken for what was compiled before.
+        (self.folder / "code_that_changes.py").write_text(f"CODE = {code!r}\n")
+
+
+def wait_for(look: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
+    """What is found as soon as it is enough."""
+    give_up_at = time.monotonic() + LONG
+    found: Any = None
+    while time.monotonic() < give_up_at:
+        with suppress(psutil.NoSuchProcess, OSError):
+            found = look()
+            if enough(found):
+                return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited in vain; last found: {found!r}")
+
+
+Start = Callable[..., Service]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts it; returns once all workers answer, unless ``waits`` is False."""
+    started: list[Service] = []
+
+    def start(
+        *, waits: bool = True, port: int | None = None, launcher: tuple[str, ...] = (), environment: Any = None,
+        **settings: Any,
+    ) -> Service:  # fmt: skip
+        service = Service(tmp_path, port or free_port(), None)  # type: ignore[arg-type]
+        service.write(**settings)
+        (tmp_path / "data").mkdir(exist_ok=True)
+        with (tmp_path / "log").open("ab") as output:
+            service.process = subprocess.Popen(
+                [*launcher, PROGRAM, "serve", "-c", "service.ini", f"http_port={service.port}"],
+                cwd=tmp_path,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": f"{ROOT}:{tmp_path}",
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                    **(environment or {}),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        started.append(service)
+        if waits:
+            service.says("Control socket listening")
+        return service
+
+    yield start
+    for one in started:
+        processes = family(one.process.pid)
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        one.process.wait(LONG)

@@ -1,0 +1,107 @@
+"""`identity serve` with the service itself: two workers on PostgreSQL."""
+
+import http.client
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from urllib.request import urlopen
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+from identity.testing.fixtures import Databases
+from identity.testing.processes import family
+from tests.house.served import DEVELOPMENT, free_port
+from tests.plugins.metrics.conftest import Told
+from tests.plugins.metrics.test_listening import asked
+from tests.serving.conftest import LONG, PROGRAM, Service, wait_for
+
+pytestmark = pytest.mark.storages("postgresql")
+
+SERVER = "[server:main]\nuse = egg:gunicorn#main\nbind = 127.0.0.1:%(http_port)s\nworkers = 2\n"
+
+
+@pytest.fixture
+def metrics_port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def service(databases: Databases, storage_name: str, metrics_port: int, tmp_path: Path) -> Iterator[Service]:
+    """Of development.ini."""
+    settings = databases.empty(storage_name)
+    given = {
+        "identity.plugin.sql.url": settings["identity.plugin.sql.url"],
+        "identity.plugin.metrics.listen": f"127.0.0.1:{metrics_port}",
+    }
+    text = DEVELOPMENT.read_text()
+    for name, value in given.items():
+        line = f"{name} = {value.replace('%', '%%')}"
+        text, count = re.subn(rf"(?m)^{re.escape(name)} *=.*$", line.replace("\\", r"\\"), text)
+        assert count == 1, name
+    text = re.sub(r"\[server:main\]\n(?:[^\[].*\n|\n)*", lambda _: f"{SERVER}\n", text)
+    (tmp_path / "service.ini").write_text(text)
+    port = free_port()
+    command = [PROGRAM, "serve", "-c", "service.ini", f"http_port={port}", f"data={tmp_path / 'data'}"]
+    with (tmp_path / "log").open("ab") as output:
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=output, stderr=output)
+    yield Service(tmp_path, port, process)
+    for one in family(process.pid):
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    process.wait(LONG)
+    databases.drop(settings)
+
+
+def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: Service, metrics_port: int) -> None:
+    shown: list[tuple[float, float]] = []
+
+    def is_shown(requests: int, replaced: int) -> None:
+        def look() -> tuple[float, float, float]:
+            with suppress(http.client.HTTPException):
+                found = Told(asked(metrics_port)[1])
+                labels = {"endpoint": "protocol.metadata", "status": "200"}
+                counted = found.value("identity_requests_total", **labels)
+                shown.append((counted, found.value("identity_workers_replaced_total")))
+                return found.value("identity_processes"), *shown[-1]
+            return 0, 0, 0
+
+        wait_for(look, lambda found: found == (2, requests, replaced))
+
+    def ask(times: int) -> None:
+        for _ in range(times):
+            with urlopen(f"http://localhost:{service.port}/.well-known/openid-configuration", timeout=LONG) as answer:
+                assert answer.status == 200
+
+    def gets_a_token() -> None:
+        ask_for = [PROGRAM, "token", "--issuer", f"http://localhost:{service.port}", "--scope", "openid"]
+        key = ["--key-file", str(service.folder / "data" / "example-service-user.json")]
+        ran = subprocess.run([*ask_for, *key], capture_output=True, text=True, check=False, timeout=LONG)
+        assert ran.returncode == 0, ran.stderr + service.log
+
+    is_shown(0, 0)
+    ask(6)
+    is_shown(6, 0)
+    # What a worker has counted within its last second dies with it; all of it is shown.
+    os.kill(service.workers()[0], signal.SIGKILL)
+    is_shown(6, 1)
+    before = service.workers()
+    service.signal(signal.SIGHUP)
+    ask(4)
+    wait_for(service.workers, lambda found: not set(found) & set(before))
+    ask(4)
+    is_shown(14, 1)
+    # No counter goes back.
+    for one in zip(*shown, strict=True):
+        assert list(one) == sorted(one)
+    for _ in range(4):
+        gets_a_token()
+    assert service.log.count("first owner") == 1
+    service.signal(signal.SIGTERM)
+    assert service.process.wait(LONG) == 0
+    assert "Traceback" not in service.log
+    assert "SIGSEGV" not in service.log
