@@ -137,7 +137,7 @@ OUTBOX_GIVEN_UP = Family(
 OUTBOX_AGE = Family(
     "identity_outbox_oldest_seconds", "For how long the oldest of both has waited, by way.", ("way",), gauge=True
 )
-WAITING = Family(
+BACKGROUND_AGE = Family(
     "identity_background_waiting_seconds",
     "For how long the oldest item has waited for background work, by what works it off.",
     ("work",),
@@ -154,6 +154,18 @@ EXPIRING = Family(
     gauge=True,
 )
 #: What stands in the storage.
-STORED = (UP, ANSWER, KEPT, OVERDUE, OUTBOX_FAILING, OUTBOX_GIVEN_UP, OUTBOX_AGE, WAITING, KEY_AGE, KEY_DUE, EXPIRING)
+STORED = (
+    UP,
+    ANSWER,
+    KEPT,
+    OVERDUE,
+    OUTBOX_FAILING,
+    OUTBOX_GIVEN_UP,
+    OUTBOX_AGE,
+    BACKGROUND_AGE,
+    KEY_AGE,
+    KEY_DUE,
+    EXPIRING,
+)
 
 FAMILIES = (*COUNTED, *LIVE, *STORED)

@@ -9,6 +9,7 @@ from identity.operations import OpenServices
 from identity.plugins.metrics.exposition import Gauges
 from identity.plugins.metrics.families import (
     ANSWER,
+    BACKGROUND_AGE,
     EXPIRING,
     KEPT,
     KEY_AGE,
@@ -18,7 +19,6 @@ from identity.plugins.metrics.families import (
     OUTBOX_GIVEN_UP,
     OVERDUE,
     UP,
-    WAITING,
     Family,
 )
 from identity.services.bundle import Services
@@ -65,7 +65,7 @@ def _figures(services: Services) -> dict[tuple[Family, tuple[str, ...]], float]:
         (KEY_DUE, ()): figures.signing_key_due.total_seconds(),
         **{(KEPT, (kind,)): count for kind, count in figures.kept.items()},
         **{(OVERDUE, (kind,)): count for kind, count in figures.overdue.items()},
-        **{(WAITING, (work,)): age.total_seconds() for work, age in services.measuring.waiting().items()},
+        **{(BACKGROUND_AGE, (work,)): age.total_seconds() for work, age in services.measuring.waiting().items()},
         **{(EXPIRING, (kind,)): count for kind, count in figures.expiring.items()},
     }
     if figures.signing_key_age is not None:

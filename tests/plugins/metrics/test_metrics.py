@@ -223,6 +223,7 @@ def test_statements_signatures_and_connections_are_told(watched: Watched) -> Non
     )
     assert told.value("identity_signature_seconds_count", algorithm="RS256") > 0
     assert told.labels("identity_places", "what") == {"passwords", "reading", "writing"}
+    assert told.labels("identity_waiting", "what") == {"passwords", "reading", "writing"}
     assert told.value("identity_places", what="reading") > 0
     assert told.value("identity_processes") == 1
     assert told.value("identity_process_resident_bytes") > 1 << 20
