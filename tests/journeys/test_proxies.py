@@ -8,8 +8,9 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +23,41 @@ from identity.domain.permissions import INSTANCE
 from identity.testing.clock import RunningClock
 from identity.testing.fixtures import Databases
 from identity.testing.service import THREE_HOSTS, KeyPool
-from identity.testing.serving import loopback_socket, self_signed_certificate
+from identity.testing.serving import self_signed_certificate
 from identity.testing.world import World
-from tests.asgi_serving import serving_asgi
+from tests.house.served import Served, free_port
 from tests.programs import program
 from tests.server_conformance.framing import CORPUS
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "docs" / "operators" / "examples"
 WAIT = 30
+INI = """
+[app:main]
+paste.app_factory = tests.journeys.watched:main
+requested = {requested}
+{settings}
+
+[server:main]
+use = egg:gunicorn#main
+bind = 127.0.0.1:{port}
+
+[loggers]
+keys = root
+[handlers]
+keys = console
+[formatters]
+keys = lines
+[logger_root]
+level = WARNING
+handlers = console
+[handler_console]
+class = StreamHandler
+args = (sys.stderr,)
+formatter = lines
+[formatter_lines]
+class = identity.log_format.PlainLines
+"""
 HOSTS = ("id.example.com", "api.example.com", "login.example.com")
 
 
@@ -120,9 +147,17 @@ class Proxied:
 
     world: World
     port: int
-    #: The paths that reached the service.
-    seen: list[str]
+    #: Of the paths that reached the service.
+    file: Path
     kind: Program
+
+    @property
+    def seen(self) -> list[str]:
+        """The paths that reached the service since ``forget``."""
+        return self.file.read_text().splitlines()
+
+    def forget(self) -> None:
+        self.file.write_text("")
 
     def ask(self, host: str, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> Any:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT, context=_trusting())
@@ -151,16 +186,6 @@ def _trusting() -> ssl.SSLContext:
     return context
 
 
-def _watched(app: Any, seen: list[str]) -> Callable[..., Awaitable[None]]:
-    async def watch(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        # Some ask whether the service is well.
-        if scope["type"] == "http" and scope["path"] != "/healthz":
-            seen.append(scope["path"])
-        await app(scope, receive, send)
-
-    return watch
-
-
 @pytest.fixture(scope="module", params=PROGRAMS)
 def proxied(
     request: pytest.FixtureRequest, databases: Databases, key_pool: KeyPool, tmp_path_factory: pytest.TempPathFactory
@@ -168,18 +193,27 @@ def proxied(
     """What a proxy does has nothing to do with storages."""
     kind = PROGRAMS[request.param]
     path = program(kind.name, kind.package, missing="a proxy is not installed", word="IDENTITY_PROXY_TESTS")
-    folder, bound, front = tmp_path_factory.mktemp(kind.name), loopback_socket(), loopback_socket()
-    port: int = front.getsockname()[1]
-    front.close()
-    world = World(databases.settings("memory") | THREE_HOSTS, clock=RunningClock(), key_pool=key_pool)
-    world.bootstrap()
-    seen: list[str] = []
-    with serving_asgi(world.app, bound, around=lambda app: _watched(app, seen)):
-        process = _start(kind, path, folder, port=port, service=bound.getsockname()[1])
-        yield Proxied(world, port, seen, kind)
+    folder, port, behind = tmp_path_factory.mktemp(kind.name), free_port(), free_port()
+    settings = databases.settings("sqlite") | THREE_HOSTS | {"identity.data": str(folder)}
+    world = World(settings, clock=RunningClock(), key_pool=key_pool)
+    requested = folder / "requested"
+    requested.touch()
+    lines = [f"{name} = {value.replace('%', '%%')}" for name, value in settings.items()]
+    (folder / "service.ini").write_text(INI.format(port=behind, requested=requested, settings="\n".join(lines)))
+    with (folder / "service.log").open("wb") as output:
+        words = [str(Path(sys.executable).with_name("identity")), "serve", "-c", str(folder / "service.ini")]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        service = subprocess.Popen(words, cwd=ROOT, env=environ, stdout=output, stderr=output, text=True)
+    try:
+        Served(service, behind, folder / "service.log").wait()
+        process = _start(kind, path, folder, port=port, service=behind)
+        yield Proxied(world, port, requested, kind)
         process.terminate()
         # HAProxy ends by the signal.
         assert process.wait(WAIT) in (0, -signal.SIGTERM), (folder / "output.log").read_text()
+    finally:
+        service.terminate()
+        assert service.wait(WAIT) == 0, (folder / "service.log").read_text()
     world.close()
 
 
@@ -193,16 +227,22 @@ def _start(kind: Program, program: str, folder: Path, *, port: int, service: int
     environ = {**os.environ, "HOME": str(folder)}
     with (folder / "output.log").open("wb") as output:
         process = subprocess.Popen(kind.words(program, folder), stdout=output, stderr=output, env=environ)
+    _wait_for(port, process, folder / "output.log")
+    return process
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Until something listens there."""
     give_up_at = time.monotonic() + WAIT
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except OSError:
-            assert process.poll() is None, (folder / "output.log").read_text()
+            assert process.poll() is None, log.read_text()
             assert time.monotonic() < give_up_at
             time.sleep(0.05)
         else:
-            return process
+            return
 
 
 def test_all_hosts_answer_and_the_host_is_passed_on(proxied: Proxied) -> None:
@@ -288,7 +328,7 @@ def test_nothing_is_smuggled(proxied: Proxied) -> None:
     """The service sees no request that the proxy has not seen: for each one there is an answer."""
     smuggled = b"GET /smuggled HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"
     for name, request in CORPUS.items():
-        proxied.seen.clear()
+        proxied.forget()
         answered = proxied.say(request.replace(b"Host: x", b"Host: api.example.com") + smuggled)
         statuses = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", answered)
         assert len(proxied.seen) <= len(statuses), name
