@@ -30,7 +30,7 @@ class NotServing(Exception):
 
 @dataclass(frozen=True)
 class Setup:
-    """What is measured. ``settings`` are added to development.ini's ``[app:main]``.
+    """What is measured. ``settings`` are added to development.ini's ``[app:main]``, ``server`` to ``[server:main]``.
 
     ``stored`` tokens are in the database before the first request, and have ``expired``. Without ``workers`` that
     setting stays.
@@ -38,6 +38,7 @@ class Setup:
 
     storage: str = "sqlite"
     settings: tuple[tuple[str, str], ...] = ()
+    server: tuple[tuple[str, str], ...] = ()
     stored: int = 0
     expired: bool = False
     workers: int = 0
@@ -144,8 +145,8 @@ def write_ini(target: Path, setup: Setup, *, port: int, data: Path, database_url
     ini.read(ROOT / "development.ini", "utf-8")
     ini["DEFAULT"]["http_port"] = str(port)
     ini["DEFAULT"]["data"] = str(data)
-    if setup.workers:
-        ini["server:main"]["workers"] = str(setup.workers)
+    server = {"use": "egg:gunicorn#main", "bind": f"127.0.0.1:{port}", **dict(setup.server)}
+    ini["server:main"] = {**server, "workers": str(setup.workers)} if setup.workers else server
     ini["logger_root"]["level"] = "ERROR"
     ini["logger_requests"]["level"] = "WARNING"
     for name, value in setup.settings:
