@@ -31,6 +31,7 @@ class Greenlets:
         self.loop = asyncio.get_running_loop()
         self._limit = limit
         self._busy = 0
+        self._aside = 0
         self._line: deque[asyncio.Future[None]] = deque()
         # A new greenlet costs as much as a fifth of the cheapest request, so they are used again.
         self._idle: list[_Greenlet] = []
@@ -38,7 +39,7 @@ class Greenlets:
     @property
     def busy(self) -> int:
         """How many functions have begun and not ended."""
-        return self._busy
+        return self._busy + self._aside
 
     async def run(self, function: Callable[[], Result]) -> Result:
         """What the function returns or raises. It sees the context variables of the caller, and what it sets ends with
@@ -74,13 +75,23 @@ class Greenlets:
         self._idle.append(ended)
         self._leave()
 
+    def step_aside(self) -> None:
+        """Give the place of the current greenlet to the first in line, before it waits for something slow."""
+        self._aside += 1
+        self._leave()
+
+    def return_to_place(self) -> None:
+        """Take it again, though another one may have it now."""
+        self._aside -= 1
+        self._busy += 1
+
     def _leave(self) -> None:
-        while self._line:
+        self._busy -= 1
+        while self._line and self._busy < self._limit:
             turn = self._line.popleft()
             if not turn.done():
+                self._busy += 1
                 turn.set_result(None)
-                return
-        self._busy -= 1
 
 
 class _Call(Generic[Result]):
@@ -131,7 +142,7 @@ class _Greenlet(greenlet):
         super().__init__(parent=self.main)
         self.loop = owner.loop
         self.thread = threading.get_ident()
-        self._owner = owner
+        self.owner = owner
         self._call: _Call[Any] | None = None
 
     def run(self) -> None:
@@ -140,7 +151,7 @@ class _Greenlet(greenlet):
             self._call = None
             # What the context holds is not to live until the next call.
             self.gr_context = None
-            self._owner.rest(self)
+            self.owner.rest(self)
             self.main.switch(None)
 
     def start(self, call: _Call[Any]) -> None:
@@ -168,6 +179,12 @@ class _Greenlet(greenlet):
 def in_greenlet() -> bool:
     """True where waiting lets an event loop continue."""
     return isinstance(getcurrent(), _Greenlet)
+
+
+def own_greenlets() -> Greenlets | None:
+    """Those to which the current greenlet belongs; None in a plain thread."""
+    current = getcurrent()
+    return current.owner if isinstance(current, _Greenlet) else None
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:

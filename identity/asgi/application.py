@@ -24,7 +24,7 @@ from identity.asgi.threads import (
 from identity.concurrency import Greenlets
 from identity.http.health import ImmediateAnswer
 from identity.http.observers import ObservedRequest, known_method, observed
-from identity.http.protocol import MAX_BODY, response_headers
+from identity.http.protocol import MAX_BODY, EndpointHandler, response_headers
 from identity.http.request_ids import HEADER, new_request_id
 from identity.http.request_log import log_request
 from identity.provider.request import NO_BROWSER, ProtocolResponse
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Greenlets for endpoints that ask no storage, where the storage cannot wait in greenlets.
+#: How many requests that ask no storage are answered at a time; they wait for nothing.
 _WITHOUT_STORAGE = 64
 #: Seconds for which requests whose clients left are finished at a stop.
 _GRACE = 10.0
@@ -134,10 +134,7 @@ class Application:
             unread = Unread(receive, head.length)
             call.body = await unread.read(MAX_BODY)
         try:
-            if loop.runs_in_greenlet(place):
-                answer = await loop.greenlets.run(call)
-            else:
-                answer = await loop.endpoint_threads.run(call)
+            answer = await loop.place_of(place.handler, head).run(call)
         except QueueFull:
             await refuse_for_now(send, request_id, close=call.body is None)
         else:
@@ -153,28 +150,37 @@ class _Loop:
 
     def __init__(self, wsgi: WSGIApplication, identity: "Identity") -> None:
         most = identity.backend.max_greenlets if identity.settings.answer_in_loop else 0
-        self._waits_in_greenlets = most > 0
-        self.greenlets = Greenlets(most or _WITHOUT_STORAGE)
+        # A storage that is away or slow takes all places of those that wait for it.
+        self._without_storage = Greenlets(_WITHOUT_STORAGE)
+        self._greenlets = Greenlets(most) if most > 0 else None
         # Pages do not keep programs waiting.
         self.endpoint_threads = Threads(ENDPOINT_THREADS, LONGEST_ENDPOINT_QUEUE)
         self.threads = Threads(THREADS, LONGEST_QUEUE)
         self.pages = Pages(wsgi, self.threads)
 
-    def runs_in_greenlet(self, place: Place) -> bool:
-        """False if it would block the loop."""
-        endpoint = place.handler.endpoint
-        return not endpoint.blocks and (self._waits_in_greenlets or not endpoint.asks_storage)
+    def place_of(self, handler: EndpointHandler, head: Head) -> Greenlets | Threads:
+        """Where the endpoint runs, so that it does not block the loop."""
+        if handler.endpoint.blocks:
+            return self.endpoint_threads
+        if not handler.asks_storage(head.headers.get("origin")):
+            return self._without_storage
+        return self._greenlets or self.endpoint_threads
 
     async def finish(self) -> None:
         """Wait for what was begun."""
         give_up_at = asyncio.get_running_loop().time() + _GRACE
-        while self.greenlets.busy or self.threads.working or self.endpoint_threads.working:
+        while self._is_busy:
             if asyncio.get_running_loop().time() > give_up_at:
                 log.warning("stopped with requests that had not ended")
                 break
             await asyncio.sleep(0.05)
         self.threads.close()
         self.endpoint_threads.close()
+
+    @property
+    def _is_busy(self) -> bool:
+        in_loop = self._without_storage.busy or (self._greenlets is not None and self._greenlets.busy)
+        return bool(in_loop or self.threads.working or self.endpoint_threads.working)
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, text: str) -> None:

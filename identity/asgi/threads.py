@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, TypeVar
 
-from identity.concurrency import await_, in_greenlet
+from identity.concurrency import Greenlets, await_, in_greenlet, own_greenlets
 
 Result = TypeVar("Result")
 
@@ -21,22 +21,25 @@ ENDPOINT_THREADS, LONGEST_ENDPOINT_QUEUE = 8, 1000
 _MOST_THREADS = 256
 
 
-#: Of a thread: the pool to which it belongs.
+#: Of a thread: the pool to which it belongs, unless it has stepped aside.
 _here = threading.local()
 
 
 @contextmanager
 def stepping_aside() -> Iterator[None]:
-    """While a thread of a pool waits for something slow, another one works in its place."""
+    """While a thread of a pool or a greenlet waits for something slow, another one works in its place."""
     pool: Threads | None = getattr(_here, "pool", None)
-    if pool is None:
+    place: Threads | Greenlets | None = own_greenlets() or pool
+    if place is None:
         yield
         return
-    pool.step_aside()
+    _here.pool = None
+    place.step_aside()
     try:
         yield
     finally:
-        pool.return_to_place()
+        place.return_to_place()
+        _here.pool = pool
 
 
 class QueueFull(Exception):
@@ -79,7 +82,8 @@ class Threads:
         if not in_greenlet():
             return function()
         context = copy_context()
-        return await_(self.run(lambda: context.run(function)))
+        with stepping_aside():
+            return await_(self.run(lambda: context.run(function)))
 
     def step_aside(self) -> None:
         """Give the place of the calling thread away."""

@@ -61,6 +61,10 @@ class EndpointHandler:
         """True if a browser asks beforehand whether a script may send a request (Fetch §3.2.2)."""
         return method == "OPTIONS" and requested_method is not None and self.endpoint.cross_origin
 
+    def asks_storage(self, origin: str | None) -> bool:
+        """True if the answer to a script of this origin, None if it is no script, may wait for the storage."""
+        return self.endpoint.asks_storage or (origin is not None and self.endpoint.cross_origin)
+
     def preflight(self) -> ProtocolResponse:
         """The answer to that."""
         return preflight(self.endpoint)

@@ -18,65 +18,9 @@ from identity.asgi import application as applications
 from identity.asgi.threads import LONGEST_QUEUE, THREADS, stepping_aside
 from identity.http.documents import sent_document
 from identity.provider.endpoints import token
-from identity.testing.over_asgi import event_loop, scope_of
+from identity.testing.over_asgi import event_loop
 from identity.testing.world import World
-
-HOST = "id.example.com"
-FORM = b"application/x-www-form-urlencoded"
-Headers = list[tuple[bytes, bytes]]
-
-
-class Client:
-    """One connection's request, whose pieces the test sends when it likes."""
-
-    def __init__(self, application: Application, path: str, headers: Headers = [], **scope: Any) -> None:  # noqa: B006
-        environ = {"REQUEST_METHOD": scope.pop("method", "POST"), "PATH_INFO": path, "REMOTE_ADDR": "192.0.2.1"}
-        self.scope = {**scope_of(environ), **scope}
-        self.scope["headers"] = headers
-        self.sent: list[dict[str, Any]] = []
-        self.received = 0
-        self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._application = application
-
-    def send(self, body: bytes = b"", *, more: bool = False) -> None:
-        self._put({"type": "http.request", "body": body, "more_body": more})
-
-    def leave(self) -> None:
-        self._put({"type": "http.disconnect"})
-
-    def _put(self, message: dict[str, Any]) -> None:
-        event_loop().call_soon_threadsafe(self._incoming.put_nowait, message)
-
-    def begin(self) -> Any:
-        return asyncio.run_coroutine_threadsafe(self._run(), event_loop())
-
-    def ask(self, body: bytes = b"") -> "Client":
-        self.send(body)
-        self.begin().result(30)
-        return self
-
-    async def _run(self) -> None:
-        async def receive() -> dict[str, Any]:
-            message = await self._incoming.get()
-            self.received += len(message.get("body", b""))
-            return message
-
-        async def send(message: Any) -> None:
-            self.sent.append(message)
-
-        await self._application(self.scope, receive, send)
-
-    @property
-    def status(self) -> int:
-        found: int = self.sent[0]["status"]
-        return found
-
-    @property
-    def body(self) -> bytes:
-        return b"".join(message["body"] for message in self.sent[1:])
-
-    def header(self, name: str) -> str | None:
-        return next((v.decode() for n, v in self.sent[0]["headers"] if n == name.encode()), None)
+from tests.asgi.client import FORM, Client, Headers, wait_for
 
 
 @pytest.fixture
@@ -260,14 +204,6 @@ def pages(own_world: World) -> Pages:
             config.add_route(f"try.{name}", f"/try/{name}")
             config.add_view(getattr(made, name), route_name=f"try.{name}", permission=NO_PERMISSION_REQUIRED)
     return made
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("that took too long")
 
 
 @pytest.fixture

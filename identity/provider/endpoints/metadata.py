@@ -42,5 +42,6 @@ ENDPOINT = Endpoint(
     advertised_as=None,
     writes=False,
     cross_origin=True,
+    asks_storage=False,
     handle=handle,
 )

@@ -1,0 +1,121 @@
+"""Where endpoints run: nothing that waits holds up what need not wait for it."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from identity import concurrency
+from identity.asgi import Application
+from identity.asgi.threads import THREADS
+from identity.testing.world import World
+from tests.asgi.client import FORM, Client, Headers, wait_for
+
+DISCOVERY, KEYS, TOKEN, AUTHORIZE = (
+    "/.well-known/openid-configuration",
+    "/oauth/v2/keys",
+    "/oauth/v2/token",
+    "/oauth/v2/authorize",
+)
+
+
+@pytest.fixture
+def host(own_world: World) -> Headers:
+    return [(b"host", own_world.issuer.removeprefix("https://").encode())]
+
+
+class Held:
+    """Whoever comes waits until it may go on."""
+
+    def __init__(self) -> None:
+        self.came = 0
+        self._may_go = concurrency.Event()
+
+    def wait(self) -> None:
+        self.came += 1
+        self._may_go.wait(20)
+
+    def release(self) -> None:
+        self._may_go.set()
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    made = Held()
+    yield made
+    made.release()
+
+
+def holding(held: Held, function: Any) -> Any:
+    def wait(*arguments: Any, **named: Any) -> Any:
+        held.wait()
+        return function(*arguments, **named)
+
+    return wait
+
+
+def test_pages_that_wait_for_a_thread_hold_up_no_program(
+    own_world: World, host: Headers, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refused authorization request is a page, which a thread draws."""
+    monkeypatch.setattr(own_world.identity.backend, "max_greenlets", 2)
+    application = Application(own_world.app)
+    monkeypatch.setattr(application, "_wsgi", holding(held, application._wsgi))
+    pages = [Client(application, AUTHORIZE, host, method="GET") for _ in range(10)]
+    running = [one.begin() for one in pages]
+    wait_for(lambda: held.came == THREADS)
+    form = [*host, (b"content-type", FORM), (b"content-length", b"12")]
+    assert Client(application, TOKEN, form).ask(b"grant_type=x").status == 400
+    assert Client(application, KEYS, host, method="GET").ask().status == 200
+    held.release()
+    for one in running:
+        one.result(30)
+    assert {one.status for one in pages} == {400}
+    assert not application._in_loop()._is_busy
+
+
+def test_what_asks_no_storage_does_not_wait_for_those_that_do(
+    own_world: World, host: Headers, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = own_world.identity.backend
+    monkeypatch.setattr(backend, "max_greenlets", 2)
+    application = Application(own_world.app)
+    monkeypatch.setattr(backend, "reading", holding(held, backend.reading))
+    bearer = [*host, (b"authorization", b"Bearer unknown")]
+    waiting = [Client(application, "/oauth/v2/userinfo", bearer, method="GET") for _ in range(3)]
+    running = [one.begin() for one in waiting]
+    wait_for(lambda: held.came == 2)
+    for path in (DISCOVERY, "/healthz"):
+        assert Client(application, path, host, method="GET").ask().status == 200
+    held.release()
+    for one in running:
+        one.result(30)
+    assert {one.status for one in waiting} == {401}
+
+
+@pytest.mark.storages("memory", "sqlite", "postgresql")
+def test_a_script_that_asks_does_not_have_the_loop_wait_for_a_storage_that_blocks(
+    own_world: World, host: Headers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether its origin is registered is in the storage, whatever the endpoint needs."""
+    threads: list[str] = []
+    backend = own_world.identity.backend
+    reading = backend.reading
+
+    def noting() -> Any:
+        is_waited_for = concurrency.in_greenlet() and backend.max_greenlets
+        threads.append("greenlet" if is_waited_for else threading.current_thread().name)
+        return reading()
+
+    application = Application(own_world.app)
+    monkeypatch.setattr(backend, "reading", noting)
+    origin = (b"origin", b"https://app.example")
+    preflight = (b"access-control-request-method", b"GET")
+    assert Client(application, DISCOVERY, host, method="GET").ask().status == 200
+    assert threads == []
+    assert Client(application, DISCOVERY, [*host, origin], method="GET").ask().status == 200
+    assert Client(application, DISCOVERY, [*host, origin, preflight], method="OPTIONS").ask().status == 204
+    assert len(threads) == 2
+    assert all(one == "greenlet" or one.startswith("identity-request") for one in threads)
+    assert ("greenlet" in threads) is (backend.max_greenlets > 0)
