@@ -140,6 +140,9 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
         self._serving = asyncio.current_task()
         # The class that gunicorn's worker takes for connections, and its Server header.
         gasgi.ASGIProtocol = Protocol
+        # It looks for the parser in C by the class of a connection, and uses what it finds by its own: asked by ours
+        # alone it would always take the parser in Python.
+        protocol.ASGIProtocol._check_h1c_protocol_available()
         protocol._CACHED_SERVER_HEADER = b""
         await super()._serve()
 
