@@ -16,7 +16,8 @@ _FORWARDING = frozenset(
 #: Headers that decide who asks, and where a request ends: two of them could be read in two ways.
 _SINGLE = frozenset(
     {"host", "authorization", "dpop", "content-length", "content-type", "transfer-encoding", *_FORWARDING}
-    | {"x-request-id", "x-real-ip", "client-cert", "x-client-cert", "x-ssl-client-cert", "ssl-client-cert"}
+    | {"x-request-id", "x-real-ip", "client-cert", "client-cert-chain", "x-client-cert", "x-ssl-client-cert"}
+    | {"ssl-client-cert", "x-forwarded-client-cert"}
 )
 _VERSIONS = frozenset({"1.0", "1.1"})
 
@@ -72,9 +73,13 @@ def read_head(scope: Scope, trusted_proxy: str) -> Head:
             headers[name] += ("; " if name == "cookie" else ", ") + value
     if version == "1.1" and "host" not in headers:
         raise BadHead(400, "There must be a Host header.")
-    peer = scope["client"][0].strip("[]") if scope.get("client") else ""
+    address, port = scope.get("client") or ("", None)
+    peer = address.strip("[]")
     client, is_forwarded = peer, False
     if not _FORWARDING.isdisjoint(headers):
+        if port == 0:
+            # No connection comes from there: the server has put in what a header says, whoever sent it.
+            raise BadHead(500, "The web server must not read X-Forwarded-For by itself.")
         is_forwarded = True
         if trusted_proxy not in ("", NO_PROXY) and peer == trusted_proxy and "x-forwarded-for" in headers:
             client = _forwarded_for(headers["x-forwarded-for"])

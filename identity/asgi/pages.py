@@ -12,7 +12,7 @@ from typing import IO, Any
 
 from identity.asgi.bodies import Unread
 from identity.asgi.heads import Head
-from identity.asgi.messages import Headers, Receive, Send, send_body, start_response
+from identity.asgi.messages import ClientLeft, Headers, Receive, Send, send_body, start_response
 from identity.asgi.threads import QueueFull, Threads
 from identity.http.environ import FORWARDED, PEER, UNREAD_BODY
 from identity.http.protocol import MAX_BODY
@@ -21,6 +21,8 @@ from identity.http.request_ids import HEADER, KEPT
 #: So many bytes of a document are kept in memory, the others in a file.
 _IN_MEMORY = 1 << 19
 _RETRY_AFTER = 5
+#: Seconds in which the client has to take a piece of a document.
+PIECE_TIME = 60.0
 _BUSY = "Too many requests wait for an answer just now. Try again in a few seconds."
 
 WSGIApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -106,8 +108,12 @@ class Pages:
                 piece = await self._threads.run(lambda: context.run(next, iterator, None), has_begun=True)
                 if piece is None or left.done():
                     break
-                await send_body(send, piece, more=True)
+                async with asyncio.timeout(PIECE_TIME):
+                    await send_body(send, piece, more=True)
             await send_body(send, b"", more=close)
+        except TimeoutError:
+            # What the document is read from is others' turn.
+            raise ClientLeft from None
         finally:
             left.cancel()
             await asyncio.shield(self._finish(answer, context.run))

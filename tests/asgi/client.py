@@ -21,6 +21,8 @@ class Client:
         self.scope["headers"] = headers
         self.sent: list[dict[str, Any]] = []
         self.received = 0
+        #: After so many messages of the answer it takes no more.
+        self.takes: int | None = None
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._application = application
 
@@ -49,6 +51,8 @@ class Client:
 
         async def send(message: Any) -> None:
             self.sent.append(message)
+            if len(self.sent) == self.takes:
+                await asyncio.Event().wait()
 
         await self._application(self.scope, receive, send)
 

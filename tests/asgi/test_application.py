@@ -11,6 +11,7 @@ from pyramid.config import Configurator
 from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from identity import hashing
 from identity.asgi import Application
@@ -42,6 +43,13 @@ def application(world: World) -> Application:
         ([(b"host", b"a"), (b"dpop", b"a"), (b"dpop", b"b")], {}, 400),
         ([(b"host", b"a"), (b"x-forwarded-for", b"a"), (b"x-forwarded-for", b"b")], {}, 400),
         ([(b"host", b"a"), (b"x_forwarded_for", b"a")], {}, 400),
+        ([(b"host", b"a"), (b"forwarded", b"for=a"), (b"forwarded", b"for=b")], {}, 400),
+        ([(b"host", b"a"), (b"x-forwarded-proto", b"https"), (b"x-forwarded-proto", b"http")], {}, 400),
+        ([(b"host", b"a"), (b"x-real-ip", b"a"), (b"x-real-ip", b"b")], {}, 400),
+        ([(b"host", b"a"), (b"client-cert", b"a"), (b"client-cert", b"b")], {}, 400),
+        ([(b"host", b"a"), (b"x-ssl-client-cert", b"a"), (b"x-ssl-client-cert", b"b")], {}, 400),
+        ([(b"host", b"a"), (b"x-forwarded-client-cert", b"a"), (b"x-forwarded-client-cert", b"b")], {}, 400),
+        ([(b"host", b"a"), (b"ssl_client_cert", b"a")], {}, 400),
         ([(b"host", b"a"), (b"content-length", b"1"), (b"content-length", b"1")], {}, 400),
         ([(b"host", b"a"), (b"content-length", b"+1")], {}, 400),
         ([(b"host", b"a"), (b"content-length", b"1" * 5000)], {}, 400),
@@ -148,6 +156,19 @@ def test_only_the_trusted_proxy_says_who_asks(make_world: Any) -> None:
     ]
     client = Client(application, "/nothing", [host, (b"x-forwarded-for", b"unknown")], client=("192.0.2.9", 1))
     assert client.ask().status == 400
+
+
+@pytest.mark.parametrize("trusted", ["192.0.2.9", "none"])
+def test_a_server_that_believes_proxies_by_itself_is_refused(make_world: Any, trusted: str) -> None:
+    """As uvicorn does without --no-proxy-headers."""
+    world = make_world(**{"identity.trusted_proxy": trusted})
+    host = (b"host", world.issuer.removeprefix("https://").encode())
+    application = ProxyHeadersMiddleware(Application(world.app), trusted_hosts="*")
+    for peer in ("192.0.2.9", "192.0.2.8"):
+        said = [host, (b"x-forwarded-for", b"198.51.100.1")]
+        answer = Client(application, "/healthz", said, client=(peer, 1)).ask()
+        assert (answer.status, b"must not read X-Forwarded-For" in answer.body) == (500, True)
+        assert Client(application, "/healthz", [host], client=(peer, 1)).ask().status == 200
 
 
 class Pages:
@@ -278,6 +299,17 @@ def test_a_stream_ends_when_its_reader_leaves(pages: Pages, own: Callable[..., C
     client.leave()
     client.begin().result(30)
     assert len(client.body) < 1_000_000
+    assert pages.closed == ["stream"]
+
+
+def test_a_stream_ends_when_its_reader_takes_nothing_for_long(
+    pages: Pages, own: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("identity.asgi.pages.PIECE_TIME", 0.05)
+    client = own("/try/stream", method="GET")
+    client.takes = 10
+    client.ask()
+    assert client.sent[-1]["more_body"]
     assert pages.closed == ["stream"]
 
 
