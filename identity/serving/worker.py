@@ -8,6 +8,7 @@ import faulthandler
 import gc
 import os
 import sys
+from inspect import iscoroutinefunction
 from typing import Any
 
 from gunicorn.arbiter import Arbiter
@@ -136,13 +137,12 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
             if isinstance(problem.code, str):
                 print(problem.code, file=sys.stderr, flush=True)  # noqa: T201
             raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from None
-        from pyramid.router import Router
-
-        from identity.asgi import Application
-
         for name in PROXY_SETTINGS:
             self.cfg.set(name, DEFAULTS[name])
-        if isinstance(self.asgi, Router):
+        if not iscoroutinefunction(self.asgi.__call__):
+            # What PasteDeploy makes of [app:main].
+            from identity.asgi import Application
+
             self.asgi = Application(self.asgi)
         sys.setswitchinterval(_SWITCH_INTERVAL)
         gc.set_threshold(_YOUNG)
