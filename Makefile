@@ -19,7 +19,7 @@ VARIABLES = "http_port=$(PORT)" "data=$(DATA)"
 # Commands find the service by what is noted: identity COMMAND -c development.ini
 run: $(VENV)/.runs ## start the service (PORT=8080 DATA=var); Ctrl-C stops it
 	@case "$(DATA)" in /*) ;; *) folder="$$PWD/" ;; esac; \
-	exec $(BIN)/pserve --quiet development.ini "http_port=$(PORT)" "data=$${folder}$(DATA)" "noted=http_port data"
+	exec $(BIN)/identity serve -c development.ini "http_port=$(PORT)" "data=$${folder}$(DATA)" "noted=http_port data"
 
 demo: $(VENV)/.runs ## walk from a key file to the management API against the running service
 	@exec $(BIN)/identity demo -c development.ini $(VARIABLES) $(ARGS)

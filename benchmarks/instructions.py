@@ -21,6 +21,8 @@ _PARTS = {CODE_FLOW: CODE_FLOW_PARTS}
 _WARM_UP, _COUNT = 15, 40
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 _START_LIMIT = 300.0
+#: valgrind does not know all instructions of the parser in C.
+_PYTHONS_PARSER = (("http_parser", "python"),)
 
 
 class NoValgrind(Exception):
@@ -36,11 +38,13 @@ def find(storages: Iterable[str], names: Sequence[str], pool: Executor) -> tuple
 
     def under(place: Place) -> Place:
         output = f"--callgrind-out-file={place.log.parent}/out.%p"
-        command = (valgrind, "--tool=callgrind", "--instr-atstart=no", output, *PROGRAM, "serve", "-c", str(place.ini))
+        # Without --trace-children a worker, which gunicorn forks, would not listen to vgdb.
+        tool = (valgrind, "--tool=callgrind", "--trace-children=yes", "--instr-atstart=no", output)
+        command = (*tool, *PROGRAM, "serve", "-c", str(place.ini))
         return replace(place, command=command, environment={"PYTHONHASHSEED": "0"}, start_limit=_START_LIMIT)
 
     for storage in storages:
-        with installed(Setup(storage), pool, change=under, shown=20) as side:
+        with installed(Setup(storage, server=_PYTHONS_PARSER), pool, change=under, shown=20) as side:
             counted = _count(side, [part for name in names for part in _PARTS.get(name, (name,))], pool)
         for name in names:
             total = sum(counted[part] for part in _PARTS.get(name, (name,)))

@@ -32,15 +32,15 @@ class NotServing(Exception):
 class Setup:
     """What is measured. ``settings`` are added to development.ini's ``[app:main]``.
 
-    ``stored`` tokens are in the database before the first request, and have ``expired``. Without ``workers`` that
-    setting stays.
+    ``stored`` tokens are in the database before the first request, and have ``expired``. ``server`` are settings of
+    gunicorn's.
     """
 
     storage: str = "sqlite"
     settings: tuple[tuple[str, str], ...] = ()
     stored: int = 0
     expired: bool = False
-    workers: int = 0
+    server: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,13 @@ def free_port() -> int:
 
 
 def write_ini(target: Path, setup: Setup, *, port: int, data: Path, database_url: str | None) -> None:
-    """Write development.ini with another port, data folder, database and settings, and with production's logging."""
+    """Write development.ini with other addresses and settings, and with production's server and logging."""
     ini = RawConfigParser()
     ini.optionxform = str  # type: ignore[assignment, method-assign]
     ini.read(ROOT / "development.ini", "utf-8")
     ini["DEFAULT"]["http_port"] = str(port)
     ini["DEFAULT"]["data"] = str(data)
-    if setup.workers:
-        ini["server:main"]["workers"] = str(setup.workers)
+    ini["server:main"] = {"use": "egg:gunicorn#main", "bind": f"127.0.0.1:{port}", **dict(setup.server)}
     ini["logger_root"]["level"] = "ERROR"
     ini["logger_requests"]["level"] = "WARNING"
     for name, value in setup.settings:

@@ -16,7 +16,8 @@ CASES = ("opaque", "introspection", "userinfo")
 def find(names: Sequence[str], pool: Executor, amount: Amount) -> tuple[list[str], list[Verdict]]:
     """CPU with one and two workers, and the memory of each process; the target is that of tokens. Raises LoadFailed."""
     with ExitStack() as stack:
-        sides = [stack.enter_context(installed(Setup("postgresql", workers=one), pool)) for one in (1, 2)]
+        setups = (Setup("postgresql", server=(("workers", number),)) for number in ("1", "2"))
+        sides = [stack.enter_context(installed(setup, pool)) for setup in setups]
         figures = measure(sides, [names, names], pool, amount)
         workers = [one.memory_full_info() for one in sides[1].service.workers()]
     lines = [f"PostgreSQL, {amount.connections} connections: µs of CPU a request with one worker, and with two"]

@@ -1,15 +1,22 @@
-"""The service as an ASGI application behind uvicorn, in a thread of the test."""
+"""The service as an ASGI application in a thread of the test: behind uvicorn, or in the worker of `identity serve`."""
 
+import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import uvicorn
+from gunicorn.config import Config
+from gunicorn.sock import TCPSocket
 
 from identity.asgi import Application
+from identity.server_settings import DEFAULTS
+from identity.serving.gunicorn import Logger
+from identity.serving.worker import Worker
 
 
 def server_of(app: Any, *, around: Callable[[Any], Any] = lambda app: app, **settings: Any) -> uvicorn.Server:
@@ -31,3 +38,42 @@ def serving_asgi(app: Any, bound: socket.socket, **settings: Any) -> Iterator[No
     finally:
         server.should_exit = True
         thread.join(30)
+
+
+class _Worker(Worker):
+    """Without signals, which belong to the main thread."""
+
+    is_serving = False
+
+    def notify(self) -> None:
+        """The sign of life to an arbiter that is not there."""
+        self.is_serving = True
+
+    def run(self) -> None:
+        self._setup_event_loop()
+        super().run()
+
+
+@contextmanager
+def serving_in_worker(
+    app: Any, bound: socket.socket, *, around: Callable[[Any], Any] = lambda app: app
+) -> Iterator[None]:
+    """The same as ``serving_asgi``, with the worker of `identity serve`."""
+    config = Config()
+    for name, value in DEFAULTS.items():
+        config.set(name, value)
+    logger = Logger(config)
+    listener = TCPSocket(bound.getsockname(), config, logger, fd=os.dup(bound.fileno()))
+    worker = _Worker(0, os.getppid(), [listener], SimpleNamespace(), config.timeout, config, logger)
+    worker.asgi = around(Application(app))
+    thread = threading.Thread(target=worker.run, name="asgi-worker")
+    thread.start()
+    while thread.is_alive() and not worker.is_serving:
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        worker.loop.call_soon_threadsafe(worker.handle_exit_signal)
+        thread.join(30)
+        worker.tmp.close()
+        bound.close()

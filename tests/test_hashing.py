@@ -1,7 +1,5 @@
 """Hasher: a few passwords at a time, a short queue, then busy; and whoever waits steps aside."""
 
-import os
-import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -93,17 +91,6 @@ def test_a_failure_gives_the_place_back(hasher: Hasher, monkeypatch: pytest.Monk
     for _ in range(LONGEST_QUEUE + 5):
         with pytest.raises(MemoryError):
             hasher.hash("x")
-
-
-def test_processes_that_are_forked_hash_in_threads_of_their_own(hasher: Hasher) -> None:
-    stored = hasher.hash("correct horse")
-    hasher.share(2)
-    child = os.fork()
-    if not child:
-        signal.alarm(60)
-        os._exit(0 if hasher.verify(stored, "correct horse").matches else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert hasher.verify(stored, "correct horse").matches
 
 
 def test_processes_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:

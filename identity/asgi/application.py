@@ -91,7 +91,7 @@ class Application:
         try:
             head = read_head(scope, trusted_proxy)
         except BadHead as refusal:
-            await _refuse(send, refusal.status, str(refusal))
+            await _refuse(scope, receive, send, refusal.status, str(refusal))
             return
         request_id = new_request_id(head.headers.get("x-request-id", ""), head.peer, trusted_proxy)
         try:
@@ -106,7 +106,7 @@ class Application:
             else:
                 await self._in_loop().pages.answer(head, request_id, receive, send)
         except TooSlow:
-            await _refuse(send, 408, "The body took too long.")
+            await _refuse(scope, receive, send, 408, "The body took too long.")
         except ClientLeft:
             return
 
@@ -138,10 +138,11 @@ class Application:
         except QueueFull:
             await refuse_for_now(send, request_id, close=call.body is None)
         else:
-            await start_response(send, answer.status, answer.headers, close=call.body is None)
-            await send_body(send, b"" if head.method == "HEAD" else answer.body)
-        if call.body is None and unread is not None and (unread.has_begun or not head.expects):
-            await unread.discard()
+            is_refused = call.body is None
+            await start_response(send, answer.status, answer.headers, close=is_refused)
+            await send_body(send, b"" if head.method == "HEAD" else answer.body, more=is_refused)
+        if call.body is None and unread is not None:
+            await unread.discard(send, expected=head.expects)
 
 
 class _Loop:
@@ -182,9 +183,11 @@ class _Loop:
         return bool(in_loop or self.threads.working or self.endpoint_threads.working)
 
 
-async def _refuse(send: Send, status: int, text: str) -> None:
+async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, text: str) -> None:
     watching.refused(status)
     body = f"{text}\n".encode()
     headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
     await start_response(send, status, headers, close=True)
-    await send_body(send, body)
+    await send_body(send, body, more=True)
+    expected = any(name.lower() == b"expect" for name, _ in scope["headers"])
+    await Unread(receive, None).discard(send, expected=expected)

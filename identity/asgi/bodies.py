@@ -1,14 +1,16 @@
 """Bodies of requests: read by the event loop, within a limit and a time."""
 
 import asyncio
+from contextlib import suppress
 from typing import IO
 
-from identity.asgi.messages import ClientLeft, Receive
+from identity.asgi.messages import ClientLeft, Receive, Send, send_body
 
 #: Seconds that a body may take as a whole, and one of a document.
 BODY_TIME, DOCUMENT_TIME = 60.0, 600.0
-#: Seconds and bytes for which the rest of a refused body is read before the connection closes (RFC 9112 §9.6).
-_LINGER, _REST = 5.0, 64 << 20
+#: Seconds and bytes for which the rest of a refused body is read before the connection closes (RFC 9112 §9.6), and
+#: seconds without a byte after which no more is expected.
+_LINGER, _REST, _SILENCE = 5.0, 64 << 20, 1.0
 
 
 class TooSlow(Exception):
@@ -24,11 +26,6 @@ class Unread:
         self._begun: list[bytes] = []
         self._size = 0
         self.is_complete = length == 0
-
-    @property
-    def has_begun(self) -> bool:
-        """True if the client was asked to send it."""
-        return self._size > 0
 
     async def read(self, limit: int) -> bytes | None:
         """The whole body, or None if it is longer than so many bytes: then it is not read to its end.
@@ -67,15 +64,19 @@ class Unread:
         """How many bytes it has; of a body in chunks that was not read to its end at least."""
         return self._size if self._length is None else self._length
 
-    async def discard(self) -> None:
-        """Read the rest away, within bounds: a connection that closes over it loses the answer."""
+    async def discard(self, send: Send, *, expected: bool) -> None:
+        """Read the rest away, within bounds, and end the answer, all of which was sent with ``more``.
+
+        A server closes the connection at the end of an answer that says so. Over unread bytes the system resets it, and
+        clients and proxies lose the answer. ``expected``: the client waits for 100 Continue before it sends the body.
+        """
         most = self._size + _REST
-        try:
+        with suppress(TimeoutError, ClientLeft):
             async with asyncio.timeout(_LINGER):
-                while not self.is_complete and self._size < most:
-                    await self._next()
-        except (TimeoutError, ClientLeft):
-            return
+                while not self.is_complete and self._size < most and (self._size or not expected):
+                    async with asyncio.timeout(_SILENCE):
+                        await self._next()
+        await send_body(send, b"")
 
     async def _next(self) -> bytes:
         message = await self._receive()

@@ -73,10 +73,13 @@ class Pages:
                 answer = await self._call(environ)
             is_refused = UNREAD_BODY in environ
             await self._send(answer, head, receive, send, close=is_refused)
-            if is_refused and (unread.has_begun or not head.expects):
-                await unread.discard()
+            if is_refused:
+                await unread.discard(send, expected=head.expects)
         except QueueFull:
-            await refuse_for_now(send, request_id, close=not unread.is_complete)
+            is_refused = not unread.is_complete
+            await refuse_for_now(send, request_id, close=is_refused)
+            if is_refused:
+                await unread.discard(send, expected=head.expects)
         finally:
             if file is not None:
                 file.close()
@@ -94,7 +97,7 @@ class Pages:
         pieces = answer.pieces
         if pieces is None:
             await start_response(send, answer.status, answer.headers, close=close)
-            await send_body(send, answer.body)
+            await send_body(send, answer.body, more=close)
             return
         left = asyncio.ensure_future(_until_left(receive))
         # Each piece may come from another thread, with the context variables of the one before.
@@ -107,7 +110,7 @@ class Pages:
                     break
                 async with asyncio.timeout(PIECE_TIME):
                     await send_body(send, piece, more=True)
-            await send_body(send, b"")
+            await send_body(send, b"", more=close)
         except TimeoutError:
             # What the document is read from is others' turn.
             raise ClientLeft from None
@@ -195,7 +198,10 @@ class _Pieces:
 
 
 async def refuse_for_now(send: Send, request_id: str, *, close: bool) -> None:
-    """Answer 503, which programs and people can read: no thread is free to draw a page."""
+    """Answer 503, which programs and people can read: no thread is free to draw a page.
+
+    With ``close`` the answer is to be ended by ``Unread.discard``.
+    """
     members = {"error": "temporarily_unavailable", "message": _BUSY, "request_id": request_id}
     body = json.dumps(members).encode()
     headers = [
@@ -207,4 +213,4 @@ async def refuse_for_now(send: Send, request_id: str, *, close: bool) -> None:
         (HEADER, request_id),
     ]
     await start_response(send, 503, headers, close=close)
-    await send_body(send, body)
+    await send_body(send, body, more=close)

@@ -17,7 +17,7 @@ def run(arguments: Namespace) -> int:
     except OSError as problem:
         raise Failed(
             f"It cannot listen on {problem.filename}: {problem.strerror}. Stop the program that is there, or choose"
-            " another address (bind in [server:main])."
+            " another address ([server:main] in the ini file; make run: PORT=…)."
         ) from None
     server.run()
     return 0

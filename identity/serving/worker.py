@@ -140,6 +140,9 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
         self._serving = asyncio.current_task()
         # The class that gunicorn's worker takes for connections, and its Server header.
         gasgi.ASGIProtocol = Protocol
+        # gunicorn keeps what it finds on the class that is asked, and reads it from its own: the parser in C would
+        # never be used with a subclass.
+        protocol.ASGIProtocol._check_h1c_protocol_available()
         protocol._CACHED_SERVER_HEADER = b""
         await super()._serve()
 

@@ -1,5 +1,6 @@
 """identity check compares what all workers may open with what the database's server gives."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,16 @@ from identity.plugins.sql import SqlBackend
 from tests.cli.conftest import INI, Run
 
 
-@pytest.mark.parametrize(("workers", "counted"), [(None, 1), ("3", 3)])
+@pytest.mark.parametrize(("workers", "counted"), [(None, 2), ("3", 3)])
 def test_connections_are_counted_for_all_workers(
     run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str | None, counted: int
 ) -> None:
     ini = tmp_path / "service.ini"
-    ini.write_text(Path(INI).read_text().replace("\nworkers =\n", f"\nworkers = {workers or ''}\n"))
+    text = Path(INI).read_text()
+    server = f"[server:main]\nuse = egg:gunicorn#main\nbind = 127.0.0.1:8080\nworkers = {workers or ''}\n"
+    ini.write_text(re.sub(r"\[server:main\].*?(?=\n\[)", server, text, flags=re.DOTALL))
+    monkeypatch.setattr("identity.processors.available", lambda: 2)
+    monkeypatch.setattr(SqlBackend, "single_writer", property(lambda _: False, lambda *_: None))
     monkeypatch.setattr(SqlBackend, "connections_problem", lambda _, processes: f"{processes} processes are too many")
     ran = run("check", "-c", ini, f"data={data}")
     assert ran.status == 1

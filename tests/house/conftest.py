@@ -36,22 +36,28 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
 
 @pytest.fixture
 def pserve(tmp_path: Path) -> Iterator[Pserve]:
-    """Starts `pserve INI NAME=VALUE …`, or `identity serve`, and returns once it answers, or has ended."""
+    """Starts `pserve INI NAME=VALUE …` and returns once it answers, or has ended."""
+    yield from _starting([sys.executable, "-m", "pyramid.scripts.pserve"], tmp_path)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Pserve]:
+    """Starts `identity serve -c INI NAME=VALUE …` and returns once it answers, or has ended."""
+    yield from _starting([str(Path(sys.executable).with_name("identity")), "serve", "-c"], tmp_path)
+
+
+def _starting(program: list[str], folder: Path) -> Iterator[Pserve]:
     started: list[Served] = []
 
-    def pserve(ini: Path, *, port: int | None = None, server: str | None = None, **variables: object) -> Served:
+    def start(ini: Path, *, port: int | None = None, **variables: object) -> Served:
         port = port or free_port()
-        log = tmp_path / f"log-{len(started)}"
-        words = [sys.executable, "-m", "pyramid.scripts.pserve", str(ini)]
-        if server is not None:
-            words = [str(Path(sys.executable).with_name("identity")), "serve", "-c", str(ini), "--server", server]
-        words += [f"http_port={port}"]
-        words += [f"{name}={value}" for name, value in variables.items()]
+        log = folder / f"log-{program[-1].strip('-')}-{len(started)}"
+        words = [*program, str(ini), f"http_port={port}", *(f"{name}={value}" for name, value in variables.items())]
         with log.open("w") as output:
-            process = subprocess.Popen(words, stdout=output, stderr=output, text=True, cwd=tmp_path)
+            process = subprocess.Popen(words, stdout=output, stderr=output, text=True, cwd=folder)
         started.append(Served(process, port, log))
         return started[-1].wait()
 
-    yield pserve
+    yield start
     for served in started:
         served.stop()

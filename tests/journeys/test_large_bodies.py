@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from identity.testing.fixtures import Databases
 from identity.testing.service import KeyPool
 from identity.testing.serving import loopback_socket
 from identity.testing.world import World
-from tests.asgi_serving import serving_asgi
+from tests.asgi_serving import serving_asgi, serving_in_worker
 
 pytestmark = pytest.mark.thorough
 
@@ -26,15 +27,21 @@ PATH = "/management/v1/organizations/import"
 PEOPLE = 8000
 
 
+@pytest.fixture(scope="module", params=[serving_in_worker, serving_asgi], ids=["identity-serve", "uvicorn"])
+def serving(request: pytest.FixtureRequest) -> Any:
+    """Both leave it to the application that an answer reaches who is still sending."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def port(server: World, bound: socket.socket) -> Iterator[int]:
+def port(server: World, bound: socket.socket, serving: Any) -> Iterator[int]:
     address: int = bound.getsockname()[1]
-    with serving_asgi(server.app, bound):
+    with serving(server.app, bound):
         yield address
 
 
 @pytest.fixture(scope="module")
-def bound() -> socket.socket:
+def bound(serving: Any) -> socket.socket:
     return loopback_socket()
 
 

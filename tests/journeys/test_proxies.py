@@ -24,7 +24,7 @@ from identity.testing.fixtures import Databases
 from identity.testing.service import THREE_HOSTS, KeyPool
 from identity.testing.serving import loopback_socket, self_signed_certificate
 from identity.testing.world import World
-from tests.asgi_serving import serving_asgi
+from tests.asgi_serving import serving_in_worker
 from tests.programs import program
 from tests.server_conformance.framing import CORPUS
 
@@ -120,7 +120,7 @@ class Proxied:
 
     world: World
     port: int
-    #: The paths that reached the service.
+    #: The paths that reached the service, with their queries.
     seen: list[str]
     kind: Program
 
@@ -154,8 +154,9 @@ def _trusting() -> ssl.SSLContext:
 def _watched(app: Any, seen: list[str]) -> Callable[..., Awaitable[None]]:
     async def watch(scope: dict[str, Any], receive: Any, send: Any) -> None:
         # Some ask whether the service is well.
-        if scope["type"] == "http" and scope["path"] != "/healthz":
-            seen.append(scope["path"])
+        if scope["type"] == "http" and (scope["path"] != "/healthz" or scope["query_string"]):
+            query = scope["query_string"].decode()
+            seen.append(f"{scope['path']}?{query}" if query else scope["path"])
         await app(scope, receive, send)
 
     return watch
@@ -174,7 +175,7 @@ def proxied(
     world = World(databases.settings("memory") | THREE_HOSTS, clock=RunningClock(), key_pool=key_pool)
     world.bootstrap()
     seen: list[str] = []
-    with serving_asgi(world.app, bound, around=lambda app: _watched(app, seen)):
+    with serving_in_worker(world.app, bound, around=lambda app: _watched(app, seen)):
         process = _start(kind, path, folder, port=port, service=bound.getsockname()[1])
         yield Proxied(world, port, seen, kind)
         process.terminate()
@@ -216,7 +217,7 @@ def test_all_hosts_answer_and_the_host_is_passed_on(proxied: Proxied) -> None:
 def test_what_is_not_for_the_public(proxied: Proxied) -> None:
     for path in ("/readyz", "/metrics", "/metrics?all"):
         assert proxied.ask("id.example.com", path).status == 403, path
-    assert not {"/readyz", "/metrics"} & set(proxied.seen)
+    assert not {"/readyz", "/metrics", "/metrics?all"} & set(proxied.seen)
     assert proxied.ask("id.example.com", "/healthz").status == 200
 
 
@@ -285,15 +286,25 @@ def test_the_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
 
 
 def test_nothing_is_smuggled(proxied: Proxied) -> None:
-    """The service sees no request that the proxy has not seen: for each one there is an answer."""
-    smuggled = b"GET /smuggled HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"
-    for name, request in CORPUS.items():
-        proxied.seen.clear()
-        answered = proxied.say(request.replace(b"Host: x", b"Host: api.example.com") + smuggled)
-        statuses = re.findall(rb"HTTP/1\.[01] (\d\d\d) ", answered)
-        assert len(proxied.seen) <= len(statuses), name
+    """The service sees each request at most once, and the one behind it only if the proxy has answered both.
+
+    Answers alone do not say it. A proxy passes on the head of what it refuses a moment later, so the service may see it
+    after the client has its answer, and the answer to what is larger than buffers may be lost. So each has a number.
+    """
+    proxied.seen.clear()
+    answers = []
+    for number, request in enumerate(CORPUS.values()):
+        own = re.sub(rb"/oauth/v2/token|/healthz", rb"\g<0>?%d" % number, request, count=1)
+        behind = b"GET /behind?%d HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n" % number
+        answered = proxied.say(own.replace(b"Host: x", b"Host: api.example.com") + behind)
+        answers.append(re.findall(rb"HTTP/1\.[01] (\d\d\d) ", answered))
+    assert proxied.ask("api.example.com", "/end").status == 404
+    for number, (name, statuses) in enumerate(zip(CORPUS, answers, strict=True)):
+        own_number = [address for address in proxied.seen if address.endswith(f"?{number}")]
+        assert len(own_number) == len(set(own_number)), name
+        assert len(statuses) == 2 or f"/behind?{number}" not in own_number, (name, statuses)
         assert {status for status in statuses if status.startswith(b"5")} <= proxied.kind.cannot, (name, statuses)
-        assert len(statuses) != 1 or "/smuggled" not in proxied.seen, name
+    assert all(re.fullmatch(r"/(oauth/v2/token|healthz|behind)\?\d+|/end", address) for address in proxied.seen)
 
 
 def _tls(port: int) -> ssl.SSLSocket:

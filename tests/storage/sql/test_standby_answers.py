@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from identity.domain.permissions import INSTANCE
-from identity.http.requests import IdentityRequest
+from identity.http.request_services import RequestServices
 from identity.plugins.sql.backend import SqlBackend
 from identity.plugins.sql.storage import SqlStorage
 from identity.provider.endpoints import ENDPOINTS
@@ -124,7 +124,7 @@ def test_without_a_standby_nothing_is_asked_about_one(
     worlds: Worlds, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = worlds.shared("sqlite")
-    monkeypatch.setattr(IdentityRequest, "begin_lagging", lambda _: pytest.fail("there is none"))
+    monkeypatch.setattr(RequestServices, "begin_lagging", lambda _: pytest.fail("there is none"))
     token = world.a_robot().managing_token()
     assert world.client.introspect(token, world.introspector).json["active"]
     assert heard.sources == []
