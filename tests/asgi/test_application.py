@@ -433,7 +433,7 @@ def test_slow_readers_hold_no_thread(pages: Pages, own: Callable[..., Client]) -
         # As many as may wait for a thread to begin.
         for at in range(0, len(slow), LONGEST_QUEUE):
             running += [one.begin() for one in slow[at : at + LONGEST_QUEUE]]
-            wait_for(lambda: all(len(one.sent) == 3 for one in slow[: len(running)]))
+            wait_for(lambda: all(len(one.sent) == 3 for one in slow[: len(running)]))  # noqa: B023
         assert own("/login", method="GET").ask().status == 303
     finally:
         for each in running:
