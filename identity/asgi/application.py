@@ -156,7 +156,7 @@ class _Loop:
         # Pages do not keep programs waiting.
         self.endpoint_threads = Threads(ENDPOINT_THREADS, LONGEST_ENDPOINT_QUEUE)
         self.threads = Threads(THREADS, LONGEST_QUEUE)
-        self.pages = Pages(wsgi, self.threads)
+        self.pages = Pages(wsgi, self.threads, identity.settings.trusted_proxy)
 
     def place_of(self, handler: EndpointHandler, head: Head) -> Greenlets | Threads:
         """Where the endpoint runs, so that it does not block the loop."""

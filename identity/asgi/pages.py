@@ -8,18 +8,20 @@ from collections.abc import Callable, Iterable, Iterator
 from contextvars import copy_context
 from dataclasses import dataclass
 from io import BytesIO
-from typing import IO, Any
+from typing import Any
 
 from identity.asgi.bodies import Unread
 from identity.asgi.heads import Head
 from identity.asgi.messages import ClientLeft, Headers, Receive, Send, send_body, start_response
 from identity.asgi.threads import QueueFull, Threads
+from identity.fair_shares import FairShares, Full, asked_from
 from identity.http.environ import FORWARDED, PEER, UNREAD_BODY
 from identity.http.protocol import MAX_BODY
 from identity.http.request_ids import HEADER, KEPT
+from identity.http.shares import network_of
 
-#: So many bytes of a document are kept in memory, the others in a file.
-_IN_MEMORY = 1 << 19
+#: So many bytes of a document are kept in memory, the others in a file; and how many may be on their way in.
+_IN_MEMORY, _DOCUMENTS = 1 << 19, 32
 _RETRY_AFTER = 5
 #: Seconds in which the client has to take a piece of a document.
 PIECE_TIME = 60.0
@@ -41,16 +43,17 @@ class WSGIAnswer:
 class Pages:
     """Pages, the management API, and all else that is no endpoint of the protocol."""
 
-    def __init__(self, application: WSGIApplication, threads: Threads) -> None:
+    def __init__(self, application: WSGIApplication, threads: Threads, trusted_proxy: str) -> None:
         self._application = application
         self._threads = threads
+        self._trusted_proxy = trusted_proxy
+        self._documents = FairShares(_DOCUMENTS, by_organization=False)
 
     async def answer(self, head: Head, request_id: str, receive: Receive, send: Send) -> None:
         """Raises TooSlow and ClientLeft."""
         unread = Unread(receive, head.length)
         body = await unread.read(MAX_BODY)
         environ = wsgi_environ(head, request_id)
-        file: IO[bytes] | None = None
         try:
             if body is None:
                 environ[UNREAD_BODY] = None
@@ -61,28 +64,33 @@ class Pages:
             answer = await self._call(environ)
             most = environ.get(UNREAD_BODY)
             if most is not None:
-                # The view takes so many bytes.
                 await self._finish(answer)
-                file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed below
                 environ = wsgi_environ(head, request_id)
-                if await unread.copy(file, most):
-                    environ["wsgi.input"] = file
-                else:
-                    environ[UNREAD_BODY] = None
-                environ["CONTENT_LENGTH"] = str(unread.size)
-                answer = await self._call(environ)
+                # The file has to stay open until the view has ended, though the client may leave and the server cancel.
+                answer = await asyncio.shield(self._call_with_document(head.client, environ, unread, most))
             is_refused = UNREAD_BODY in environ
             await self._send(answer, head, receive, send, close=is_refused)
             if is_refused:
                 await unread.discard(send, expected=head.expects)
-        except QueueFull:
+        except (QueueFull, Full):
             is_refused = not unread.is_complete
             await refuse_for_now(send, request_id, close=is_refused)
             if is_refused:
                 await unread.discard(send, expected=head.expects)
-        finally:
-            if file is not None:
-                file.close()
+
+    async def _call_with_document(self, client: str, environ: dict[str, Any], unread: Unread, most: int) -> WSGIAnswer:
+        """Call the view that takes a body of so many bytes. Raises TooSlow, ClientLeft, QueueFull and Full."""
+        with (
+            asked_from(network_of(client, self._trusted_proxy)),
+            self._documents.place(),
+            tempfile.SpooledTemporaryFile(_IN_MEMORY) as file,
+        ):
+            if await unread.copy(file, most):
+                environ["wsgi.input"] = file
+            else:
+                environ[UNREAD_BODY] = None
+            environ["CONTENT_LENGTH"] = str(unread.size)
+            return await self._call(environ)
 
     def call(self, environ: dict[str, Any]) -> WSGIAnswer:
         """A short answer, for a greenlet or thread. Raises QueueFull."""
