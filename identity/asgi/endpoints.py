@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from identity.asgi.heads import Head
 from identity.asgi.messages import Headers
 from identity.asgi.pages import WSGIAnswer, wsgi_environ
 from identity.domain.audit import Actor, ActorKind
-from identity.fair_shares import asked_from
+from identity.fair_shares import ask_from
 from identity.http.cookies import read_browser
 from identity.http.environ import OUTCOME
 from identity.http.errors import DAMAGED, log_unavailable
@@ -134,17 +133,17 @@ class EndpointCall:
         """Its answer."""
         identity, started = self._identity, perf_counter()
         about.set(self._log_members)
-        network = network_of(self._head.client, identity.settings.trusted_proxy)
+        ask_from(network_of(self._head.client, identity.settings.trusted_proxy))
         writes = self._place.handler.endpoint.writes
         left = ATTEMPTS if writes and identity.backend.contends else 1
-        with asked_from(network):
-            while True:
-                left -= 1
-                try:
-                    answer = self._observed_attempt(may_repeat=left > 0)
-                    break
-                except _Lost:
-                    continue
+        attempt = self._observed_attempt if self._observers else self._attempt
+        while True:
+            left -= 1
+            try:
+                answer = attempt(may_repeat=left > 0)
+                break
+            except _Lost:
+                continue
         answer.headers.append((HEADER, self._request_id))
         if request_log.isEnabledFor(logging.INFO):
             seconds = perf_counter() - started
@@ -165,17 +164,17 @@ class EndpointCall:
             route_name=self._place.route_name,
             route_pattern=self._place.pattern,
         )
-        with observed(self._observers, seen) if self._observers else nullcontext():
+        with observed(self._observers, seen):
             self._trace_id = seen.trace_id
             try:
-                answer = self._attempt(seen, may_repeat=may_repeat)
+                answer = self._attempt(may_repeat=may_repeat, seen=seen)
             except _Lost:
                 seen.is_final = False
                 raise
             seen.status = answer.status
             return answer
 
-    def _attempt(self, seen: ObservedRequest, *, may_repeat: bool) -> Answer:
+    def _attempt(self, *, may_repeat: bool, seen: ObservedRequest | None = None) -> Answer:
         transactions = Transactions() if self._place.handler.endpoint.writes else None
         opened = self._opened(transactions)
         answer: Answer | None = None
@@ -202,11 +201,12 @@ class EndpointCall:
             finally:
                 if transactions is not None:
                     _abort(transactions)
-            seen.note_context(opened.context)
             refused = opened.refused
         finally:
             opened.close()
-        seen.error = type(result) if isinstance(result, Exception) else None
+        if seen is not None:
+            seen.note_context(opened.context)
+            seen.error = type(result) if isinstance(result, Exception) else None
         if answer is None:
             answer = self._other_answer(result, opened.context)
         if refused:

@@ -14,11 +14,10 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     The bytes are kept for as long as the same keys are published.
     """
     published = context.services.signing_keys.published()
-    shown = tuple(key.id for key, _ in published)
     kept = context.protocol.documents.get("keys")
-    if kept is None or kept[0] != shown:
+    if kept is None or kept[0] != published:
         members = {"keys": [public.to_jwk(key.id, key.algorithm) for key, public in published]}
-        kept = shown, Document.of(json.dumps(members).encode(), max_age=context.settings.jwks_max_age)
+        kept = published, Document.of(json.dumps(members).encode(), max_age=context.settings.jwks_max_age)
         context.protocol.documents["keys"] = kept
     document: Document = kept[1]
     return document.answer(request)
