@@ -20,7 +20,7 @@ from identity.http.request_ids import HEADER, KEPT
 from identity.http.shares import network_of
 
 #: So many bytes of a document are kept in memory, the others in a file; and how many may be on their way in.
-_IN_MEMORY, _DOCUMENTS = 1 << 19, 32
+_IN_MEMORY, DOCUMENTS_ARRIVING = 1 << 19, 32
 _RETRY_AFTER = 5
 #: Seconds in which the client has to take a piece of a document.
 PIECE_TIME = 60.0
@@ -37,7 +37,7 @@ class Pages:
         self._application = application
         self._threads = threads
         self._trusted_proxy = trusted_proxy
-        self._documents = FairShares(_DOCUMENTS, by_organization=False)
+        self._documents = FairShares(DOCUMENTS_ARRIVING, by_organization=False)
 
     async def answer(self, head: Head, request_id: str, receive: Receive, send: Send) -> None:
         """Raises TooSlow and ClientLeft."""
@@ -107,7 +107,8 @@ class Pages:
         context, iterator = copy_context(), iter(pieces)
         try:
             await start_response(send, answer.status, answer.headers, close=close)
-            await send_body(send, answer.body, more=True)
+            if answer.body:
+                await send_body(send, answer.body, more=True)
             while True:
                 piece = await self._threads.run(lambda: context.run(next, iterator, None), has_begun=True)
                 if piece is None or left.done():
