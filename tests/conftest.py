@@ -37,7 +37,7 @@ MISSING = {
 OPTIONAL = {"pictures": "takes pictures", "thorough": "takes long"}
 
 #: Folders of tests of the protocol: Pyramid answers as the ASGI application does.
-BOTH_WAYS = frozenset({"certification", "provider", "spec"})
+BOTH_WAYS = frozenset({"certification", "http", "provider", "spec"})
 TESTS = Path(__file__).parent
 
 #: How much of a line is shown that holds a secret.
