@@ -102,7 +102,7 @@ SERVERS = {
         Kind("waitress", "waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
     )
 }
-#: The one that `make test` asks; with --thorough all are asked.
+#: The one that is asked without --servers.
 QUICK = "identity serve"
 
 
