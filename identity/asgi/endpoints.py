@@ -21,7 +21,7 @@ from identity.http.errors import DAMAGED, log_unavailable
 from identity.http.locale import choose, in_query
 from identity.http.observers import ObservedRequest, known_method, observed
 from identity.http.protocol import EndpointHandler, Outcome, content_type_of, too_large
-from identity.http.request_ids import HEADER
+from identity.http.request_ids import HEADER, log_members
 from identity.http.request_log import log as request_log
 from identity.http.request_log import log_request
 from identity.http.request_services import RequestServices, with_user_agent
@@ -123,7 +123,7 @@ class EndpointCall:
     def __call__(self) -> Answer:
         """Its answer."""
         identity, started = self._identity, perf_counter()
-        about.set(self._log_members)
+        about.set(lambda: log_members(self._request_id, self._trace_id))
         ask_from(network_of(self._head.client, identity.settings.trusted_proxy))
         writes = self._place.handler.endpoint.writes
         left = ATTEMPTS if writes and identity.backend.contends else 1
@@ -141,10 +141,6 @@ class EndpointCall:
             log_request(known_method(self._head.method), self._place.pattern, answer.status, seconds)
         identity.worker.wake()
         return answer
-
-    def _log_members(self) -> Mapping[str, str]:
-        members = {"request_id": self._request_id}
-        return members if self._trace_id is None else {**members, "trace_id": self._trace_id}
 
     def _observed_attempt(self, *, may_repeat: bool) -> Answer:
         seen = ObservedRequest(

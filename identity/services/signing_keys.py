@@ -70,9 +70,10 @@ class KeyRing:
 
         Raises Unavailable.
         """
+        fresh = self.fresh(now)
+        if fresh is not None:
+            return fresh
         copy = self._copy
-        if copy is not None and abs(now - copy.at) < CACHE_AGE:
-            return copy.schedule
         try:
             with look() as storage:
                 return self.read(storage, now)
@@ -80,6 +81,11 @@ class KeyRing:
             if copy is not None and abs(now - copy.at) < LAST_KNOWN_AGE:
                 return copy.schedule
             raise
+
+    def fresh(self, now: datetime) -> KeySchedule | None:
+        """The copy of the key list, unless it is too old to be believed."""
+        copy = self._copy
+        return copy.schedule if copy is not None and abs(now - copy.at) < CACHE_AGE else None
 
     def read(self, storage: Storage, now: datetime) -> KeySchedule:
         """The key list as stored, copied for later."""

@@ -28,6 +28,7 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
     """A connection."""
 
     _closed: bool
+    _keepalive: float
     _rest: int | None = None
     _refused = False
 
@@ -59,7 +60,8 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
 
     def stop(self) -> None:
         """Close it once it is idle, a moment later."""
-        self._keepalive = _ON_ITS_WAY
+        if self._keepalive:
+            self._keepalive = _ON_ITS_WAY
         if self._current_request is None:
             self._arm_keepalive_timer()
 
@@ -75,6 +77,12 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
 
     def _will_close(self, request: Any, response_requires_close: bool) -> bool:
         return self.worker.stopping is not None or super()._will_close(request, response_requires_close)
+
+    def _send_response_start(self, status: int, headers: Any, request: Any, close: bool = False) -> None:
+        if (b"connection", b"close") in headers:
+            # gunicorn passes it on and answers the next request all the same (RFC 9112 §9.6).
+            self._keepalive, self._refused = 0, True
+        super()._send_response_start(status, headers, request, close)
 
     def _send_error_response(self, *arguments: Any) -> None:
         self._refused = True

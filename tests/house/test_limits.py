@@ -45,7 +45,7 @@ FIXED = {
     "Sign-ins under way in a browser": "identity.http.cookies:MOST",
     "Factors of one kind that a person sets up": "identity.services.factors:MOST",
     "Passwords that wait for that": "identity.hashing:LONGEST_QUEUE",
-    "Time for the body of a request, and ten times as much for a document": "identity.asgi.bodies:BODY_TIME",
+    "Time for the body of a request": "identity.asgi.bodies:BODY_TIME",
     "Large documents on their way in at the same time, per process": "identity.asgi.pages:DOCUMENTS_ARRIVING",
     "Time in which a client has to take a piece of an answer that is made while it is sent": (
         "identity.asgi.pages:PIECE_TIME"
