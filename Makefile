@@ -25,10 +25,10 @@ demo: $(VENV)/.runs ## walk from a key file to the management API against the ru
 	@exec $(BIN)/identity demo -c development.ini $(VARIABLES) $(ARGS)
 
 test: $(VENV)/.develops ## run the tests
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --both-ways $(ARGS)
 
 test-all: $(VENV)/.develops ## run all tests, on every storage, and look for secrets in what they log
-	$(BIN)/python -m pytest -n auto --dist worksteal --every-storage --thorough --search-logs --durations 60 --durations-min 8 $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal --both-ways --every-storage --thorough --search-logs --durations 60 --durations-min 8 $(ARGS)
 
 lint: $(VENV)/.develops ## check style, types and layers
 	$(BIN)/ruff check .

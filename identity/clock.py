@@ -1,5 +1,6 @@
 """The one clock of the service."""
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -8,4 +9,4 @@ Clock = Callable[[], datetime]
 
 def now() -> datetime:
     """The present moment: aware, UTC, whole seconds."""
-    return datetime.now(UTC).replace(microsecond=0)
+    return datetime.fromtimestamp(int(time.time()), UTC)

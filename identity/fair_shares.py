@@ -45,6 +45,11 @@ def asked_from(network: str) -> Iterator[None]:
         _asker.reset(before)
 
 
+def ask_from(network: str) -> None:
+    """The same until the context that variables are kept in ends: for requests that have one of their own."""
+    _asker.set(Asker(network))
+
+
 def belongs_to(organization_id: str) -> None:
     """The rest of the request is this organization's business."""
     asker = _asker.get()

@@ -25,8 +25,10 @@ from identity.concurrency import Greenlets
 from identity.http.health import ImmediateAnswer
 from identity.http.observers import ObservedRequest, known_method, observed
 from identity.http.protocol import MAX_BODY, EndpointHandler, response_headers
-from identity.http.request_ids import HEADER, new_request_id
+from identity.http.request_ids import HEADER, log_members, new_request_id
 from identity.http.request_log import log_request
+from identity.log_format import about
+from identity.provider.caching import Keeping
 from identity.provider.request import NO_BROWSER, ProtocolResponse
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ class Application:
         self._wsgi = wsgi
         self._places = Places(self.registry)
         self._loop: _Loop | None = None
+        identity: Identity = self.registry.identity
+        self._keeping = Keeping(identity.protocol, identity.process.ring)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or begin and end with the server (ASGI's lifespan)."""
@@ -96,13 +100,14 @@ class Application:
         request_id = new_request_id(head.headers.get("x-request-id", ""), head.peer, trusted_proxy)
         try:
             found = self._places.find(head)
-            if found is not None:
+            kept = None if found is None else self._kept(found[0], head)
+            if kept is not None:
+                await self._send_at_once(kept, head, request_id, send)
+                identity.worker.wake()
+            elif found is not None:
                 await self._answer_endpoint(*found, head, request_id, receive, send)
             elif (immediate := self.registry.immediate_answers.get(head.path)) and immediate.fits(head.method):
-                answer = self._at_once(immediate, head, request_id)
-                headers = [*response_headers(answer, identity, lambda: NO_BROWSER), (HEADER, request_id)]
-                await start_response(send, answer.status, headers)
-                await send_body(send, b"" if head.method == "HEAD" else answer.body)
+                await self._send_at_once(immediate, head, request_id, send)
             else:
                 await self._in_loop().pages.answer(head, request_id, receive, send)
         except TooSlow:
@@ -110,15 +115,38 @@ class Application:
         except ClientLeft:
             return
 
+    def _kept(self, place: Place, head: Head) -> ImmediateAnswer | None:
+        """What shows a document that the process has already; None if anything has to be asked."""
+        find = place.handler.endpoint.kept
+        if find is None or head.method != "GET" or head.length != 0 or "origin" in head.headers:
+            return None
+        document = find(self._keeping, self.registry.identity.clock())
+        if document is None:
+            return None
+        return ImmediateAnswer(
+            place.route_name, place.pattern, lambda: document.answer(head.headers.get("if-none-match"))
+        )
+
+    async def _send_at_once(self, immediate: ImmediateAnswer, head: Head, request_id: str, send: Send) -> None:
+        answer = self._at_once(immediate, head, request_id)
+        headers = response_headers(answer, self.registry.identity, lambda: NO_BROWSER)
+        headers.append((HEADER, request_id))
+        await start_response(send, answer.status, headers)
+        await send_body(send, b"" if head.method == "HEAD" else answer.body)
+
     def _at_once(self, immediate: ImmediateAnswer, head: Head, request_id: str) -> ProtocolResponse:
-        started = perf_counter()
+        started, observers = perf_counter(), self.registry.request_observers
         method = known_method(head.method)
         seen = ObservedRequest(method, head.peer, request_id, head.headers.get)
         seen.route_name, seen.route_pattern = immediate.name, immediate.pattern
-        with observed(self.registry.request_observers, seen):
-            answer = immediate.answer()
-            seen.status = answer.status
-        log_request(method, immediate.pattern, answer.status, perf_counter() - started)
+        about_before = about.set(lambda: log_members(request_id, seen.trace_id))
+        try:
+            with observed(observers, seen) if observers else nullcontext():
+                answer = immediate.answer()
+                seen.status = answer.status
+            log_request(method, immediate.pattern, answer.status, perf_counter() - started)
+        finally:
+            about.reset(about_before)
         return answer
 
     async def _answer_endpoint(
@@ -156,7 +184,7 @@ class _Loop:
         # Pages do not keep programs waiting.
         self.endpoint_threads = Threads(ENDPOINT_THREADS, LONGEST_ENDPOINT_QUEUE)
         self.threads = Threads(THREADS, LONGEST_QUEUE)
-        self.pages = Pages(wsgi, self.threads)
+        self.pages = Pages(wsgi, self.threads, identity.settings.trusted_proxy)
 
     def place_of(self, handler: EndpointHandler, head: Head) -> Greenlets | Threads:
         """Where the endpoint runs, so that it does not block the loop."""

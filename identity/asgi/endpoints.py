@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -12,17 +11,17 @@ from pyramid.registry import Registry
 from transaction.interfaces import TransientError
 
 from identity.asgi.heads import Head
-from identity.asgi.messages import Headers
-from identity.asgi.pages import WSGIAnswer, wsgi_environ
+from identity.asgi.messages import Answer
+from identity.asgi.pages import wsgi_environ
 from identity.domain.audit import Actor, ActorKind
-from identity.fair_shares import asked_from
+from identity.fair_shares import ask_from
 from identity.http.cookies import read_browser
 from identity.http.environ import OUTCOME
 from identity.http.errors import DAMAGED, log_unavailable
 from identity.http.locale import choose, in_query
 from identity.http.observers import ObservedRequest, known_method, observed
 from identity.http.protocol import EndpointHandler, Outcome, content_type_of, too_large
-from identity.http.request_ids import HEADER
+from identity.http.request_ids import HEADER, log_members
 from identity.http.request_log import log as request_log
 from identity.http.request_log import log_request
 from identity.http.request_services import RequestServices, with_user_agent
@@ -92,15 +91,6 @@ class Places:
         return None
 
 
-@dataclass(slots=True)
-class Answer:
-    """What is sent."""
-
-    status: int
-    headers: Headers
-    body: bytes
-
-
 class _Lost(Exception):
     """The transaction lost against another; the request is repeated."""
 
@@ -116,7 +106,7 @@ class EndpointCall:
         resumed: str | None,
         head: Head,
         request_id: str,
-        draw: Callable[[dict[str, Any]], WSGIAnswer],
+        draw: Callable[[dict[str, Any]], Answer],
     ) -> None:
         self._identity = identity
         self._observers = observers
@@ -133,28 +123,24 @@ class EndpointCall:
     def __call__(self) -> Answer:
         """Its answer."""
         identity, started = self._identity, perf_counter()
-        about.set(self._log_members)
-        network = network_of(self._head.client, identity.settings.trusted_proxy)
+        about.set(lambda: log_members(self._request_id, self._trace_id))
+        ask_from(network_of(self._head.client, identity.settings.trusted_proxy))
         writes = self._place.handler.endpoint.writes
         left = ATTEMPTS if writes and identity.backend.contends else 1
-        with asked_from(network):
-            while True:
-                left -= 1
-                try:
-                    answer = self._observed_attempt(may_repeat=left > 0)
-                    break
-                except _Lost:
-                    continue
+        attempt = self._observed_attempt if self._observers else self._attempt
+        while True:
+            left -= 1
+            try:
+                answer = attempt(may_repeat=left > 0)
+                break
+            except _Lost:
+                continue
         answer.headers.append((HEADER, self._request_id))
         if request_log.isEnabledFor(logging.INFO):
             seconds = perf_counter() - started
             log_request(known_method(self._head.method), self._place.pattern, answer.status, seconds)
         identity.worker.wake()
         return answer
-
-    def _log_members(self) -> Mapping[str, str]:
-        members = {"request_id": self._request_id}
-        return members if self._trace_id is None else {**members, "trace_id": self._trace_id}
 
     def _observed_attempt(self, *, may_repeat: bool) -> Answer:
         seen = ObservedRequest(
@@ -165,17 +151,17 @@ class EndpointCall:
             route_name=self._place.route_name,
             route_pattern=self._place.pattern,
         )
-        with observed(self._observers, seen) if self._observers else nullcontext():
+        with observed(self._observers, seen):
             self._trace_id = seen.trace_id
             try:
-                answer = self._attempt(seen, may_repeat=may_repeat)
+                answer = self._attempt(may_repeat=may_repeat, seen=seen)
             except _Lost:
                 seen.is_final = False
                 raise
             seen.status = answer.status
             return answer
 
-    def _attempt(self, seen: ObservedRequest, *, may_repeat: bool) -> Answer:
+    def _attempt(self, *, may_repeat: bool, seen: ObservedRequest | None = None) -> Answer:
         transactions = Transactions() if self._place.handler.endpoint.writes else None
         opened = self._opened(transactions)
         answer: Answer | None = None
@@ -202,11 +188,12 @@ class EndpointCall:
             finally:
                 if transactions is not None:
                     _abort(transactions)
-            seen.note_context(opened.context)
             refused = opened.refused
         finally:
             opened.close()
-        seen.error = type(result) if isinstance(result, Exception) else None
+        if seen is not None:
+            seen.note_context(opened.context)
+            seen.error = type(result) if isinstance(result, Exception) else None
         if answer is None:
             answer = self._other_answer(result, opened.context)
         if refused:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import unquote_to_bytes
 
@@ -62,9 +63,7 @@ def read_head(scope: Scope, trusted_proxy: str) -> Head:
         raise BadHead(505, "The service speaks HTTP/1.1.")
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        if "_" in name:
-            raise BadHead(400, "The name of a header must not hold an underscore.")
+        name, value = _name(raw_name), raw_value.decode("latin-1")
         if name not in headers:
             headers[name] = value
         elif name in _SINGLE:
@@ -96,6 +95,14 @@ def read_head(scope: Scope, trusted_proxy: str) -> Head:
         is_forwarded=is_forwarded,
         length=_length(headers, version),
     )
+
+
+@lru_cache(200)
+def _name(raw: bytes) -> str:
+    name = raw.decode("latin-1").lower()
+    if "_" in name:
+        raise BadHead(400, "The name of a header must not hold an underscore.")
+    return name
 
 
 def _length(headers: dict[str, str], version: str) -> int | None:

@@ -18,7 +18,7 @@ THREADS, LONGEST_QUEUE = 4, 32
 #: The same for endpoints that cannot wait in the event loop.
 ENDPOINT_THREADS, LONGEST_ENDPOINT_QUEUE = 8, 1000
 #: Threads that wait for a hash, a document or another server come on top; pools of their own bound those.
-_MOST_THREADS = 256
+_MOST_THREADS = 512
 
 
 #: Of a thread: the pool to which it belongs, unless it has stepped aside.

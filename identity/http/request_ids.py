@@ -40,7 +40,7 @@ def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -
     """Around everything else."""
 
     def with_id(request: Request) -> Response:
-        before = about.set(lambda: _members(request))
+        before = about.set(lambda: log_members(request.request_id, request.environ.get(TRACE_ID)))
         try:
             response = handler(request)
         finally:
@@ -51,9 +51,9 @@ def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -
     return with_id
 
 
-def _members(request: Request) -> Mapping[str, str]:
-    members = {"request_id": request.request_id}
-    trace_id = request.environ.get(TRACE_ID)
+def log_members(request_id: str, trace_id: str | None) -> Mapping[str, str]:
+    """What is told of the request in each line that is logged meanwhile."""
+    members = {"request_id": request_id}
     return members if trace_id is None else {**members, "trace_id": trace_id}
 
 

@@ -99,6 +99,9 @@ class RequestServices:
         self.forget()
         self.end_lagging()
         self._read_before_write = None
+        self._return_opened()
+
+    def _return_opened(self) -> None:
         while self._open:
             self._open.pop().__exit__(None, None, None)
 
@@ -115,6 +118,9 @@ class RequestServices:
         after.audit.actor = before.audit.actor
         after.audit.refused.extend(before.audit.refused)
         after.idempotency.claimed = before.idempotency.claimed
+        # What comes now may wait for a hash or another server, and must not keep others from the storage meanwhile.
+        self._read_before_write = None
+        self._return_opened()
 
     @property
     def _manager(self) -> TransactionManager:

@@ -1,10 +1,16 @@
 """Public documents that clients may cache: bytes made once, with an ETag."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from identity.provider.request import ProtocolRequest, ProtocolResponse
+from identity.provider.request import ProtocolResponse
+from identity.services.signing_keys import KeyRing
+
+if TYPE_CHECKING:
+    from identity.provider.protocol import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +29,20 @@ class Document:
         fresh = ProtocolResponse(200, body, content_type, headers)
         return cls(fresh, ProtocolResponse(304, b"", content_type, headers), etag)
 
-    def answer(self, request: ProtocolRequest) -> ProtocolResponse:
-        """The document, or 304 if the client has it already (RFC 9110 §13.1.2)."""
-        known = request.if_none_match
+    def answer(self, known: str | None) -> ProtocolResponse:
+        """The document, or 304 if the client has it already, as If-None-Match tells (RFC 9110 §13.1.2)."""
         if known is not None and (known.strip() == "*" or self.etag in known):
             return self.unchanged
         return self.fresh
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What a process keeps and documents are made of."""
+
+    protocol: "Protocol"
+    ring: KeyRing
+
+
+#: The document that a process has made before, if that is what it would make now; asks no storage.
+Kept = Callable[[Keeping, datetime], Document | None]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from identity.provider.caching import Kept
 from identity.provider.context import Context
 from identity.provider.request import ProtocolRequest, ProtocolResponse
 
@@ -24,7 +25,8 @@ class Endpoint:
     so needs a transaction, ``cross_origin`` whether scripts of registered applications may call it, ``may_lag`` whether
     it may tell what was so as many seconds ago as the operator allows. With ``asks_storage`` False it never waits for
     the storage, so that it is answered at once whatever the storage and the threads are doing. ``blocks`` says that it
-    waits for something else than the storage, and not by ``identity.concurrency``: then it runs in a thread.
+    waits for something else than the storage, and not by ``identity.concurrency``: then it runs in a thread. ``kept``
+    finds the document that a GET shows to everybody alike, without asking the storage.
     """
 
     name: str
@@ -37,4 +39,5 @@ class Endpoint:
     may_lag: bool = False
     asks_storage: bool = True
     blocks: bool = False
+    kept: Kept | None = None
     handle: Callable[[ProtocolRequest, Context], ProtocolResponse]

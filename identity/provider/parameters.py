@@ -82,6 +82,9 @@ class Parameters(Mapping[str, str]):
     def __getitem__(self, name: str) -> str:
         return self._values[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
     def __iter__(self):  # type: ignore[no-untyped-def]
         return iter(self._values)
 

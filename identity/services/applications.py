@@ -174,7 +174,7 @@ class Applications(Lifecycle[Application]):
         if client is None or not client.active or not matching:
             return None
         self._uses.of_client_secret(matching[0], self._now)
-        return replace(_without_secrets(client), secret_id=matching[0])
+        return Client(client.application, (), client.project, client.organization, matching[0])
 
     def defaults(self, type: ApplicationType) -> dict[str, Any]:  # noqa: A002
         """What follows from the type where a command says nothing, by its fields: people sign in with a code, if the

@@ -30,6 +30,10 @@ EMERGENCY_DELAY = timedelta(seconds=30)
 LAST_KNOWN_AGE = timedelta(minutes=5)
 
 
+#: Keys with their public halves.
+Published = tuple[tuple[SigningKey, PublicKey], ...]
+
+
 class NoSigningKey(Unavailable):
     """There is no key to sign with: the instance was not bootstrapped."""
 
@@ -58,15 +62,18 @@ class KeyRing:
         self._copy: _Copy | None = None
         self._private: dict[str, PrivateKey] = {}
         self._public: dict[str, PublicKey] = {}
+        #: What was published last, by which copy and when.
+        self._published: tuple[KeySchedule, datetime, Published] | None = None
 
     def schedule(self, look: Look, now: datetime) -> KeySchedule:
         """The key list, at most CACHE_AGE old; from a last-known copy while the storage is away.
 
         Raises Unavailable.
         """
+        fresh = self.fresh(now)
+        if fresh is not None:
+            return fresh
         copy = self._copy
-        if copy is not None and abs(now - copy.at) < CACHE_AGE:
-            return copy.schedule
         try:
             with look() as storage:
                 return self.read(storage, now)
@@ -74,6 +81,11 @@ class KeyRing:
             if copy is not None and abs(now - copy.at) < LAST_KNOWN_AGE:
                 return copy.schedule
             raise
+
+    def fresh(self, now: datetime) -> KeySchedule | None:
+        """The copy of the key list, unless it is too old to be believed."""
+        copy = self._copy
+        return copy.schedule if copy is not None and abs(now - copy.at) < CACHE_AGE else None
 
     def read(self, storage: Storage, now: datetime) -> KeySchedule:
         """The key list as stored, copied for later."""
@@ -110,6 +122,16 @@ class KeyRing:
                 log.error("the signing key %s is not published: %s", key.id, problem)
         return parsed
 
+    def published(self, schedule: KeySchedule, now: datetime) -> Published:
+        """The keys that JWKS shows, newest first; the same tuple for as long as schedule and moment are the same."""
+        last = self._published
+        if last is not None and last[0] is schedule and last[1] == now:
+            return last[2]
+        halves = ((key, self.public(key)) for key in schedule.published(now))
+        keys = tuple((key, public) for key, public in halves if public is not None)
+        self._published = schedule, now, keys
+        return keys
+
     def signer(self, keys: Iterable[SigningKey]) -> tuple[str, PrivateKey]:
         """The first key that can be opened, and its private half; damaged ones are logged. Raises NoSigningKey."""
         problem: Exception | None = None
@@ -145,10 +167,9 @@ class SigningKeys(UseCases):
         published. Raises NoSigningKey, Unavailable."""
         return self._ring.signer(self.schedule().signers(self._now))
 
-    def published(self) -> tuple[tuple[SigningKey, PublicKey], ...]:
+    def published(self) -> Published:
         """The keys that JWKS shows, newest first. Raises NoSigningKey rather than show none; Unavailable."""
-        halves = ((key, self._ring.public(key)) for key in self.schedule().published(self._now))
-        keys = tuple((key, public) for key, public in halves if public is not None)
+        keys = self._ring.published(self.schedule(), self._now)
         if not keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
         return keys

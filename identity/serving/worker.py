@@ -33,8 +33,9 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
     """A connection."""
 
     _closed: bool
+    _keepalive: float
     _rest: int | None = None
-    _is_refused = False
+    _lingers = False
 
     def __init__(self, worker: "Worker") -> None:
         super().__init__(worker)
@@ -64,7 +65,8 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
 
     def stop(self) -> None:
         """Close it once it is idle, a moment later."""
-        self._keepalive = _ON_ITS_WAY
+        if self._keepalive:
+            self._keepalive = _ON_ITS_WAY
         if self._current_request is None:
             self._arm_keepalive_timer()
 
@@ -81,12 +83,18 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
     def _will_close(self, request: Any, response_requires_close: bool) -> bool:
         return self.worker.stopping is not None or super()._will_close(request, response_requires_close)
 
+    def _send_response_start(self, status: int, headers: Any, request: Any, close: bool = False) -> None:
+        if (b"connection", b"close") in headers:
+            # gunicorn passes it on and answers the next request all the same (RFC 9112 §9.6).
+            self._keepalive, self._lingers = 0, True
+        super()._send_response_start(status, headers, request, close)
+
     def _send_error_response(self, status: int, *arguments: Any, **headers: Any) -> None:
         from identity import watching
 
         # The application was not asked, so the request is counted here.
         watching.refused(status)
-        self._is_refused = True
+        self._lingers = True
         super()._send_error_response(status, *arguments, **headers)
 
     def _feed_callback_parser(self, data: bytes) -> bool:
@@ -99,9 +107,9 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
             return False
 
     def _close_transport(self) -> None:
-        """Read the rest of a refused request away first (RFC 9112 §9.6): over unread bytes the system would reset the
-        connection, and the answer be lost. What the application refuses, it reads by itself."""
-        if self._closed or not self._is_refused or self.transport.is_closing() or not self.transport.can_write_eof():
+        """Read away first what still comes after a refusal (RFC 9112 §9.6): over unread bytes the system would reset the
+        connection, and the answer be lost."""
+        if self._closed or not self._lingers or self.transport.is_closing() or not self.transport.can_write_eof():
             super()._close_transport()
             return
         from identity.asgi.bodies import LINGER, REST

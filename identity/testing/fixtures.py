@@ -251,11 +251,11 @@ class Worlds:
 
     def __init__(self, databases: Databases) -> None:
         self._databases = databases
-        self._made: dict[tuple[str, frozenset[tuple[str, str]]], World] = {}
+        self._made: dict[tuple[str, bool, frozenset[tuple[str, str]]], World] = {}
 
     def shared(self, storage: str, settings: Mapping[str, str] | None = None) -> World:
-        """The world of this storage and these settings."""
-        key = storage, frozenset((settings or {}).items())
+        """The world of this storage and these settings, asked in the way of this run of the test."""
+        key = storage, AssembledService.asgi, frozenset((settings or {}).items())
         if key not in self._made:
             self._made[key] = self._databases.world(self._databases.settings(storage) | dict(settings or {}))
         return self._made[key]
@@ -282,7 +282,16 @@ def storage_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def world(worlds: Worlds, storage_name: str) -> Iterator[World]:
+def asgi(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """True if the worlds of this run of the test are asked through the ASGI application."""
+    before = AssembledService.asgi
+    AssembledService.asgi = getattr(request, "param", before)
+    yield AssembledService.asgi
+    AssembledService.asgi = before
+
+
+@pytest.fixture
+def world(worlds: Worlds, storage_name: str, asgi: bool) -> Iterator[World]:
     """A service on one host name, shared with other tests; its clock is put back afterwards."""
     world = worlds.shared(storage_name)
     yield world
@@ -290,7 +299,7 @@ def world(worlds: Worlds, storage_name: str) -> Iterator[World]:
 
 
 @pytest.fixture
-def three_hosts(worlds: Worlds, storage_name: str) -> Iterator[World]:
+def three_hosts(worlds: Worlds, storage_name: str, asgi: bool) -> Iterator[World]:
     """A service whose issuer, base and login addresses have different host names."""
     world = worlds.shared(storage_name, THREE_HOSTS)
     yield world
@@ -298,7 +307,7 @@ def three_hosts(worlds: Worlds, storage_name: str) -> Iterator[World]:
 
 
 @pytest.fixture
-def make_world(databases: Databases, storage_name: str) -> Iterator[MakeWorld]:
+def make_world(databases: Databases, storage_name: str, asgi: bool) -> Iterator[MakeWorld]:
     """Makes worlds of the test's own, for what would disturb others: ``make_world(**{"identity.clock_skew": "0"})``."""
     made: list[World] = []
 

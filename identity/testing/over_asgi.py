@@ -41,10 +41,11 @@ class OverASGI:
 
 def ask(application: Any, scope: dict[str, Any], body: bytes = b"") -> tuple[int, list[tuple[str, str]], bytes]:
     """Status, headers and body of the answer to one request."""
-    return asyncio.run_coroutine_threadsafe(_asked(application, scope, body), event_loop()).result(_LONGEST)
+    return asyncio.run_coroutine_threadsafe(asked(application, scope, body), event_loop()).result(_LONGEST)
 
 
-async def _asked(application: Any, scope: dict[str, Any], body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+async def asked(application: Any, scope: dict[str, Any], body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    """The same, in the running event loop."""
     incoming = [{"type": "http.request", "body": body, "more_body": False}]
     sent: list[dict[str, Any]] = []
     gone = asyncio.Event()

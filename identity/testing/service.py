@@ -108,11 +108,12 @@ class Operator:
 class AssembledService:
     """One service with its storage and its clock, and ways to look into it."""
 
-    #: True if requests go through the ASGI application.
+    #: True if requests to those that are made from now on go through the ASGI application.
     asgi: ClassVar[bool] = False
 
     def __init__(self, settings: Mapping[str, str], *, clock: MovableClock, key_pool: KeyPool) -> None:
         self.settings = dict(settings)
+        self._by_asgi = self.asgi
         self.clock = clock
         self.key_pool = key_pool
         self.identity: Identity = assemble(self.settings, clock=clock)
@@ -130,7 +131,7 @@ class AssembledService:
     @cached_property
     def web(self) -> Any:
         """What answers requests: the web application itself, or with ``--asgi`` the ASGI application made of it."""
-        return OverASGI(Application(self.app)) if self.asgi else self.app
+        return OverASGI(Application(self.app)) if self._by_asgi else self.app
 
     @cached_property
     def client(self) -> ServiceClient:

@@ -178,6 +178,7 @@ class Pages:
         self.may_answer = threading.Event()
         self.begun = 0
         self.closed: list[str] = []
+        self.read: list[int] = []
         self.steps_aside = False
         self.limit = 200_000
 
@@ -192,6 +193,9 @@ class Pages:
             try:
                 for _ in range(1000):
                     yield b"a" * 1000
+                    if "wait" in request.GET:
+                        self.begun += 1
+                        self.may_answer.wait(20)
             finally:
                 self.closed.append("stream")
 
@@ -208,6 +212,10 @@ class Pages:
         if "refuse" in request.GET:
             return Response(status=403)
         body = sent_document(request, most=self.limit)
+        if "wait" in request.GET:
+            self.begun += 1
+            self.may_answer.wait(20)
+            self.read.append(len(body.read()))
         return Response(str(len(body.read())).encode())
 
     def split(self, request: Request) -> Response:
@@ -313,6 +321,18 @@ def test_a_stream_ends_when_its_reader_takes_nothing_for_long(
     assert pages.closed == ["stream"]
 
 
+def test_a_stream_that_is_cancelled_while_a_piece_is_made_is_closed(pages: Pages, own: Callable[..., Client]) -> None:
+    client = own("/try/stream", method="GET", query_string=b"wait=1")
+    running = client.begin()
+    wait_for(lambda: pages.begun == 1)
+    client.leave()
+    running.cancel()
+    wait_for(running.done)
+    assert pages.closed == []
+    pages.may_answer.set()
+    wait_for(lambda: pages.closed == ["stream"])
+
+
 def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(pages: Pages, own: Callable[..., Client]) -> None:
     client = own("/try/fail", method="GET")
     client.send()
@@ -358,6 +378,84 @@ def test_a_document_over_its_limit_is_refused(
         client.send(b"a" * 30_000, more=number < 9)
     client.begin().result(30)
     assert client.status == 413
+
+
+def test_a_document_is_read_in_full_though_its_sender_leaves(pages: Pages, own: Callable[..., Client]) -> None:
+    """Security 20.12: the server cancels what it has begun."""
+    client = own("/try/take", (b"content-length", b"150000"), query_string=b"wait=1")
+    client.send(b"a" * 150_000)
+    running = client.begin()
+    wait_for(lambda: pages.begun == 1)
+    client.leave()
+    running.cancel()
+    pages.may_answer.set()
+    wait_for(lambda: pages.read == [150_000])
+
+
+def test_documents_on_their_way_in_are_shared_fairly(pages: Pages, own: Callable[..., Client]) -> None:
+    """Security 20.6: files of slow senders take room."""
+
+    def sender(network: int) -> Client:
+        client = own("/try/take", (b"content-length", b"150000"), client=(f"198.51.{network}.1", 1))
+        client.send(b"a" * 100_000, more=True)
+        return client
+
+    slow = [sender(1) for _ in range(8)]
+    running = [one.begin() for one in slow]
+    wait_for(lambda: all(one.received == 100_000 for one in slow))
+    refused = sender(1)
+    refusal = refused.begin()
+    wait_for(lambda: bool(refused.sent))
+    assert (refused.status, refused.header("retry-after")) == (503, "5")
+    refused.leave()
+    refusal.result(30)
+    other = sender(2)
+    other.send(b"a" * 50_000)
+    other.begin().result(30)
+    assert (other.status, other.body) == (200, b"150000")
+    for one in slow:
+        one.send(b"a" * 50_000)
+    for each in running:
+        each.result(30)
+    assert {one.status for one in slow} == {200}
+
+
+def test_slow_bodies_hold_no_thread(pages: Pages, own: Callable[..., Client]) -> None:
+    """Security 20.13."""
+    slow = [own("/try/wait", (b"content-length", b"2")) for _ in range(300)]
+    for one in slow:
+        one.send(b"a", more=True)
+    running = [one.begin() for one in slow]
+    wait_for(lambda: all(one.received for one in slow))
+    assert pages.begun == 0
+    assert own("/login", method="GET").ask().status == 303
+    for one in slow:
+        one.leave()
+    for each in running:
+        each.result(30)
+    assert [one.sent for one in slow] == [[]] * 300
+    assert pages.begun == 0
+
+
+def test_slow_readers_hold_no_thread(pages: Pages, own: Callable[..., Client]) -> None:
+    """Security 20.13."""
+    slow = [own("/try/stream", method="GET") for _ in range(300)]
+    for one in slow:
+        one.takes = 3
+        one.send()
+    running = []
+    try:
+        # As many as may wait for a thread to begin.
+        for at in range(0, len(slow), LONGEST_QUEUE):
+            running += [one.begin() for one in slow[at : at + LONGEST_QUEUE]]
+            wait_for(lambda: all(len(one.sent) == 3 for one in slow[: len(running)]))  # noqa: B023
+        assert own("/login", method="GET").ask().status == 303
+    finally:
+        for one in slow:
+            one.leave()
+    for each in running:
+        each.result(30)
+    assert pages.closed == ["stream"] * 300
 
 
 def test_endpoints_run_in_threads_where_the_storage_blocks(

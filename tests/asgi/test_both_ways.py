@@ -1,13 +1,19 @@
 """Pyramid and the ASGI application answer alike: status, headers and body, apart from what is random."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from webtest import TestApp
 
 from identity.asgi import Application
+from identity.http.protocol import MAX_BODY
+from identity.provider.endpoints import ENDPOINTS
+from identity.storage.errors import Unavailable
+from identity.testing.fixtures import MakeWorld
 from identity.testing.over_asgi import OverASGI
 from identity.testing.service_client import FORM, ServiceClient, bearer, form_encoded
 from identity.testing.world import Robot, World
@@ -187,3 +193,98 @@ def test_documents_that_are_known_already(ways: tuple[ServiceClient, ServiceClie
     assert answers[0][0] == 304
     answers = [shown(way.get(way.issuer_url + path), exact=True) for way in ways]
     assert answers[0] == answers[1]
+
+
+def test_bodies_are_read_alike(ways: tuple[ServiceClient, ServiceClient], world: World) -> None:
+    bodies = (b"", b"grant_type=x&grant_type=y", b"%ff=%ff", b"\xff\0", b"token=abc", b"a" * MAX_BODY, b"a" * 70_000)
+    for endpoint in ENDPOINTS:
+        if "{" in endpoint.path:
+            continue
+        for authorization in ({}, {"Authorization": world.introspector.header}):
+            for media_type in (FORM, "application/json", f"{FORM}; charset=utf-8"):
+                headers = {"Content-Type": media_type, **authorization}
+                for body in bodies:
+                    alike(ways, lambda: ("POST", endpoint.path, headers, body))  # noqa: B023
+
+
+@pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "x" * 500},
+        {"Authorization": "Basic !"},
+        {"Cookie": "__Host-session-a=b; \xff", "User-Agent": "\xff\x01"},
+        {"If-None-Match": '"a", *'},
+        {"Accept-Language": "de, en;q=0.5", "Accept": "text/html"},
+        {"Host": "ID.Example.COM"},
+        {"Host": "id.example.com:443"},
+        {"Host": "id.example.com:80"},
+        {"Host": "[::1]"},
+    ],
+    ids=lambda headers: " ".join(headers),
+)
+def test_odd_headers_are_read_alike(ways: tuple[ServiceClient, ServiceClient], headers: Mapping[str, str]) -> None:
+    for endpoint in ENDPOINTS:
+        path = endpoint.path.replace("{request}", "01a22020-bfda-77a8-a5e0-765a2c752e4b")
+        for method in (*endpoint.methods, "BREW"):
+            alike(ways, lambda: (method, path, headers, b""))  # noqa: B023
+
+
+def test_three_hosts_are_told_apart_alike(three_hosts: World) -> None:
+    settings = three_hosts.identity.settings
+    apps = three_hosts.app, OverASGI(Application(three_hosts.app))
+    first, second = (ServiceClient(TestApp(app), three_hosts.issuer) for app in apps)
+    for url in (settings.issuer_url, settings.base_url, settings.login_url):
+        for endpoint in ENDPOINTS:
+            alike((first, second), lambda: ("GET", url + endpoint.path, {}, b""))  # noqa: B023
+
+
+@pytest.mark.parametrize("error", [Unavailable("away"), RuntimeError("a mistake")], ids=["away", "mistake"])
+def test_failures_are_told_alike(own_world: World, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*_: object, **__: object) -> Any:
+        raise error
+
+    client = own_world.a_web_application()
+    query = urlencode({"client_id": client.client_id, "redirect_uri": "https://app.example/callback"})
+    first, second = own_world.app, OverASGI(Application(own_world.app))
+    ways = ServiceClient(TestApp(first), own_world.issuer), ServiceClient(TestApp(second), own_world.issuer)
+    monkeypatch.setattr(own_world.identity.backend, "reading", fail)
+    monkeypatch.setattr(own_world.identity.backend, "writing", fail)
+    form = b"grant_type=client_credentials&token=x"
+    for endpoint in ENDPOINTS:
+        path = endpoint.path.replace("{request}", "unknown")
+        for method in endpoint.methods:
+            for headers in ({}, bearer("some-token"), {"Accept": "text/html"}):
+                body = form if method == "POST" else b""
+                sent = {"Content-Type": FORM, **headers}
+                told = [_told(way, method, own_world.issuer + path, sent, body) for way in ways]
+                assert told[0] == told[1], (method, path)
+        told = [_told(way, "GET", f"{own_world.issuer}{path}?{query}", {}, b"") for way in ways]
+        assert told[0] == told[1], path
+
+
+def _told(way: ServiceClient, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Any:
+    """An answer, or the class of the error that the server gets to log."""
+    try:
+        return shown(way.request(method, url, headers=headers, body=body))
+    except RuntimeError as mistake:
+        return type(mistake)
+
+
+def test_each_request_is_one_line_in_the_log(make_world: MakeWorld, caplog: pytest.LogCaptureFixture) -> None:
+    name = "identity.http.request_log"
+    # Whether there are lines is decided when the application is made.
+    caplog.set_level(logging.INFO, logger=name)
+    world = make_world()
+    for app in (world.app, OverASGI(Application(world.app))):
+        caplog.clear()
+        client = ServiceClient(TestApp(app), world.issuer)
+        for path in ("/healthz", "/oauth/v2/keys", "/readyz", _AUTHORIZE, "/nothing"):
+            client.get(world.issuer + path)
+        assert [one.getMessage().rpartition(",")[0] for one in caplog.records if one.name == name] == [
+            "GET /healthz 200",
+            "GET /oauth/v2/keys 200",
+            "GET /readyz 200",
+            f"GET {_AUTHORIZE} 400",
+            "GET no route 404",
+        ]

@@ -1,6 +1,8 @@
 """Where endpoints run: nothing that waits holds up what need not wait for it."""
 
+import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 
 from identity import concurrency
 from identity.asgi import Application
-from identity.asgi.threads import THREADS
+from identity.asgi.threads import THREADS, Threads, stepping_aside
 from identity.testing.world import World
 from tests.asgi.client import FORM, Client, Headers, wait_for
 
@@ -119,3 +121,48 @@ def test_a_script_that_asks_does_not_have_the_loop_wait_for_a_storage_that_block
     assert len(threads) == 2
     assert all(one == "greenlet" or one.startswith("identity-request") for one in threads)
     assert ("greenlet" in threads) is (backend.max_greenlets > 0)
+
+
+def test_who_steps_aside_twice_gives_one_place_away() -> None:
+    async def main() -> None:
+        threads, may_end, aside = Threads(1, 8), threading.Event(), threading.Event()
+
+        def wait() -> None:
+            with stepping_aside(), stepping_aside():
+                aside.set()
+                may_end.wait(20)
+
+        waiting = asyncio.ensure_future(threads.run(wait))
+        while not aside.is_set():
+            await asyncio.sleep(0.001)
+        order: list[str] = []
+        slow = asyncio.ensure_future(threads.run(lambda: (time.sleep(0.1), order.append("first"))))
+        await asyncio.sleep(0.02)
+        await threads.run(lambda: order.append("second"))
+        await slow
+        assert order == ["first", "second"]
+        may_end.set()
+        await waiting
+        assert (threads._busy, threads.working) == (0, 0)
+        threads.close()
+
+    asyncio.run(main())
+
+
+def test_a_greenlet_steps_aside_as_a_thread_does() -> None:
+    async def main() -> None:
+        greenlets, may_end = concurrency.Greenlets(1), concurrency.Event()
+
+        def wait() -> None:
+            with stepping_aside():
+                may_end.wait()
+
+        waiting = [asyncio.ensure_future(greenlets.run(wait)) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert await greenlets.run(lambda: "answered") == "answered"
+        assert greenlets.busy == 3
+        may_end.set()
+        await asyncio.gather(*waiting)
+        assert greenlets.busy == greenlets._busy == 0
+
+    asyncio.run(main())

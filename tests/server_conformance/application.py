@@ -133,6 +133,10 @@ async def _two_headers(scope: Message, receive: Receive, send: Send) -> None:
     await _respond(send, 200, b"", (b"x-one", b"a\r\nset-cookie: b=c"))
 
 
+async def _close(scope: Message, receive: Receive, send: Send) -> None:
+    await _respond(send, 200, b"last", (b"connection", b"close"))
+
+
 async def _nothing(scope: Message, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.start", "status": 204, "headers": []})
     await send({"type": "http.response.body", "body": b""})
@@ -160,6 +164,7 @@ _ASGI: dict[str, Callable[[Message, Receive, Send], Awaitable[None]]] = {
     "/long": _long,
     "/stuck": _stuck,
     "/two-headers": _two_headers,
+    "/close": _close,
     "/nothing": _nothing,
     "/fails": _fails,
     "/short": _short,

@@ -54,7 +54,7 @@ def _open_files() -> Iterator[None]:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(kind, id=kind.id, marks=() if kind.name == QUICK else pytest.mark.thorough)
+        pytest.param(kind, id=kind.id, marks=() if kind.name == QUICK else pytest.mark.servers)
         for kind in SERVERS.values()
     ],
 )

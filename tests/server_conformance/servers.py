@@ -102,7 +102,7 @@ SERVERS = {
         Kind("waitress", "waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
     )
 }
-#: The one that `make test` asks; with --thorough all are asked.
+#: The one that is asked without --servers.
 QUICK = "identity serve"
 
 
@@ -220,11 +220,11 @@ def running(kind: Kind, folder: Path, *more: str) -> Iterator[Server]:
         assert process.poll() is None, server.output()
         yield server
     finally:
-        _end(process)
+        end(process)
         held.close()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """Ends the process and what it started."""
     family = []
     with suppress(psutil.NoSuchProcess):

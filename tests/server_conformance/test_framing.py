@@ -123,6 +123,12 @@ def test_short_response_ends_the_connection(server: Server) -> None:
     assert answer.endswith(b"\r\n\r\none")
 
 
+@pytest.mark.requirement("Behind a response in which the application says Connection: close no request is answered")
+def test_no_request_is_answered_behind_a_last_response(server: Server) -> None:
+    for pieces in ([GOOD.replace(b"/good", b"/close") + LAST], [GOOD.replace(b"/good", b"/close"), LAST]):
+        assert server.say(*pieces).endswith(b"\r\n\r\nlast")
+
+
 @pytest.mark.requirement("HTTP/1.0, HEAD and responses without a body are answered as RFC 9112 says")
 def test_responses_without_a_body_have_none(server: Server) -> None:
     head = server.say(GOOD.replace(b"GET", b"HEAD") + LAST)

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-from identity.provider.caching import Document
+from identity.provider.caching import Document, Keeping
 from identity.provider.context import Context
 from identity.provider.discovery import capabilities, complete
 from identity.provider.endpoint import Endpoint, Host
@@ -31,7 +32,12 @@ def document(protocol: Protocol, settings: Settings) -> Document:
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """The document, or 304 if the client has it already."""
-    return document(context.protocol, context.settings).answer(request)
+    return document(context.protocol, context.settings).answer(request.if_none_match)
+
+
+def kept(keeping: Keeping, _: datetime) -> Document | None:
+    """The document, once it was made: plugins have their say in it."""
+    return keeping.protocol.documents.get("metadata")
 
 
 ENDPOINT = Endpoint(
@@ -44,4 +50,5 @@ ENDPOINT = Endpoint(
     cross_origin=True,
     asks_storage=False,
     handle=handle,
+    kept=kept,
 )

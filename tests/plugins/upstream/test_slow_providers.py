@@ -1,0 +1,129 @@
+"""Security 20.6 through the ASGI application: no provider that answers slowly holds up pages of others."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import pytest
+
+from identity import hashing
+from identity.asgi import Application
+from identity.asgi.threads import THREADS, Threads, stepping_aside
+from identity.fair_shares import FairShares
+from identity.outgoing import Answer
+from identity.plugins.upstream.asking import Asked
+from identity.testing.browser import Browser
+from identity.testing.over_asgi import OverASGI, event_loop
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.upstream.conftest import Scene
+from tests.plugins.upstream.elsewhere import CLIENT_ID, SECRET, Elsewhere
+
+pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql")
+
+
+class Slow:
+    """The way to providers: those whose names begin with slow do not answer before ``release``."""
+
+    def __init__(self, elsewhere: Elsewhere) -> None:
+        self.waiting = 0
+        self.may_answer = threading.Event()
+        self._elsewhere = elsewhere
+        self._lock = threading.Lock()
+
+    def send(self, method: str, url: str, **asked: Any) -> Answer:
+        if not url.startswith("https://slow-"):
+            return self._elsewhere.send(method, url, **asked)
+        with self._lock:
+            self.waiting += 1
+        self.may_answer.wait(30)
+        raise OSError("no answer")
+
+    def release(self) -> None:
+        self.may_answer.set()
+
+
+@pytest.fixture
+def world(own_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Of its own, and asked through the ASGI application."""
+    application = Application(own_world.app)
+    monkeypatch.setitem(own_world.__dict__, "web", OverASGI(application))
+    monkeypatch.setattr(hashing, "stepping_aside", stepping_aside)
+    return own_world
+
+
+@pytest.fixture
+def slow(world: World, elsewhere: Elsewhere) -> Iterator[Slow]:
+    made = Slow(elsewhere)
+    world.app.registry.upstream._asked = Asked(made)
+    yield made
+    made.release()
+
+
+def places(world: World) -> FairShares:
+    found: FairShares = world.app.registry.upstream._asked._places
+    return found
+
+
+def page_threads(world: World) -> Threads:
+    async def found() -> Any:
+        return world.web.application._in_loop().threads
+
+    threads: Threads = asyncio.run_coroutine_threadsafe(found(), event_loop()).result(5)
+    return threads
+
+
+def clicks(world: World, organizations: int, providers: int, browsers: int) -> list[Callable[[], Any]]:
+    """Browsers that are about to choose a slow provider."""
+    made: list[Callable[[], Any]] = []
+    for number in range(organizations):
+        tenant = world.an_organization()
+        party = RelyingParty.of(world, project_id=world.a_project(tenant).id)
+        for which in range(providers):
+            issuer = f"https://slow-{number}-{which}.example"
+            provider = world.an_upstream_provider(tenant, issuer=issuer, client_id=CLIENT_ID, client_secret=SECRET)
+            for _ in range(browsers):
+                browser = Browser(world)
+                party.opened(browser, scope="openid")
+                made.append(lambda browser=browser, name=provider.name: browser.click(f"Sign in with {name}"))
+    return made
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end, "that took too long"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("organizations", "providers", "browsers", "most"),
+    [(1, 4, 6, 8), (12, 1, 4, 32)],
+    ids=["of one organization", "of many organizations"],
+)
+def test_slow_providers_hold_up_no_page_of_others(
+    world: World, scene: Scene, slow: Slow, organizations: int, providers: int, browsers: int, most: int
+) -> None:
+    asking = clicks(world, organizations, providers, browsers)
+    robot, threads = world.a_robot(), page_threads(world)
+    with ThreadPoolExecutor(len(asking)) as pool:
+        running: list[Future[Any]] = [pool.submit(one) for one in asking]
+        # The others were told at once that too many wait.
+        until(lambda: slow.waiting + sum(one.done() for one in running) == len(asking))
+        assert THREADS < slow.waiting <= most
+        until(lambda: threads._busy == 0)
+        for _ in range(2 * THREADS):
+            assert world.client.get(f"{world.issuer}/healthz").status_int == 200
+            assert Browser(world).open("/login").status_int == 200
+            assert robot.token().status_int == 200
+        if organizations == 1:
+            asked = scene.ask()
+            assert scene.party.tokens(scene.sign_in(), asked)
+        slow.release()
+        wait(running, 30)
+    assert [one.exception() for one in running] == [None] * len(asking)
+    until(lambda: (threads._busy, threads.working) == (0, 0))
+    assert places(world)._all.free == 32
