@@ -8,7 +8,6 @@ import faulthandler
 import gc
 import os
 import sys
-from inspect import iscoroutinefunction
 from typing import Any
 
 from gunicorn.arbiter import Arbiter
@@ -107,9 +106,11 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
             return False
 
     def _close_transport(self) -> None:
-        """Read away first what still comes after a refusal (RFC 9112 §9.6): over unread bytes the system would reset the
-        connection, and the answer be lost."""
-        if self._closed or not self._lingers or self.transport.is_closing() or not self.transport.can_write_eof():
+        """Read away first what still comes of a refused request (RFC 9112 §9.6): over unread bytes the system would
+        reset the connection."""
+        receiver = self._body_receiver
+        lingers = self._lingers or (receiver is not None and not receiver._complete)
+        if self._closed or not lingers or self.transport.is_closing() or not self.transport.can_write_eof():
             super()._close_transport()
             return
         from identity.asgi.bodies import LINGER, REST
@@ -147,8 +148,9 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
             raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from None
         for name in PROXY_SETTINGS:
             self.cfg.set(name, DEFAULTS[name])
-        if not iscoroutinefunction(self.asgi.__call__):
-            # What PasteDeploy makes of [app:main].
+        # Without importing it: what PasteDeploy makes of [app:main] has done so.
+        pyramid = sys.modules.get("pyramid.router")
+        if pyramid is not None and isinstance(self.asgi, pyramid.Router):
             from identity.asgi import Application
 
             self.asgi = Application(self.asgi)
