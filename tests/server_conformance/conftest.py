@@ -60,10 +60,7 @@ def _option(kind: Kind) -> tuple[pytest.MarkDecorator, ...]:
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(kind, id=kind.id, marks=_option(kind))
-        for kind in SERVERS.values()
-    ],
+    params=[pytest.param(kind, id=kind.id, marks=_option(kind)) for kind in SERVERS.values()],
 )
 def kind(request: pytest.FixtureRequest) -> Kind:
     found: Kind = request.param
