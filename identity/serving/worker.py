@@ -34,7 +34,7 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
     _closed: bool
     _keepalive: float
     _rest: int | None = None
-    _is_refused = False
+    _lingers = False
 
     def __init__(self, worker: "Worker") -> None:
         super().__init__(worker)
@@ -85,7 +85,7 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
     def _send_response_start(self, status: int, headers: Any, request: Any, close: bool = False) -> None:
         if (b"connection", b"close") in headers:
             # gunicorn passes it on and answers the next request all the same (RFC 9112 §9.6).
-            self._keepalive, self._is_refused = 0, True
+            self._keepalive, self._lingers = 0, True
         super()._send_response_start(status, headers, request, close)
 
     def _send_error_response(self, status: int, *arguments: Any, **headers: Any) -> None:
@@ -93,7 +93,7 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
 
         # The application was not asked, so the request is counted here.
         watching.refused(status)
-        self._is_refused = True
+        self._lingers = True
         super()._send_error_response(status, *arguments, **headers)
 
     def _feed_callback_parser(self, data: bytes) -> bool:
@@ -106,9 +106,11 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
             return False
 
     def _close_transport(self) -> None:
-        """Read the rest of a refused request away first (RFC 9112 §9.6): over unread bytes the system would reset the
-        connection, and the answer be lost. What the application refuses, it reads by itself."""
-        if self._closed or not self._is_refused or self.transport.is_closing() or not self.transport.can_write_eof():
+        """Read away first what still comes of a refused request (RFC 9112 §9.6): over unread bytes the system would
+        reset the connection."""
+        receiver = self._body_receiver
+        lingers = self._lingers or (receiver is not None and not receiver._complete)
+        if self._closed or not lingers or self.transport.is_closing() or not self.transport.can_write_eof():
             super()._close_transport()
             return
         from identity.asgi.bodies import LINGER, REST
@@ -144,13 +146,13 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
             if isinstance(problem.code, str):
                 print(problem.code, file=sys.stderr, flush=True)  # noqa: T201
             raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from None
-        from pyramid.router import Router
-
-        from identity.asgi import Application
-
         for name in PROXY_SETTINGS:
             self.cfg.set(name, DEFAULTS[name])
-        if isinstance(self.asgi, Router):
+        # Without importing it: what PasteDeploy makes of [app:main] has done so.
+        pyramid = sys.modules.get("pyramid.router")
+        if pyramid is not None and isinstance(self.asgi, pyramid.Router):
+            from identity.asgi import Application
+
             self.asgi = Application(self.asgi)
         sys.setswitchinterval(_SWITCH_INTERVAL)
         gc.set_threshold(_YOUNG)

@@ -275,7 +275,7 @@ class TestReplacement:
         assert not [what for one in clients for what in one.lost if "Refused" in what]
 
     def test_hanging_worker_is_replaced_and_says_where_it_hangs(self, start: Start) -> None:
-        service = start(timeout=2, workers=1)
+        service = start(timeout=5, workers=1)
         (worker,) = service.workers(1)
         with socket.create_connection(("127.0.0.1", service.port), timeout=LONG) as client:
             client.sendall(b"POST /blocks HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
