@@ -11,6 +11,7 @@ import pytest
 
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
+from identity.domain.authorization_codes import AuthorizationCode
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE_KEY
@@ -39,10 +40,14 @@ from identity.storage.contract.factories import (
     an_instance,
     an_organization,
 )
+from identity.storage.contract.racing import Outcomes
 from identity.storage.errors import AlreadyUsed, Missing
 from identity.storage.paging import PageRequest
 
 SECOND = timedelta(seconds=1)
+
+#: For how many things the callers race at the same time, where they race for several.
+SEVERAL = 5
 
 
 class RaceContract(ContractBase):
@@ -77,6 +82,25 @@ class RaceContract(ContractBase):
         outcomes = on.race(partial(add_token_of_its_own, tokens=tokens, used=[a_record() for _ in tokens]), 60)
         assert outcomes.errors == {"Missing": 6}
         assert on.left(*tokens) == [one for number, one in enumerate(tokens) if number % 10 != 7]
+
+    def test_races_each_of_several_codes_is_redeemed_once(self, on: On) -> None:
+        codes, brought = [a_code(on.family) for _ in range(SEVERAL)], [a_refresh_token(on.family) for _ in range(120)]
+        on.save(*codes)
+        outcomes = on.race(partial(redeem_one_of, codes=codes, brought=brought, at=NOW), len(brought))
+        assert one_winner_each(outcomes) == on.left(*brought), "the winners' tokens alone are stored"
+
+    def test_races_each_of_several_refresh_tokens_is_rotated_once(self, on: On) -> None:
+        tokens = [a_refresh_token(on.family) for _ in range(SEVERAL)]
+        successors = [a_refresh_token(on.family) for _ in range(120)]
+        on.save(*tokens)
+        outcomes = on.race(partial(rotate_one_of, tokens=tokens, successors=successors, at=NOW), len(successors))
+        assert one_winner_each(outcomes) == on.left(*successors), "the winners' successors alone are stored"
+
+    def test_races_each_of_several_records_is_used_once(self, on: On) -> None:
+        used = [a_record() for _ in range(SEVERAL)]
+        tokens = [an_access_token(on.service_user, digest=a_digest()) for _ in range(120)]
+        outcomes = on.race(partial(use_one_of, tokens=tokens, used=used), len(tokens))
+        assert one_winner_each(outcomes) == on.left(*tokens), "the winners' tokens alone are stored"
 
     def test_races_a_signing_key_generation_is_added_once(self, on: On) -> None:
         winner = on.race(add_signing_key, 50).only_winner(losers="Duplicate")
@@ -181,6 +205,18 @@ class RaceContract(ContractBase):
                     on.write.tokens.rotate(refresh, a_refresh_token(family), NOW)
 
 
+def one_of(number: int) -> int:
+    """For which one of several an attempt is made: in each process, greenlets that are ready together try all."""
+    return number // 6 % SEVERAL
+
+
+def one_winner_each(outcomes: Outcomes) -> list[Any]:
+    """What the winners have stored; fails unless each of several was won by one, and all others were too late."""
+    assert sorted(one_of(outcome.number) for outcome in outcomes.won) == list(range(SEVERAL)), outcomes.errors
+    assert outcomes.errors == {"AlreadyUsed": len(outcomes.outcomes) - SEVERAL}
+    return [outcome.value for outcome in sorted(outcomes.won, key=lambda one: one.number)]
+
+
 # The attempts, which also run in other processes, so that they must be functions of the module.
 
 
@@ -194,6 +230,29 @@ def redeem(
 def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[RefreshToken], at: datetime) -> None:
     """Rotate the token to a successor of one's own, as an endpoint does."""
     storage.tokens.rotate(digest, successors[number], at, last=True)
+
+
+def redeem_one_of(
+    storage: Storage, number: int, *, codes: list[AuthorizationCode], brought: list[RefreshToken], at: datetime
+) -> RefreshToken:
+    """Redeem one of the codes for a token of one's own."""
+    code = codes[one_of(number)]
+    redeem(storage, number, digest=code.digest, client_id=code.client_id, brought=brought, at=at)
+    return brought[number]
+
+
+def rotate_one_of(
+    storage: Storage, number: int, *, tokens: list[RefreshToken], successors: list[RefreshToken], at: datetime
+) -> RefreshToken:
+    """Rotate one of the tokens to a successor of one's own."""
+    rotate(storage, number, digest=tokens[one_of(number)].digest, successors=successors, at=at)
+    return successors[number]
+
+
+def use_one_of(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> AccessToken:
+    """Add a token of one's own that uses up one of these."""
+    add_token(storage, number, tokens=tokens, used=used[one_of(number)])
+    return tokens[number]
 
 
 def add_token(storage: Storage, number: int, *, tokens: list[AccessToken], used: Record) -> None:

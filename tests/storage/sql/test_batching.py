@@ -7,9 +7,8 @@ from functools import partial
 import psycopg
 import pytest
 
-from identity.concurrency import Event
 from identity.domain.records import Record
-from identity.domain.tokens import AccessToken
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.plugins.sql import Settings, SqlBackend, batching
 from identity.plugins.sql.link import Link
 from identity.plugins.sql.storage import SqlStorage
@@ -18,11 +17,14 @@ from identity.storage.contract.base import add
 from identity.storage.contract.factories import (
     NOW,
     a_client_secret,
+    a_code,
     a_digest,
+    a_family,
     a_human_user,
     a_key,
     a_project,
     a_record,
+    a_refresh_token,
     a_service_user,
     a_session,
     an_access_token,
@@ -32,6 +34,7 @@ from identity.storage.contract.factories import (
 from identity.storage.contract.racing import in_greenlets
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import StorageError, Unavailable
+from tests.storage.sql.barrier import Barrier
 
 ORGANIZATION = an_organization()
 PROJECT = a_project(ORGANIZATION)
@@ -57,17 +60,19 @@ class Scene:
     def ask(self, *asks: Ask, of_first: Callable[[Link], object] = lambda _link: None) -> None:
         """Have each ask in a greenlet of its own; ``of_first`` is given the connection of the one who asks for all."""
         self.sent, self.told = [], [None] * len(asks)
-        ready = Ready(len(asks))
-        works = [self._asking(number, ask, ready, of_first) for number, ask in enumerate(asks)]
+        barrier = Barrier(len(asks))
+        works = [self._asking(number, ask, barrier, of_first) for number, ask in enumerate(asks)]
         in_greenlets(works)
 
-    def _asking(self, number: int, ask: Ask, ready: "Ready", of_first: Callable[[Link], object]) -> Callable[[], None]:
+    def _asking(
+        self, number: int, ask: Ask, barrier: Barrier, of_first: Callable[[Link], object]
+    ) -> Callable[[], None]:
         def asks() -> None:
             try:
                 with self._backend.reading() as storage:
                     assert isinstance(storage, SqlStorage)
                     execute = storage.link.execute
-                    if ready.last():
+                    if barrier.last():
                         self.first = number
                         of_first(storage.link)
                     self._listen(storage.link)
@@ -86,23 +91,6 @@ class Scene:
             return execute(words, *parameters)
 
         link.execute = heard
-
-
-class Ready:
-    """Where so many greenlets wait until all of them are connected."""
-
-    def __init__(self, number: int) -> None:
-        self._number = number
-        self._count, self._all_here = 0, Event()
-
-    def last(self) -> bool:
-        """Return when all are here; True for the one that came last, which goes on before the others."""
-        self._count += 1
-        if self._count < self._number:
-            self._all_here.wait()
-            return False
-        self._all_here.set()
-        return True
 
 
 @pytest.fixture
@@ -183,10 +171,10 @@ def test_who_asks_what_no_row_can_hold_spoils_nothing_for_others(scene: Scene, b
 
 def test_in_a_snapshot_nobody_asks_for_others(backend: SqlBackend) -> None:
     """It sees what was committed when it began, and nothing else."""
-    ready, transactions = Ready(3), Transactions()
+    barrier, transactions = Barrier(3), Transactions()
 
     def look(storage: Storage) -> object:
-        ready.last()
+        barrier.last()
         return token(0)(storage)
 
     def before() -> object:
@@ -295,31 +283,36 @@ class Writers:
     def __init__(self, backend: SqlBackend) -> None:
         self._backend = backend
         self.sent: list[str] = []
-        #: How each ended.
-        self.ended: dict[bytes, str] = {}
 
-    def record(self, *tokens: AccessToken, used: Record | None = None, lost: bool = False) -> None:
-        """Record them at the same time; the connection of the one that executes for all is ``lost`` before."""
-        ready = Ready(len(tokens))
+    def write(self, *writes: Callable[[Storage], object], lost: bool = False) -> list[str]:
+        """Do these at the same time and return how each ended; the connection of the one that executes for all is
+        ``lost`` before."""
+        barrier, ended = Barrier(len(writes)), [""] * len(writes)
 
-        def writes(token: AccessToken) -> None:
+        def do(number: int) -> None:
             try:
                 with committing(self._backend, Transactions()) as storage:
                     assert isinstance(storage, SqlStorage)
                     self._listen(storage.link)
-                    if ready.last() and lost:
+                    if barrier.last() and lost:
                         sever(storage.link)
-                    storage.tokens.add_access(token, used=used or a_record(), last=True)
+                    writes[number](storage)
             except StorageError as error:
-                self.ended[token.digest] = type(error).__name__
+                ended[number] = type(error).__name__
             else:
-                self.ended[token.digest] = "recorded"
+                ended[number] = "written"
 
-        in_greenlets([partial(writes, token) for token in tokens])
+        in_greenlets([partial(do, number) for number in range(len(writes))])
+        return ended
 
-    def stored(self, *tokens: AccessToken) -> list[bool]:
+    def record(self, *tokens: AccessToken, used: Record | None = None, lost: bool = False) -> list[str]:
+        """Record them at the same time, and return how each ended."""
+        return self.write(*(recording(token, used) for token in tokens), lost=lost)
+
+    def stored(self, *tokens: AccessToken | RefreshToken) -> list[bool]:
         with self._backend.reading() as storage:
-            return [storage.tokens.find_issued(token.digest) is not None for token in tokens]
+            find = (storage.tokens.find_issued, storage.tokens.find_presented)
+            return [find[isinstance(token, RefreshToken)](token.digest) is not None for token in tokens]
 
     def _listen(self, link: Link) -> None:
         execute = link.execute
@@ -331,10 +324,24 @@ class Writers:
         link.execute = heard
 
 
+def recording(token: AccessToken, used: Record | None = None) -> Callable[[Storage], object]:
+    return lambda storage: storage.tokens.add_access(token, used=used or a_record(), last=True)
+
+
 def sever(link: Link) -> None:
     """The server ends the connection when it is sent the next statement."""
     with psycopg.connect(link.driver.info.dsn, autocommit=True, password=link.driver.info.password) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", (link.driver.info.backend_pid,))
+
+
+@pytest.fixture
+def family(backend: SqlBackend) -> TokenFamily:
+    person = a_human_user(ORGANIZATION)
+    family = a_family(person, APPLICATIONS[0])
+    with committing(backend, Transactions()) as storage:
+        for value in (person, family):
+            add(storage, value)
+    return family
 
 
 @pytest.fixture
@@ -364,17 +371,79 @@ def test_more_writes_than_fit_use_two_statements(writers: Writers) -> None:
 def test_refused_write_leaves_its_neighbours_alone(writers: Writers, refused: int) -> None:
     tokens = new_tokens(3)
     tokens[refused] = an_access_token(user_id=a_digest().hex(), digest=a_digest())
-    writers.record(*tokens)
+    assert writers.record(*tokens) == ["Missing" if number == refused else "written" for number in range(3)]
     assert writers.stored(*tokens) == [number != refused for number in range(3)]
-    assert writers.ended[tokens[refused].digest] == "Missing"
-    assert list(writers.ended.values()).count("recorded") == 2
 
 
 def test_what_is_used_up_by_several_in_one_batch_is_used_once(writers: Writers) -> None:
     tokens = new_tokens(5)
-    writers.record(*tokens, used=a_record())
-    assert sum(writers.stored(*tokens)) == 1
-    assert sorted(writers.ended.values()) == ["AlreadyUsed"] * 4 + ["recorded"]
+    ended = writers.record(*tokens, used=a_record())
+    assert sorted(ended) == ["AlreadyUsed"] * 4 + ["written"]
+    assert writers.stored(*tokens) == [one == "written" for one in ended]
+
+
+def test_twice_used_record_beside_others_is_refused_once(writers: Writers) -> None:
+    tokens, used = new_tokens(4), a_record()
+    ended = writers.write(
+        *(recording(token, used if number in {1, 2} else None) for number, token in enumerate(tokens))
+    )
+    assert (ended[0], sorted(ended[1:3]), ended[3]) == ("written", ["AlreadyUsed", "written"], "written")
+    assert writers.stored(*tokens) == [one == "written" for one in ended]
+
+
+def test_assertion_used_before_is_refused_alone(writers: Writers) -> None:
+    before, *tokens = new_tokens(4)
+    used = a_record()
+    assert writers.record(before, used=used) == ["written"]
+    writers.sent.clear()
+    ended = writers.write(*(recording(token, used if number == 1 else None) for number, token in enumerate(tokens)))
+    assert ended == ["written", "AlreadyUsed", "written"]
+    assert writers.stored(*tokens) == [True, False, True]
+    assert len(writers.sent) == 1, "nothing of it failed"
+
+
+def test_refresh_token_that_cannot_be_rotated_is_refused_alone(writers: Writers, family: TokenFamily) -> None:
+    live = [a_refresh_token(family) for _ in range(3)]
+    rotated, expired = a_refresh_token(family, rotated_at=NOW), a_refresh_token(family, expires_at=NOW)
+    writers.write(lambda storage: [add(storage, one) for one in (*live, rotated, expired)])
+    writers.sent.clear()
+    presented = [live[0], rotated, live[1], expired, live[2]]
+    successors = [a_refresh_token(family) for _ in presented]
+    accesses = [an_access_token(ROBOT, None, family, digest=a_digest()) for _ in presented]
+
+    def rotation(number: int) -> Callable[[Storage], object]:
+        digest, successor, access = presented[number].digest, successors[number], accesses[number]
+        return lambda storage: storage.tokens.rotate(digest, successor, NOW, access=access, last=True)
+
+    ended = writers.write(*map(rotation, range(5)))
+    assert ended == ["written", "AlreadyUsed", "written", "Missing", "written"]
+    assert writers.stored(*accesses) == [one == "written" for one in ended]
+    assert writers.stored(*successors) == [one == "written" for one in ended]
+    assert sum(words.startswith("WITH") for words in writers.sent) == 1
+
+
+def test_code_that_cannot_be_redeemed_is_refused_alone(writers: Writers, family: TokenFamily) -> None:
+    live = [a_code(family) for _ in range(3)]
+    redeemed, foreign = a_code(family, redeemed_at=NOW), a_code(family)
+    writers.write(lambda storage: [add(storage, one) for one in (*live, redeemed, foreign)])
+    writers.sent.clear()
+    codes = [redeemed, live[0], live[1], foreign, live[2]]
+    accesses = [an_access_token(ROBOT, None, family, digest=a_digest()) for _ in codes]
+
+    def redemption(number: int) -> Callable[[Storage], object]:
+        code, access = codes[number], accesses[number]
+        client_id = "another" if code is foreign else code.client_id
+
+        def redeem(storage: Storage) -> None:
+            found = storage.tokens.redeem_code(code.digest, client_id=client_id, at=NOW, access=access, last=True)
+            assert found == replace(code, redeemed_at=NOW), "each is given its own"
+
+        return redeem
+
+    ended = writers.write(*map(redemption, range(5)))
+    assert ended == ["AlreadyUsed", "written", "written", "Missing", "written"]
+    assert writers.stored(*accesses) == [one == "written" for one in ended]
+    assert sum(words.startswith("WITH") for words in writers.sent) == 1
 
 
 def test_text_that_no_row_can_hold_spoils_no_other_write(writers: Writers) -> None:
@@ -386,6 +455,5 @@ def test_text_that_no_row_can_hold_spoils_no_other_write(writers: Writers) -> No
 def test_batch_whose_connection_is_lost_fails_as_a_whole(writers: Writers) -> None:
     """Nobody knows whether it was committed, so that nobody repeats it."""
     tokens = new_tokens(3)
-    writers.record(*tokens, lost=True)
-    assert writers.ended == {token.digest: "Unavailable" for token in tokens}
+    assert writers.record(*tokens, lost=True) == ["Unavailable"] * 3
     assert writers.stored(*tokens) == [False] * 3

@@ -3,11 +3,14 @@
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 from psycopg import sql
+from transaction import TransactionManager
 
 from identity.plugins.sql import Settings, SqlBackend
 from identity.storage.contract.factories import an_organization
@@ -85,6 +88,27 @@ def test_a_full_server_is_told_in_the_end(small_server: PostgresqlServer) -> Non
     first.close()
     second.check()
     second.close()
+
+
+def test_process_opens_as_many_connections_as_it_is_given_and_no_more(small_server: PostgresqlServer) -> None:
+    url = new_database(small_server)
+    settings = Settings(url=url, database_connections=6, pool_timeout=timedelta(milliseconds=50))
+    backend = SqlBackend(settings)
+    backend.migrate()
+    with ExitStack() as stack:
+        for _ in range(settings.pool_size):
+            stack.enter_context(backend.reading())
+            manager = TransactionManager(explicit=True)
+            stack.enter_context(manager)
+            backend.writing(manager).organizations.add(an_organization())
+        with pytest.raises(Unavailable, match="busy"):
+            backend.check()
+        with pytest.raises(Unavailable, match="busy"), committing(backend, Transactions()):
+            pytest.fail("there is one more to write by")
+        with psycopg.connect(url) as connection:
+            others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            assert connection.execute(others).fetchone() == (settings.database_connections + 1,)
+    backend.close()
 
 
 def test_defaults_fit_a_server_as_it_is_installed_with_three_workers() -> None:

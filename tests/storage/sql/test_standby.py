@@ -332,3 +332,14 @@ def _shown(server: PostgresqlServer, name: str) -> str:
 def _set(server: PostgresqlServer, name: str, value: str) -> None:
     server.execute(sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.Identifier(name), sql.Literal(value)))
     server.execute(sql.SQL("SELECT pg_reload_conf()"))
+
+
+def test_connections_to_a_standby_are_counted_apart(pair: Pair, opened: Opens) -> None:
+    backend = opened(pair.settings(database_connections=10))
+    limit = int(_shown(pair.primary, "max_connections")) - int(_shown(pair.primary, "superuser_reserved_connections"))
+    assert limit == 497
+    assert backend.connections_problem(49) is None
+    problem = str(backend.connections_problem(50))
+    assert "50 processes × 10" in problem
+    assert "At the standby" not in problem
+    assert "At the standby: 100 processes × 5" in str(backend.connections_problem(100))
