@@ -1,5 +1,6 @@
 """[server:main] of the ini file: gunicorn's settings in gunicorn's words, with our defaults."""
 
+import os
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,6 +11,8 @@ from identity.ini_values import BadSetting, BadSettings
 _SECTION = "[server:main]"
 _FACTORY = "paste.server_factory"
 _LAST_PORT = 65535
+#: In containers it may be missing or closed.
+_MEMORY = "/dev/shm"  # noqa: S108
 _WAITRESS = ("egg:waitress", "egg:identity#waitress")
 
 #: 16384 bytes each are far above gunicorn's documented 8190, which its ASGI parsers do not enforce.
@@ -28,7 +31,7 @@ DEFAULTS: Mapping[str, Any] = {
     "forwarder_headers": "",
     "secure_scheme_headers": {},
     # A heartbeat must not wait for a disk.
-    "worker_tmp_dir": "/dev/shm" if Path("/dev/shm").is_dir() else None,  # noqa: S108
+    "worker_tmp_dir": _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else None,
 }
 
 PROXY_SETTINGS = ("forwarded_allow_ips", "forwarder_headers", "secure_scheme_headers")
