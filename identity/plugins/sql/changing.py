@@ -32,7 +32,7 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BinaryExpression
 
 from identity.plugins.sql.batching import Key, batched, by_rows, execute_by_rows, given_rows, types_of
-from identity.plugins.sql.link import Link
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.mapping import Row, Values
 from identity.plugins.sql.mariadb import MARIADB, duplicate_key
 from identity.plugins.sql.prepared import Changing, Statement, Steps, Text
@@ -228,11 +228,11 @@ class _ChangeAndRead(Steps):
     changed: Text
     read: Text
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
-        return self.read.first(link, parameters) if self.changed.change(link, parameters) else None
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        return self.read.first(connection, parameters) if self.changed.change(connection, parameters) else None
 
-    def change(self, link: Link, parameters: Values) -> int:
-        return self.changed.change(link, parameters)
+    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
+        return self.changed.change(connection, parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,22 +244,24 @@ class _AddAlong(Steps):
     tables: tuple[str, ...]
     key: str
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
-        return self.text.first(link, self._flat(parameters))
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        return self.text.first(connection, self._flat(parameters))
 
-    def last(self, link: Link, parameters: Values) -> Row | None:
+    def last(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         flat = self._flat(parameters)
-        shared, alone = partial(self._execute_shared, link), partial(self._execute_alone, link, flat)
-        rows = batched(self.shared.sql, (flat[self.key],), flat, link, shared, alone, writes=True)
+        shared, alone = partial(self._execute_shared, connection), partial(self._execute_alone, connection, flat)
+        rows = batched(self.shared.sql, (flat[self.key],), flat, connection, shared, alone, writes=True)
         return rows[0] if rows else None
 
-    def _execute_shared(self, link: Link, asked: Mapping[Key, Values]) -> Mapping[Key, Sequence[Row]]:
-        with link.at_once():
-            return execute_by_rows(self.shared, link, asked)
+    def _execute_shared(
+        self, connection: DatabaseConnection, asked: Mapping[Key, Values]
+    ) -> Mapping[Key, Sequence[Row]]:
+        with connection.at_once():
+            return execute_by_rows(self.shared, connection, asked)
 
-    def _execute_alone(self, link: Link, flat: Values) -> Sequence[Row]:
-        with link.at_once():
-            return self.text.all(link, flat)
+    def _execute_alone(self, connection: DatabaseConnection, flat: Values) -> Sequence[Row]:
+        with connection.at_once():
+            return self.text.all(connection, flat)
 
     def _flat(self, parameters: Values) -> Values:
         flat = dict(parameters)
@@ -278,15 +280,15 @@ class _AddAfter(Steps):
     #: The table of the change, where its parameters are those of a new row.
     table: str = ""
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         row: Row | None = (1,)
         if self.returned is not None:
-            row = self.returned.first(link, self._own(parameters))
-        elif self.changed is not None and not self.changed.change(link, self._own(parameters)):
+            row = self.returned.first(connection, self._own(parameters))
+        elif self.changed is not None and not self.changed.change(connection, self._own(parameters)):
             row = None
         if row is not None:
             for table, text in self.added.items():
-                text.change(link, parameters[table])
+                text.change(connection, parameters[table])
         return row
 
     def _own(self, parameters: Values) -> Values:
@@ -302,12 +304,12 @@ class _AddOrLeave(Steps):
     added: Text
     rule: str
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
-        self.change(link, parameters)
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        self.change(connection, parameters)
         return None
 
-    def change(self, link: Link, parameters: Values) -> int:
-        return int(_is_added(link, self.added, self.rule, parameters))
+    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
+        return int(_is_added(connection, self.added, self.rule, parameters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,17 +322,17 @@ class _HoldAndChange(Steps):
     changed: Text
     read: Text | None
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
-        if not self.change(link, parameters) or self.read is None:
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        if not self.change(connection, parameters) or self.read is None:
             return None
-        return self.read.first(link, _with_new(parameters))
+        return self.read.first(connection, _with_new(parameters))
 
-    def change(self, link: Link, parameters: Values) -> int:
+    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
         given = _with_new(parameters)
         for _ in range(_TRIES):
-            if self.held.first(link, given) is not None:
-                return self.changed.change(link, given)
-            if _is_added(link, self.added, self.rule, parameters):
+            if self.held.first(connection, given) is not None:
+                return self.changed.change(connection, given)
+            if _is_added(connection, self.added, self.rule, parameters):
                 return 1
         raise Unavailable("The row comes and goes.")
 
@@ -339,10 +341,10 @@ def _with_new(parameters: Values) -> Values:
     return {**parameters, **{f"new_{name}": value for name, value in parameters.items()}}
 
 
-def _is_added(link: Link, added: Text, rule: str, parameters: Values) -> bool:
+def _is_added(connection: DatabaseConnection, added: Text, rule: str, parameters: Values) -> bool:
     """False if there is such a row already, by this rule."""
     try:
-        added.change(link, parameters)
+        added.change(connection, parameters)
     except DBAPIError as error:
         if duplicate_key(error) != rule:
             raise

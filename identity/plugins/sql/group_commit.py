@@ -27,7 +27,7 @@ from identity.storage.errors import StorageError, Unavailable
 from identity.watching import STATEMENT, Load, timed
 
 if TYPE_CHECKING:
-    from identity.plugins.sql.link import Link
+    from identity.plugins.sql.connection import DatabaseConnection
 
 #: How many writers share a commit at most.
 MOST = 64
@@ -83,19 +83,19 @@ class SharedCommits(Writing):
         shares = self._share and in_greenlet()
         if shares:
             sleep(0)
-        link = self._pool.take()
+        connection = self._pool.take()
         try:
             if not shares:
-                self._commit(link)
-            group = self._joined(link)
+                self._commit(connection)
+            group = self._joined(connection)
             if group.size:
-                link.send("SAVEPOINT turn")
+                connection.send("SAVEPOINT turn")
         except BaseException as error:
-            self._pass_on(link)
+            self._pass_on(connection)
             if isinstance(error, FAILURES):
                 raise translated(error) from error
             raise
-        return _SharedTurn(self, link, group, shares=shares)
+        return _SharedTurn(self, connection, group, shares=shares)
 
     def close(self) -> None:
         """Close the connection, at the end of the turn if somebody has it."""
@@ -108,54 +108,54 @@ class SharedCommits(Writing):
 
     def end(self, turn: "_SharedTurn") -> None:
         """Return when what was written in the turn is committed. Raises Unavailable."""
-        link, group = turn.link, turn.group
+        connection, group = turn.connection, turn.group
         try:
             if turn.behind_others:
-                link.send("RELEASE turn")
+                connection.send("RELEASE turn")
             group.size += 1
             if not turn.shares or group.size >= MOST:
-                self._commit(link)
+                self._commit(connection)
         except FAILURES as error:
             self._give_up(group, translated(error))
-            self._roll_back(link)
+            self._roll_back(connection)
         finally:
-            self._pass_on(link)
+            self._pass_on(connection)
         self._settle(group)
 
     def take_back(self, turn: "_SharedTurn") -> None:
         """Undo what was written in the turn. Raises Unavailable if the writers whose writes it has seen fail."""
-        link, group = turn.link, turn.group
+        connection, group = turn.connection, turn.group
         try:
             if turn.behind_others:
-                link.send("ROLLBACK TO turn")
-                link.send("RELEASE turn")
+                connection.send("ROLLBACK TO turn")
+                connection.send("RELEASE turn")
             else:
                 self._give_up(group, Unavailable(GIVEN_UP))
-                self._roll_back(link)
+                self._roll_back(connection)
         except FAILURES as error:
             self._give_up(group, translated(error))
-            self._roll_back(link)
+            self._roll_back(connection)
         finally:
-            self._pass_on(link)
+            self._pass_on(connection)
         if turn.behind_others:
             self._settle(group)
 
-    def _joined(self, link: "Link") -> _Group:
+    def _joined(self, connection: "DatabaseConnection") -> _Group:
         """The group whose transaction is open, or a new one."""
-        if self._group is not None and link.driver.in_transaction:
+        if self._group is not None and connection.driver.in_transaction:
             return self._group
         if self._group is not None:
             self._give_up(self._group, Unavailable(GIVEN_UP))
-        self._begin(link)
+        self._begin(connection)
         self._group = _Group()
         return self._group
 
-    def _begin(self, link: "Link") -> None:
+    def _begin(self, connection: "DatabaseConnection") -> None:
         """Take the write lock at once: a read that turned into a write would fail instead of waiting."""
         give_up_at = time.monotonic() + self._wait
         while True:
             try:
-                link.driver.execute("BEGIN IMMEDIATE")
+                connection.driver.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error) or time.monotonic() > give_up_at:
                     raise translated(error) from error
@@ -163,56 +163,56 @@ class SharedCommits(Writing):
             else:
                 return
 
-    def _pass_on(self, link: "Link") -> None:
+    def _pass_on(self, connection: "DatabaseConnection") -> None:
         """End a turn; what a broken connection has not committed is lost."""
-        if not link.usable and self._group is not None:
+        if not connection.usable and self._group is not None:
             self._give_up(self._group, Unavailable(GIVEN_UP))
-        self._pool.give_back(link)
+        self._pool.give_back(connection)
 
     def _settle(self, group: _Group) -> None:
         """Return when the group is committed, by whomever. Raises Unavailable if it is not."""
         sleep(0)
         while not group.is_over:
-            link = self._pool.take_idle()
-            if link is None:
+            connection = self._pool.take_idle()
+            if connection is None:
                 # Whoever has the connection now came after us: it is a thread, and commits as it begins, or another
                 # one of the group, who comes here in the end.
                 group.wait()
             else:
-                self._commit(link)
-                self._pass_on(link)
+                self._commit(connection)
+                self._pass_on(connection)
         if group.failure is not None:
             raise Unavailable(str(group.failure)) from group.failure
 
-    def _commit(self, link: "Link") -> None:
+    def _commit(self, connection: "DatabaseConnection") -> None:
         """Commit for all that have ended their turns, if there are any; whether it went well is told by their group."""
         group, self._group = self._group, None
         if group is None:
             return
         try:
             with timed(STATEMENT, "COMMIT"):
-                self._write_to_disk(link)
+                self._write_to_disk(connection)
         except sqlite3.Error as error:
-            self._roll_back(link)
+            self._roll_back(connection)
             group.end(translated(error))
         else:
             group.end(None)
 
-    def _write_to_disk(self, link: "Link") -> None:
+    def _write_to_disk(self, connection: "DatabaseConnection") -> None:
         began = time.monotonic()
         if self._is_slow and in_greenlet():
-            run_in_executor(_committing(), partial(link.driver.execute, "COMMIT"))
+            run_in_executor(_committing(), partial(connection.driver.execute, "COMMIT"))
         else:
-            link.driver.execute("COMMIT")
+            connection.driver.execute("COMMIT")
         self._is_slow = time.monotonic() - began > _SLOW
 
-    def _roll_back(self, link: "Link") -> None:
+    def _roll_back(self, connection: "DatabaseConnection") -> None:
         """Leave no transaction open; SQLite may have ended it by itself."""
         try:
-            if link.driver.in_transaction:
-                link.driver.execute("ROLLBACK")
+            if connection.driver.in_transaction:
+                connection.driver.execute("ROLLBACK")
         except sqlite3.Error:
-            link.broken = True
+            connection.broken = True
 
     def _give_up(self, group: _Group, failure: StorageError) -> None:
         if not group.is_over:
@@ -222,8 +222,10 @@ class SharedCommits(Writing):
 
 
 class _SharedTurn(Turn):
-    def __init__(self, sharing: SharedCommits, link: "Link", group: _Group, *, shares: bool) -> None:
-        self.link = link
+    def __init__(
+        self, sharing: SharedCommits, connection: "DatabaseConnection", group: _Group, *, shares: bool
+    ) -> None:
+        self.connection = connection
         self.group = group
         self.shares = shares
         #: True if others have written before in the same transaction.

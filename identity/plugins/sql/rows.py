@@ -10,8 +10,8 @@ from sqlalchemy.sql.base import Executable
 
 from identity.plugins.sql.changing import Upsert
 from identity.plugins.sql.codecs import seconds
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.errors import FAILURES, Contended, Undecodable, Unstorable, translated
-from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values, readable
 from identity.plugins.sql.prepared import Prepared
 from identity.storage.errors import Missing, Stale
@@ -22,18 +22,18 @@ Value = TypeVar("Value")
 class SqlStore:
     """Runs statements on the connection of one transaction (or one reading)."""
 
-    __slots__ = ("_connection", "_link")
+    __slots__ = ("_connection", "_core")
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._connection = link.connection
+    def __init__(self, connection: DatabaseConnection) -> None:
+        self._connection = connection
+        self._core = connection.core
 
     def _one(self, statement: Executable | Prepared, parameters: Values) -> Row | None:
         """The first row, or None."""
         try:
             if isinstance(statement, Prepared):
-                return statement.first(self._link, parameters)
-            return self._connection.execute(statement, parameters).first()
+                return statement.first(self._connection, parameters)
+            return self._core.execute(statement, parameters).first()
         except FAILURES as error:
             answer = translated(error)
             if isinstance(answer, Unstorable):
@@ -59,7 +59,7 @@ class SqlStore:
             answer = translated(error)
             if isinstance(answer, Undecodable):
                 # SQLite holds bytes that are no text: as such they are seen by whatever reads the row.
-                self._link.driver.text_factory = _text_or_bytes
+                self._connection.driver.text_factory = _text_or_bytes
                 return self._fetch(statement, parameters)
             if isinstance(answer, Unstorable):
                 return ()
@@ -67,15 +67,15 @@ class SqlStore:
 
     def _fetch(self, statement: Executable | Prepared, parameters: Values | None) -> Sequence[Row]:
         if isinstance(statement, Prepared):
-            return statement.all(self._link, parameters or {})
-        return self._connection.execute(statement, parameters).all()
+            return statement.all(self._connection, parameters or {})
+        return self._core.execute(statement, parameters).all()
 
     def _change(self, statement: Executable | Prepared, parameters: Values) -> int:
         """How many rows the statement changed."""
         try:
             if isinstance(statement, Prepared):
-                return statement.change(self._link, parameters)
-            return self._connection.execute(statement, parameters).rowcount
+                return statement.change(self._connection, parameters)
+            return self._core.execute(statement, parameters).rowcount
         except FAILURES as error:
             raise translated(error) from error
 
@@ -87,7 +87,9 @@ class SqlStore:
     def _write(self, statement: Prepared, parameters: Values, *, last: bool) -> Row | None:
         """The first row of a statement made by ``Adding``. The last one of a transaction may be committed with it."""
         try:
-            return statement.last(self._link, parameters) if last else statement.first(self._link, parameters)
+            return (
+                statement.last(self._connection, parameters) if last else statement.first(self._connection, parameters)
+            )
         except FAILURES as error:
             raise translated(error) from error
 
@@ -97,7 +99,7 @@ class SqlStore:
             return
         self._send("SAVEPOINT all_or_none")
         try:
-            self._connection.execute(statement, rows)
+            self._core.execute(statement, rows)
         except FAILURES as error:
             answer = translated(error)
             if not isinstance(answer, Contended):
@@ -112,15 +114,15 @@ class SqlStore:
         PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite and MariaDB take back that
         statement alone.
         """
-        if self._link.dialect.name != "postgresql":
+        if self._connection.dialect.name != "postgresql":
             yield
             return
-        if not self._link.in_transaction:
+        if not self._connection.in_transaction:
             # Nothing was written before: to take back everything is to take back this.
             try:
                 yield
             except BaseException:
-                self._link.roll_back()
+                self._connection.roll_back()
                 raise
             return
         # Sent by hand: what SQLAlchemy does around a savepoint costs more than the savepoint itself.
@@ -135,7 +137,7 @@ class SqlStore:
     def _send(self, words: str) -> None:
         """Give words without parameters to the driver."""
         try:
-            self._link.send(words)
+            self._connection.send(words)
         except FAILURES as error:
             raise translated(error) from error
 

@@ -12,7 +12,7 @@ from identity.watching import STATEMENT, Load, timed
 if TYPE_CHECKING:
     from transaction.interfaces import ITransaction, ITransactionManager
 
-    from identity.plugins.sql.link import Link
+    from identity.plugins.sql.connection import DatabaseConnection
 
 #: The name of the connections that write.
 WRITING = "writing"
@@ -22,7 +22,7 @@ GIVEN_UP = "The database has given this transaction up."
 class Turn(ABC):
     """One writer's transaction. It ends once, and what is asked of it afterwards does nothing."""
 
-    link: "Link"
+    connection: "DatabaseConnection"
 
     @abstractmethod
     def commit(self) -> None:
@@ -77,30 +77,30 @@ class OwnCommits(Writing):
 
 
 class _OwnTurn(Turn):
-    def __init__(self, pool: Pool, link: "Link") -> None:
-        self.link = link
+    def __init__(self, pool: Pool, connection: "DatabaseConnection") -> None:
+        self.connection = connection
         self._pool = pool
         self._over = False
 
     def commit(self) -> None:
-        if self.link.given_up:
+        if self.connection.given_up:
             raise Unavailable(GIVEN_UP)
         try:
             with timed(STATEMENT, "COMMIT"):
-                self.link.driver.commit()
-        except self.link.failures as error:
-            raise translated(self.link.failure(error)) from error
+                self.connection.driver.commit()
+        except self.connection.failures as error:
+            raise translated(self.connection.failure(error)) from error
         self._end()
 
     def undo(self) -> None:
         if self._over:
             return
-        self.link.roll_back()
+        self.connection.roll_back()
         self._end()
 
     def _end(self) -> None:
         self._over = True
-        self._pool.give_back(self.link)
+        self._pool.give_back(self.connection)
 
 
 class SqlParticipant(Participant):

@@ -321,7 +321,7 @@ def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: State
     transactions.begin()
     storage = backend.writing(transactions)
     call(storage)
-    connection = storage.link.connection  # type: ignore[attr-defined]
+    connection = storage.connection.core  # type: ignore[attr-defined]
     if connection.dialect.name == "postgresql":
         # Tables are tiny here: without this the planner reads them whole, and rightly so.
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")

@@ -80,11 +80,11 @@ class SqlRecordStore(SqlStore, RecordStore):
 
     def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
         if locked:
-            guard(self._link, "record", plugin, kind, key.hex())
+            guard(self._connection, "record", plugin, kind, key.hex())
         return self._find(ROWS.of, _LOCK if locked else _FIND, _this(plugin, kind, key))
 
     def replace(self, record: Record) -> None:
-        guard(self._link, "record", record.plugin, record.kind, record.key.hex())
+        guard(self._connection, "record", record.plugin, record.kind, record.key.hex())
         this = _this(record.plugin, record.kind, record.key)
         if self._try(_REPLACE, {**ROWS.values(record), **this, "previous": record.version - 1}):
             return
