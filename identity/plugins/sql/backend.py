@@ -84,7 +84,7 @@ class SqlBackend(Backend):
         if opened is None:
             return ()
         of_standby = () if opened.standby is None else (opened.standby.load,)
-        return opened.reading.load("reading"), opened.writing.load, *of_standby
+        return opened.reading.load("reading"), opened.writer.load, *of_standby
 
     def reading(self) -> AbstractContextManager[Storage]:
         """A Storage to read from: a plain connection that commits nothing and begins nothing."""
@@ -219,11 +219,11 @@ class SqlBackend(Backend):
     def _join(self, transactions: "ITransactionManager") -> Storage:
         """Begin a database transaction that ends with the current transaction of the manager."""
         try:
-            turn = self._open().writing.begin()
+            write_transaction = self._open().writer.begin()
         except FAILURES as error:
             raise translated(error) from error
-        SqlParticipant(turn, transactions)
-        return SqlStorage(turn.connection)
+        SqlParticipant(write_transaction, transactions)
+        return SqlStorage(write_transaction.connection)
 
     def _open(self) -> Opened:
         opened = self._opened

@@ -23,14 +23,14 @@ from identity.concurrency import in_greenlet, run_in_executor
 from identity.plugins.sql.batching import Batches
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.errors import is_full
-from identity.plugins.sql.group_commit import SharedCommits
+from identity.plugins.sql.group_commit import GroupCommit
 from identity.plugins.sql.log_redaction import redacted_engine
 from identity.plugins.sql.mariadb import MariadbConnection
 from identity.plugins.sql.mariadb import open_engine as open_mariadb
 from identity.plugins.sql.pool import GreenletsShare, Pool
 from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, POSTGRESQL, SQLITE, Settings
 from identity.plugins.sql.standby import Standby, StandbyConnection
-from identity.plugins.sql.write_transactions import OwnCommits, Writing
+from identity.plugins.sql.write_transactions import SeparateCommits, Writer
 from identity.storage.errors import Unavailable
 
 #: Begins nothing: the driver's own words do, where something is to begin.
@@ -51,7 +51,7 @@ class Opened:
     """How a process reads and writes, and which process it is: connections do not survive a fork."""
 
     reading: Pool
-    writing: Writing
+    writer: Writer
     process: int
     standby: Standby | None = None
 
@@ -60,7 +60,7 @@ class Opened:
         if self.standby is not None:
             self.standby.close()
         self.reading.close()
-        self.writing.close()
+        self.writer.close()
 
 
 def is_missing(settings: Settings) -> bool:
@@ -89,16 +89,20 @@ def open_for_requests(settings: Settings) -> Opened:
         event.listen(writing, "connect", _never_wait)
         wait = settings.busy_timeout
         line = Pool(_opener(writing), size=1, wait=wait.total_seconds())
-        shared = SharedCommits(line, wait=wait, share=settings.share_commits)
+        shared = GroupCommit(line, wait=wait, share=settings.share_commits)
         return Opened(_pool(reading, settings, GreenletsShare), shared, os.getpid())
     if url.get_backend_name() == MARIADB:
         reading = open_mariadb(url, settings, reads=True, **_NO_TRANSACTION)
-        return Opened(_pool(reading, settings), OwnCommits(_pool(open_mariadb(url, settings), settings)), os.getpid())
+        return Opened(
+            _pool(reading, settings), SeparateCommits(_pool(open_mariadb(url, settings), settings)), os.getpid()
+        )
     only_reads = {"default_transaction_read_only": "on"}
     reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION)
     writing = _postgresql(url, settings, {})
     pool = _pool(reading, settings, batches=Batches())
-    return Opened(pool, OwnCommits(_pool(writing, settings, batches=Batches())), os.getpid(), _standby(settings, pool))
+    return Opened(
+        pool, SeparateCommits(_pool(writing, settings, batches=Batches())), os.getpid(), _standby(settings, pool)
+    )
 
 
 def _standby(settings: Settings, primary: Pool) -> Standby | None:

@@ -3,13 +3,13 @@
 SQLite has one writer at a time, and a commit waits for the disk. Greenlets that are ready at the same time
 (``identity.concurrency``) therefore share a transaction of the database and its commit:
 
-1. Whoever is about to write steps aside first. So all of them have looked things up and signed before anybody holds
-   the lock.
-2. Then each has a turn: what it writes stands behind a savepoint, and a refusal takes back its own writes alone.
-3. At the end of its turn it steps aside again. Whoever comes back first commits for all, and each goes on, is answered
-   and tells observers, only after that. If the commit fails, it has failed for all of them.
+1. A greenlet that is about to write lets all others run first. So all of them have looked things up and signed before
+   one holds the lock.
+2. Then each in turn has the connection: its writes follow a savepoint, so that a refusal undoes its own writes alone.
+3. At the vote of its transaction it lets all others run again. The first that continues commits for all. Each is
+   answered, and calls observers, only after that. If the commit fails, it has failed for all of them.
 
-A thread has a commit of its own, as its turn may take long: what was open before is committed when the turn begins.
+A thread has a commit of its own, as its transaction may take long: what was open before is committed when it begins.
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from identity.concurrency import Event, in_greenlet, run_in_executor, sleep
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.pool import Pool
-from identity.plugins.sql.write_transactions import GIVEN_UP, WRITING, Turn, Writing
+from identity.plugins.sql.write_transactions import GIVEN_UP, WRITING, Writer, WriteTransaction
 from identity.storage.errors import StorageError, Unavailable
 from identity.watching import STATEMENT, Load, timed
 
@@ -45,7 +45,7 @@ class _Group:
     __slots__ = ("_over", "failure", "size")
 
     def __init__(self) -> None:
-        #: How many of them have ended their turns well.
+        #: How many of them wait for the commit.
         self.size = 0
         self.failure: StorageError | None = None
         self._over = Event()
@@ -64,7 +64,7 @@ class _Group:
         self._over.set()
 
 
-class SharedCommits(Writing):
+class GroupCommit(Writer):
     """The one connection by which a process writes, given to one writer after the other.
 
     ``share`` says whether writers share commits, ``wait`` how long one waits for writers of other processes.
@@ -78,8 +78,8 @@ class SharedCommits(Writing):
         #: True if the last commit waited for its disk for long.
         self._is_slow = False
 
-    def begin(self) -> Turn:
-        """A turn, after those who asked before. Raises Unavailable."""
+    def begin(self) -> WriteTransaction:
+        """A transaction, after those that were asked for before. Raises Unavailable."""
         shares = self._share and in_greenlet()
         if shares:
             sleep(0)
@@ -89,16 +89,16 @@ class SharedCommits(Writing):
                 self._commit(connection)
             group = self._joined(connection)
             if group.size:
-                connection.send("SAVEPOINT turn")
+                connection.send("SAVEPOINT writer")
         except BaseException as error:
             self._pass_on(connection)
             if isinstance(error, FAILURES):
                 raise translated(error) from error
             raise
-        return _SharedTurn(self, connection, group, shares=shares)
+        return _GroupedTransaction(self, connection, group, shares=shares)
 
     def close(self) -> None:
-        """Close the connection, at the end of the turn if somebody has it."""
+        """Close the connection; if it is in use, at the end of the transaction."""
         self._pool.close()
 
     @property
@@ -106,14 +106,14 @@ class SharedCommits(Writing):
         """How many connections are in use, and how many writers wait for one."""
         return self._pool.load(WRITING)
 
-    def end(self, turn: "_SharedTurn") -> None:
-        """Return when what was written in the turn is committed. Raises Unavailable."""
-        connection, group = turn.connection, turn.group
+    def end(self, transaction: "_GroupedTransaction") -> None:
+        """Return when what was written in the transaction is committed. Raises Unavailable."""
+        connection, group = transaction.connection, transaction.group
         try:
-            if turn.behind_others:
-                connection.send("RELEASE turn")
+            if transaction.behind_others:
+                connection.send("RELEASE writer")
             group.size += 1
-            if not turn.shares or group.size >= MOST:
+            if not transaction.shares or group.size >= MOST:
                 self._commit(connection)
         except FAILURES as error:
             self._give_up(group, translated(error))
@@ -122,13 +122,13 @@ class SharedCommits(Writing):
             self._pass_on(connection)
         self._settle(group)
 
-    def take_back(self, turn: "_SharedTurn") -> None:
-        """Undo what was written in the turn. Raises Unavailable if the writers whose writes it has seen fail."""
-        connection, group = turn.connection, turn.group
+    def take_back(self, transaction: "_GroupedTransaction") -> None:
+        """Undo what was written in it. Raises Unavailable if the writers whose writes it has seen fail."""
+        connection, group = transaction.connection, transaction.group
         try:
-            if turn.behind_others:
-                connection.send("ROLLBACK TO turn")
-                connection.send("RELEASE turn")
+            if transaction.behind_others:
+                connection.send("ROLLBACK TO writer")
+                connection.send("RELEASE writer")
             else:
                 self._give_up(group, Unavailable(GIVEN_UP))
                 self._roll_back(connection)
@@ -137,7 +137,7 @@ class SharedCommits(Writing):
             self._roll_back(connection)
         finally:
             self._pass_on(connection)
-        if turn.behind_others:
+        if transaction.behind_others:
             self._settle(group)
 
     def _joined(self, connection: "DatabaseConnection") -> _Group:
@@ -164,7 +164,7 @@ class SharedCommits(Writing):
                 return
 
     def _pass_on(self, connection: "DatabaseConnection") -> None:
-        """End a turn; what a broken connection has not committed is lost."""
+        """Let the next writer have the connection; what a broken one has not committed is lost."""
         if not connection.usable and self._group is not None:
             self._give_up(self._group, Unavailable(GIVEN_UP))
         self._pool.give_back(connection)
@@ -185,7 +185,7 @@ class SharedCommits(Writing):
             raise Unavailable(str(group.failure)) from group.failure
 
     def _commit(self, connection: "DatabaseConnection") -> None:
-        """Commit for all that have ended their turns, if there are any; whether it went well is told by their group."""
+        """Commit for all that wait for it, if there are any; their group has the outcome."""
         group, self._group = self._group, None
         if group is None:
             return
@@ -221,28 +221,28 @@ class SharedCommits(Writing):
             self._group = None
 
 
-class _SharedTurn(Turn):
+class _GroupedTransaction(WriteTransaction):
     def __init__(
-        self, sharing: SharedCommits, connection: "DatabaseConnection", group: _Group, *, shares: bool
+        self, group_commit: GroupCommit, connection: "DatabaseConnection", group: _Group, *, shares: bool
     ) -> None:
         self.connection = connection
         self.group = group
         self.shares = shares
         #: True if others have written before in the same transaction.
         self.behind_others = group.size > 0
-        self._sharing = sharing
+        self._group_commit = group_commit
         self._is_over = False
 
     def commit(self) -> None:
         if self._is_over:
             raise Unavailable(GIVEN_UP)
         self._is_over = True
-        self._sharing.end(self)
+        self._group_commit.end(self)
 
     def undo(self) -> None:
         if not self._is_over:
             self._is_over = True
-            self._sharing.take_back(self)
+            self._group_commit.take_back(self)
 
 
 @cache

@@ -200,7 +200,7 @@ def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger:
     def lets_it_begin(_: Storage) -> None:
         thread.start()
         # Until it stands in line.
-        while not ledger.backend._open().writing._pool._line:  # type: ignore[attr-defined]
+        while not ledger.backend._open().writer._pool._line:  # type: ignore[attr-defined]
             threading.Event().wait(0.001)
 
     def after_a_while() -> None:
@@ -253,7 +253,7 @@ def test_what_greenlets_read_by_is_closed_with_the_backend(ledger: Ledger) -> No
     ledger.run(reads, reads)
     assert connections[0] is connections[1]
     ledger.backend.close()
-    assert connections[0].connection.closed
+    assert connections[0].core.closed
 
 
 def test_slow_commit_leaves_the_loop_to_others(ledger: Ledger) -> None:
