@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, ColumnElement, Insert, Select, Table, Update, bindparam, or_, select, update
 from sqlalchemy.sql.base import Executable
 
-from identity.plugins.sql.changing import Upsert
 from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.connection import DatabaseConnection
+from identity.plugins.sql.dialect_statements import Upsert
 from identity.plugins.sql.errors import FAILURES, Contended, Undecodable, Unstorable, translated
 from identity.plugins.sql.mapping import Row, Values, readable
-from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.statements import CompiledStatement
 from identity.storage.errors import Missing, Stale
 
 Value = TypeVar("Value")
@@ -28,10 +28,10 @@ class SqlStore:
         self._connection = connection
         self._core = connection.core
 
-    def _one(self, statement: Executable | Prepared, parameters: Values) -> Row | None:
+    def _one(self, statement: Executable | CompiledStatement, parameters: Values) -> Row | None:
         """The first row, or None."""
         try:
-            if isinstance(statement, Prepared):
+            if isinstance(statement, CompiledStatement):
                 return statement.first(self._connection, parameters)
             return self._core.execute(statement, parameters).first()
         except FAILURES as error:
@@ -40,18 +40,20 @@ class SqlStore:
                 return None
             raise answer from error
 
-    def _find(self, of: Callable[[Row], Value], statement: Executable | Prepared, parameters: Values) -> Value | None:
+    def _find(
+        self, of: Callable[[Row], Value], statement: Executable | CompiledStatement, parameters: Values
+    ) -> Value | None:
         """What the first row holds, or None."""
         row = self._one(statement, parameters)
         return None if row is None else of(row)
 
     def _list(
-        self, of: Callable[[Row], Value], statement: Executable | Prepared, parameters: Values | None = None
+        self, of: Callable[[Row], Value], statement: Executable | CompiledStatement, parameters: Values | None = None
     ) -> tuple[Value, ...]:
         """What the readable rows hold."""
         return tuple(readable(of, self._all(statement, parameters)))
 
-    def _all(self, statement: Executable | Prepared, parameters: Values | None = None) -> Sequence[Row]:
+    def _all(self, statement: Executable | CompiledStatement, parameters: Values | None = None) -> Sequence[Row]:
         """All rows."""
         try:
             return self._fetch(statement, parameters)
@@ -65,31 +67,30 @@ class SqlStore:
                 return ()
             raise answer from error
 
-    def _fetch(self, statement: Executable | Prepared, parameters: Values | None) -> Sequence[Row]:
-        if isinstance(statement, Prepared):
+    def _fetch(self, statement: Executable | CompiledStatement, parameters: Values | None) -> Sequence[Row]:
+        if isinstance(statement, CompiledStatement):
             return statement.all(self._connection, parameters or {})
         return self._core.execute(statement, parameters).all()
 
-    def _change(self, statement: Executable | Prepared, parameters: Values) -> int:
+    def _change(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
         """How many rows the statement changed."""
         try:
-            if isinstance(statement, Prepared):
+            if isinstance(statement, CompiledStatement):
                 return statement.change(self._connection, parameters)
             return self._core.execute(statement, parameters).rowcount
         except FAILURES as error:
             raise translated(error) from error
 
-    def _try(self, statement: Executable | Prepared, parameters: Values) -> int:
+    def _try(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
         """Like ``_change``, for what may break a rule: the transaction remains usable after the refusal."""
         with self._guarded():
             return self._change(statement, parameters)
 
-    def _write(self, statement: Prepared, parameters: Values, *, last: bool) -> Row | None:
-        """The first row of a statement made by ``Adding``. The last one of a transaction may be committed with it."""
+    def _write(self, statement: CompiledStatement, parameters: Values, *, last: bool) -> Row | None:
+        """The first row of a ``GuardedInsert``. The last statement of a transaction may be committed with it."""
         try:
-            return (
-                statement.last(self._connection, parameters) if last else statement.first(self._connection, parameters)
-            )
+            execute = statement.last if last else statement.first
+            return execute(self._connection, parameters)
         except FAILURES as error:
             raise translated(error) from error
 
@@ -196,9 +197,9 @@ def move_forward(column: ColumnElement[Any]) -> Update:
     return update(table).where(table.c.id == bindparam("row"), or_(column.is_(None), column < at)).values({column: at})
 
 
-def add_unless_there(table: Table, *unique: Column[Any]) -> Prepared:
+def add_unless_there(table: Table, *unique: Column[Any]) -> CompiledStatement:
     """An insert that does nothing if these values are there already."""
-    return Prepared(Upsert(table, unique))
+    return CompiledStatement(Upsert(table, unique))
 
 
 def upsert(
@@ -207,7 +208,9 @@ def upsert(
     by: Sequence[Column[Any]],
     replacing: Iterable[ColumnElement[Any]],
     where: ColumnElement[bool] | None = None,
-) -> Prepared:
+) -> CompiledStatement:
     """An insert that replaces columns of the row that is there already, if that fits ``where``."""
     columns: list[Any] = list(replacing)
-    return Prepared(Upsert(table, by, lambda new: {column: new(column.key) for column in columns}, where=where))
+    return CompiledStatement(
+        Upsert(table, by, lambda new: {column: new(column.key) for column in columns}, where=where)
+    )

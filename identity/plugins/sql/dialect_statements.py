@@ -35,8 +35,8 @@ from identity.plugins.sql.batching import Key, batched, by_rows, execute_by_rows
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.mapping import Row, Values
 from identity.plugins.sql.mariadb import MARIADB, duplicate_key
-from identity.plugins.sql.prepared import Changing, Statement, Steps, Text
 from identity.plugins.sql.settings import POSTGRESQL
+from identity.plugins.sql.statements import DialectStatement, Statement, Statements, StatementText
 from identity.storage.errors import Unavailable
 
 #: Gives what the new row would hold in a column.
@@ -46,20 +46,22 @@ New = Callable[[str], ColumnElement[Any]]
 _TRIES = 3
 
 
-class Returning(Changing):
+class UpdateReturning(DialectStatement):
     """An update of one row, found by its key and conditions, that gives the changed row."""
 
     def __init__(self, change: Update, *columns: ColumnElement[Any]) -> None:
         self._change = change
         self._columns = columns
 
-    def steps(self, dialect: Dialect) -> Steps:
+    def for_dialect(self, dialect: Dialect) -> Statements:
         """What this kind of database is sent."""
         if dialect.name != MARIADB:
-            return Text.of(self._change.returning(*self._columns), dialect)
+            return StatementText.of(self._change.returning(*self._columns), dialect)
         conditions: Any = self._change.whereclause
         key = [one for one in conditions.clauses if _is_key(one)]
-        return _ChangeAndRead(Text.of(self._change, dialect), Text.of(select(*self._columns).where(*key), dialect))
+        return _ChangeAndRead(
+            StatementText.of(self._change, dialect), StatementText.of(select(*self._columns).where(*key), dialect)
+        )
 
 
 def _is_key(condition: ColumnElement[bool]) -> bool:
@@ -71,7 +73,7 @@ def _is_key(condition: ColumnElement[bool]) -> bool:
     )
 
 
-class Adding(Changing):
+class GuardedInsert(DialectStatement):
     """A change of one row, with rows that are added if it is made; without one they are added in any case.
 
     The change is an update, or an insert that does nothing where its key is taken. It gives ``returning``, or some row.
@@ -91,22 +93,24 @@ class Adding(Changing):
         self._tables = tables
         self._returning = tuple(returning)
         self._key = key
-        self._returned = Returning(change, *returning) if isinstance(change, Update) and returning else None
+        self._returned = UpdateReturning(change, *returning) if isinstance(change, Update) and returning else None
         self._parameters = types_of(change) if isinstance(change, Update) else {}
         for table in (*((change.table,) if isinstance(change, Upsert) else ()), *tables):
             self._parameters |= {f"{table.name}_{name}": table.c[name].type for name in _names(table)}
         # Made here: once it was compiled, an update forgets what it returns.
         self._single, self._shared = self._statement(None), self._statement(given_rows(self._parameters))
 
-    def steps(self, dialect: Dialect) -> Steps:
+    def for_dialect(self, dialect: Dialect) -> Statements:
         """What this kind of database is sent."""
         return self._one(dialect) if dialect.name == POSTGRESQL else self._several(dialect)
 
-    def _one(self, dialect: Dialect) -> Steps:
+    def _one(self, dialect: Dialect) -> Statements:
         nested = tuple(table.name for table in self._tables)
         if isinstance(self._change, Upsert):
             nested += (self._change.table.name,)
-        return _AddAlong(Text.of(self._single, dialect), Text.of(self._shared, dialect), nested, self._key)
+        return _AddAlong(
+            StatementText.of(self._single, dialect), StatementText.of(self._shared, dialect), nested, self._key
+        )
 
     def _statement(self, new: CTE | None) -> Select[Any]:
         """The one statement: with parameters, or for each row of ``new``, whose number it then gives first."""
@@ -144,16 +148,16 @@ class Adding(Changing):
             statement = statement.add_cte(added.cte(f"new_{table.name}"))
         return statement
 
-    def _several(self, dialect: Dialect) -> Steps:
-        returned = None if self._returned is None else self._returned.steps(dialect)
-        added = {table.name: Text.of(plain_insert(table), dialect) for table in self._tables}
+    def _several(self, dialect: Dialect) -> Statements:
+        returned = None if self._returned is None else self._returned.for_dialect(dialect)
+        added = {table.name: StatementText.of(plain_insert(table), dialect) for table in self._tables}
         change = self._change
         if isinstance(change, Upsert):
-            return _AddAfter(change.steps(dialect), None, added, change.table.name)
-        return _AddAfter(None if change is None else Text.of(change, dialect), returned, added)
+            return _AddAfter(change.for_dialect(dialect), None, added, change.table.name)
+        return _AddAfter(None if change is None else StatementText.of(change, dialect), returned, added)
 
 
-class Upsert(Changing):
+class Upsert(DialectStatement):
     """An insert, or else a change of the row that has the key already: ``changed`` tells to what, if it fits ``where``.
 
     Without ``changed`` the row stays as it is. With ``returning`` it gives what stands there afterwards.
@@ -174,11 +178,11 @@ class Upsert(Changing):
         self._where = where
         self._returning = tuple(returning)
 
-    def steps(self, dialect: Dialect) -> Steps:
+    def for_dialect(self, dialect: Dialect) -> Statements:
         """What this kind of database is sent."""
         return self._several(dialect) if dialect.name == MARIADB else self._one(dialect)
 
-    def _one(self, dialect: Dialect) -> Steps:
+    def _one(self, dialect: Dialect) -> Statements:
         new = insert(self.table).inline()
         if self._changed is None:
             new = new.on_conflict_do_nothing(index_elements=self.by)
@@ -186,10 +190,10 @@ class Upsert(Changing):
             changed = self._changed(lambda name: new.excluded[name])
             new = new.on_conflict_do_update(index_elements=self.by, set_=dict(changed), where=self._where)
         statement: Statement = new.returning(*self._returning) if self._returning else new
-        return Text.of(statement, dialect, columns=_names(self.table))
+        return StatementText.of(statement, dialect, columns=_names(self.table))
 
-    def _several(self, dialect: Dialect) -> Steps:
-        added = Text.of(plain_insert(self.table).inline(), dialect, columns=_names(self.table))
+    def _several(self, dialect: Dialect) -> Statements:
+        added = StatementText.of(plain_insert(self.table).inline(), dialect, columns=_names(self.table))
         this = and_(*(column == _new(column) for column in self.by))
         rule = _name_of_rule(self.table, self.by)
         if self._changed is None:
@@ -198,9 +202,9 @@ class Upsert(Changing):
         return _HoldAndChange(
             added,
             rule,
-            Text.of(select(literal(1)).select_from(self.table).where(this).with_for_update(), dialect),
-            Text.of(change if self._where is None else change.where(self._where), dialect),
-            Text.of(select(*self._returning).where(this), dialect) if self._returning else None,
+            StatementText.of(select(literal(1)).select_from(self.table).where(this).with_for_update(), dialect),
+            StatementText.of(change if self._where is None else change.where(self._where), dialect),
+            StatementText.of(select(*self._returning).where(this), dialect) if self._returning else None,
         )
 
 
@@ -222,11 +226,11 @@ def _name_of_rule(table: Table, columns: Sequence[Column[Any]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _ChangeAndRead(Steps):
+class _ChangeAndRead(Statements):
     """The row is ours once it was changed: nobody else can change it before it is read."""
 
-    changed: Text
-    read: Text
+    changed: StatementText
+    read: StatementText
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         return self.read.first(connection, parameters) if self.changed.change(connection, parameters) else None
@@ -236,11 +240,11 @@ class _ChangeAndRead(Steps):
 
 
 @dataclass(frozen=True, slots=True)
-class _AddAlong(Steps):
+class _AddAlong(Statements):
     """All in one statement, in which parameters for new rows begin with the names of their tables."""
 
-    text: Text
-    shared: Text
+    text: StatementText
+    shared: StatementText
     tables: tuple[str, ...]
     key: str
 
@@ -271,12 +275,12 @@ class _AddAlong(Steps):
 
 
 @dataclass(frozen=True, slots=True)
-class _AddAfter(Steps):
+class _AddAfter(Statements):
     """The row is changed first, which says whether there is anything to add."""
 
-    changed: Steps | None
-    returned: Steps | None
-    added: Mapping[str, Text]
+    changed: Statements | None
+    returned: Statements | None
+    added: Mapping[str, StatementText]
     #: The table of the change, where its parameters are those of a new row.
     table: str = ""
 
@@ -298,10 +302,10 @@ class _AddAfter(Steps):
 
 
 @dataclass(frozen=True, slots=True)
-class _AddOrLeave(Steps):
+class _AddOrLeave(Statements):
     """Waits for whoever is making the same row. INSERT IGNORE would pass over broken references as well."""
 
-    added: Text
+    added: StatementText
     rule: str
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
@@ -313,14 +317,14 @@ class _AddOrLeave(Steps):
 
 
 @dataclass(frozen=True, slots=True)
-class _HoldAndChange(Steps):
+class _HoldAndChange(Statements):
     """Holds the row if it is there, then changes it; or adds it, unless somebody else was faster."""
 
-    added: Text
+    added: StatementText
     rule: str
-    held: Text
-    changed: Text
-    read: Text | None
+    held: StatementText
+    changed: StatementText
+    read: StatementText | None
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         if not self.change(connection, parameters) or self.read is None:
@@ -341,7 +345,7 @@ def _with_new(parameters: Values) -> Values:
     return {**parameters, **{f"new_{name}": value for name, value in parameters.items()}}
 
 
-def _is_added(connection: DatabaseConnection, added: Text, rule: str, parameters: Values) -> bool:
+def _is_added(connection: DatabaseConnection, added: StatementText, rule: str, parameters: Values) -> bool:
     """False if there is such a row already, by this rule."""
     try:
         added.change(connection, parameters)

@@ -17,7 +17,7 @@ from identity.plugins.sql.mapping import Row, Values
 Statement = Select[Any] | Insert | Update | Delete
 
 
-class Steps(ABC):
+class Statements(ABC):
     """What is sent for a statement. Each raises SQLAlchemyError."""
 
     @abstractmethod
@@ -38,48 +38,51 @@ class Steps(ABC):
         return self.first(connection, parameters)
 
 
-class Changing(ABC):
+class DialectStatement(ABC):
     """A statement that not every database has: each is sent what means the same."""
 
     @abstractmethod
-    def steps(self, dialect: Dialect) -> Steps:
+    def for_dialect(self, dialect: Dialect) -> Statements:
         """What this kind of database is sent."""
 
 
-class Prepared:
+class CompiledStatement:
     """A statement, and what it is for each kind of database."""
 
-    def __init__(self, statement: Statement | Changing) -> None:
+    def __init__(self, statement: Statement | DialectStatement) -> None:
         self._statement = statement
-        self._steps: dict[str, Steps] = {}
+        self._by_dialect: dict[str, Statements] = {}
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None. Raises SQLAlchemyError."""
-        return self._steps_of(connection).first(connection, parameters)
+        return self._statements_for(connection).first(connection, parameters)
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
-        return self._steps_of(connection).all(connection, parameters)
+        return self._statements_for(connection).all(connection, parameters)
 
     def change(self, connection: DatabaseConnection, parameters: Values) -> int:
         """How many rows it changed. Raises SQLAlchemyError."""
-        return self._steps_of(connection).change(connection, parameters)
+        return self._statements_for(connection).change(connection, parameters)
 
     def last(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None; what was written may be committed at once. Raises SQLAlchemyError."""
-        return self._steps_of(connection).last(connection, parameters)
+        return self._statements_for(connection).last(connection, parameters)
 
-    def _steps_of(self, connection: DatabaseConnection) -> Steps:
-        steps = self._steps.get(connection.dialect.name)
-        if steps is None:
+    def _statements_for(self, connection: DatabaseConnection) -> Statements:
+        statements = self._by_dialect.get(connection.dialect.name)
+        if statements is None:
             statement, dialect = self._statement, connection.dialect
-            made = statement.steps(dialect) if isinstance(statement, Changing) else Text.of(statement, dialect)
-            steps = self._steps[dialect.name] = made
-        return steps
+            if isinstance(statement, DialectStatement):
+                statements = statement.for_dialect(dialect)
+            else:
+                statements = StatementText.of(statement, dialect)
+            self._by_dialect[dialect.name] = statements
+        return statements
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Steps):
+class StatementText(Statements):
     """A statement as a driver wants it.
 
     ``ordered`` orders the parameters where they are not named, ``constants`` are those that the statement brings by
@@ -92,7 +95,7 @@ class Text(Steps):
     converters: tuple[tuple[int, Callable[[Any], Any]], ...] = ()
 
     @classmethod
-    def of(cls, statement: Statement, dialect: Dialect, *, columns: Collection[str] | None = None) -> "Text":
+    def of(cls, statement: Statement, dialect: Dialect, *, columns: Collection[str] | None = None) -> "StatementText":
         """The statement; an insert into these columns, if they are given."""
         compiled: Any = statement.compile(dialect=dialect, column_keys=None if columns is None else list(columns))
         converters = (
