@@ -56,7 +56,7 @@ def nobody_can_write(world: World) -> Iterator[None]:
     """Another process holds the lock meanwhile."""
     with world.identity.backend.reading() as storage:
         assert isinstance(storage, SqlStorage)
-        driver = storage.link.driver
+        driver = storage.connection.driver
     if isinstance(driver, sqlite3.Connection):
         [(_, _, file)] = driver.execute("PRAGMA database_list").fetchall()
         with closing(sqlite3.connect(file, isolation_level=None)) as other:
@@ -73,7 +73,7 @@ def nobody_can_write(world: World) -> Iterator[None]:
 def stored_tokens(world: World) -> int:
     with world.identity.backend.reading() as storage:
         assert isinstance(storage, SqlStorage)
-        [[count]] = storage.link.driver.execute("SELECT count(*) FROM access_tokens").fetchall()
+        [[count]] = storage.connection.driver.execute("SELECT count(*) FROM access_tokens").fetchall()
     return int(count)
 
 

@@ -17,7 +17,7 @@ from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser
 from identity.hashing import Hasher
-from identity.plugins.sql.prepared import Text
+from identity.plugins.sql.statements import StatementText
 from identity.plugins.upstream.asking import Asked
 from identity.plugins.upstream.metadata import Known
 from identity.services.access import THE_OPERATOR
@@ -354,12 +354,12 @@ class Work:
 def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
     """What is done meanwhile."""
     done = Work()
-    given_of, run_of = Text.given, Hasher._run
+    given_of, run_of = StatementText.given, Hasher._run
 
     def sent(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         done.note(statement)
 
-    def given(text: Text, parameters: dict[str, Any]) -> Any:
+    def given(text: StatementText, parameters: dict[str, Any]) -> Any:
         done.note(text.sql)
         return given_of(text, parameters)
 
@@ -369,7 +369,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
 
     with monkeypatch.context() as patched:
         # What is prepared goes to the driver directly, past SQLAlchemy's events.
-        patched.setattr(Text, "given", given)
+        patched.setattr(StatementText, "given", given)
         patched.setattr(Hasher, "_run", run)
         event.listen(Engine, "before_cursor_execute", sent)
         try:

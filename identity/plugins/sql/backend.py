@@ -13,6 +13,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from identity.plugins.sql import capacity
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.engines import (
     Opened,
     is_missing,
@@ -22,7 +23,6 @@ from identity.plugins.sql.engines import (
 )
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.group_commit import MOST
-from identity.plugins.sql.link import Link
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
 from identity.plugins.sql.migrations import MIGRATE, REVISIONS, fits, refuse_newer
 from identity.plugins.sql.migrations.fingerprints import recognize
@@ -84,7 +84,7 @@ class SqlBackend(Backend):
         if opened is None:
             return ()
         of_standby = () if opened.standby is None else (opened.standby.load,)
-        return opened.reading.load("reading"), opened.writing.load, *of_standby
+        return opened.reading.load("reading"), opened.writer.load, *of_standby
 
     def reading(self) -> AbstractContextManager[Storage]:
         """A Storage to read from: a plain connection that commits nothing and begins nothing."""
@@ -93,8 +93,8 @@ class SqlBackend(Backend):
     def lagging(self) -> AbstractContextManager[Storage] | None:
         """A Storage to read from a standby, None unless one is known to be as fresh as is asked for."""
         standby = self._open().standby
-        link = None if standby is None else standby.lend()
-        return None if standby is None or link is None else _Lent(standby, link)
+        connection = None if standby is None else standby.lend()
+        return None if standby is None or connection is None else _Lent(standby, connection)
 
     def standby_problem(self) -> str | None:
         """What an operator has to mend of the standby, as a sentence; None if all is well or there is none."""
@@ -120,7 +120,7 @@ class SqlBackend(Backend):
         become large, and everybody waits for it."""
         if self._settings.database_url().get_backend_name() == SQLITE:
             with self.reading() as storage:
-                storage.link.send("PRAGMA wal_checkpoint(PASSIVE)")  # type: ignore[attr-defined]
+                storage.connection.send("PRAGMA wal_checkpoint(PASSIVE)")  # type: ignore[attr-defined]
 
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
         """Bring the schema up to this version, or tell what would be done."""
@@ -155,7 +155,7 @@ class SqlBackend(Backend):
         from identity.plugins.sql.dumping import dumped
 
         with self.snapshot() as storage:
-            yield dumped(storage.link)  # type: ignore[attr-defined]
+            yield dumped(storage.connection)  # type: ignore[attr-defined]
 
     def restore(self, dump: Dump) -> None:
         """Make the schema of the dump, fill it, and migrate it, in one transaction."""
@@ -175,7 +175,7 @@ class SqlBackend(Backend):
     def check(self) -> None:
         """Raise Unavailable unless the database answers, and its schema is known and fits."""
         with self.reading() as storage:
-            connection = storage.link.connection  # type: ignore[attr-defined]
+            connection = storage.connection.core  # type: ignore[attr-defined]
             try:
                 version = connection.execute(_VERSION).mappings().first() or {}
                 stored = version.get("version_num")
@@ -199,7 +199,7 @@ class SqlBackend(Backend):
             # A pooler has connections of its own to the server.
             if not self._settings.pooler:
                 with self.reading() as storage:
-                    connection = storage.link.connection  # type: ignore[attr-defined]
+                    connection = storage.connection.core  # type: ignore[attr-defined]
                     problems.append(capacity.problem(connection, self._settings, processes))
             if opened.standby is not None:
                 with opened.standby.connected() as connection:
@@ -219,11 +219,11 @@ class SqlBackend(Backend):
     def _join(self, transactions: "ITransactionManager") -> Storage:
         """Begin a database transaction that ends with the current transaction of the manager."""
         try:
-            turn = self._open().writing.begin()
+            write_transaction = self._open().writer.begin()
         except FAILURES as error:
             raise translated(error) from error
-        SqlParticipant(turn, transactions)
-        return SqlStorage(turn.link)
+        SqlParticipant(write_transaction, transactions)
+        return SqlStorage(write_transaction.connection)
 
     def _open(self) -> Opened:
         opened = self._opened
@@ -240,64 +240,64 @@ class SqlBackend(Backend):
 class _Reading(AbstractContextManager[Storage]):
     """Takes a connection from the pool and gives it back."""
 
-    __slots__ = ("_link", "_pool")
+    __slots__ = ("_connection", "_pool")
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     def __enter__(self) -> Storage:
         try:
-            self._link = self._pool.lend()
+            self._connection = self._pool.lend()
         except FAILURES as error:
             raise translated(error) from error
-        return SqlStorage(self._link)
+        return SqlStorage(self._connection)
 
     def __exit__(self, *_exception: object) -> None:
-        self._pool.take_back(self._link)
+        self._pool.take_back(self._connection)
 
 
 class _Lent(AbstractContextManager[Storage]):
     """Gives a connection back that was lent."""
 
-    __slots__ = ("_link", "_standby")
+    __slots__ = ("_connection", "_standby")
 
-    def __init__(self, standby: Standby, link: Link) -> None:
+    def __init__(self, standby: Standby, connection: DatabaseConnection) -> None:
         self._standby = standby
-        self._link = link
+        self._connection = connection
 
     def __enter__(self) -> Storage:
-        return SqlStorage(self._link)
+        return SqlStorage(self._connection)
 
     def __exit__(self, *_exception: object) -> None:
-        self._standby.take_back(self._link)
+        self._standby.take_back(self._connection)
 
 
 class _Snapshot(AbstractContextManager[Storage]):
     """Takes one for itself, with a transaction around what is read."""
 
-    __slots__ = ("_link", "_pool")
+    __slots__ = ("_connection", "_pool")
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     def __enter__(self) -> Storage:
         try:
-            self._link = self._pool.take()
+            self._connection = self._pool.take()
         except FAILURES as error:
             raise translated(error) from error
         try:
-            self._link.read_slowly()
-            for words in _BEGIN_SNAPSHOT[self._link.dialect.name]:
-                self._link.send(words)
+            self._connection.read_slowly()
+            for words in _BEGIN_SNAPSHOT[self._connection.dialect.name]:
+                self._connection.send(words)
         except BaseException as error:
-            self._link.broken = True
-            self._pool.give_back(self._link)
+            self._connection.broken = True
+            self._pool.give_back(self._connection)
             raise translated(error) if isinstance(error, FAILURES) else error from None
-        return SqlStorage(self._link)
+        return SqlStorage(self._connection)
 
     def __exit__(self, *_exception: object) -> None:
         try:
-            self._link.send("ROLLBACK")
+            self._connection.send("ROLLBACK")
         except FAILURES:
-            self._link.broken = True
-        self._pool.give_back(self._link)
+            self._connection.broken = True
+        self._pool.give_back(self._connection)

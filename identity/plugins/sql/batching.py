@@ -39,10 +39,10 @@ from sqlalchemy.sql.visitors import iterate, replacement_traverse
 from sqlalchemy.types import NullType
 
 from identity.concurrency import Event, running_loop, sleep
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.errors import FAILURES
-from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values
-from identity.plugins.sql.prepared import Prepared, Statement, Text
+from identity.plugins.sql.statements import CompiledStatement, Statement, StatementText
 from identity.watching import STATEMENT, timed
 
 #: Seconds after which a failure is everybody's: the server is silent, and would be so to each of them again.
@@ -82,13 +82,13 @@ class Batch:
         self.failure: Any = None
         self.ended = Event()
 
-    def execute(self, link: Link, shared: Execute, *, writes: bool) -> None:
+    def execute(self, connection: DatabaseConnection, shared: Execute, *, writes: bool) -> None:
         """Execute the statement for all."""
         began = time.monotonic()
         try:
             self.rows = shared(self.asked)
         except FAILURES as error:
-            if time.monotonic() - began > _LONG or (writes and not link.usable):
+            if time.monotonic() - began > _LONG or (writes and not connection.usable):
                 self.failure = error
 
 
@@ -96,15 +96,15 @@ def batched(
     sql: str,
     key: Key,
     parameters: Values,
-    link: Link,
+    connection: DatabaseConnection,
     shared: Execute,
     alone: Callable[[], Sequence[Row]],
     *,
     writes: bool = False,
 ) -> Sequence[Row]:
     """The rows for the key, by a statement for several or by one of its own. Raises SQLAlchemyError."""
-    loop, batches = running_loop(), link.batches
-    if loop is None or batches is None or link.in_transaction:
+    loop, batches = running_loop(), connection.batches
+    if loop is None or batches is None or connection.in_transaction:
         return alone()
     place = loop, sql
     batch = batches.open.get(place)
@@ -118,7 +118,7 @@ def batched(
                 # Others may have asked for the same.
                 batch.rows = {key: alone()}
             else:
-                batch.execute(link, shared, writes=writes)
+                batch.execute(connection, shared, writes=writes)
         finally:
             if batches.running.get(place) is batch:
                 del batches.running[place]
@@ -149,7 +149,7 @@ def _let_others_join(batch: Batch, place: Place, batches: Batches) -> None:
 _KEYS = tuple(f"key_{number}" for number in range(MOST))
 
 
-class Lookup(Prepared):
+class Lookup(CompiledStatement):
     """A select of the rows in which some columns have given values, by parameters of these names.
 
     Rows are told apart by the first of the columns, which are among those that are selected. A batch asks by that one,
@@ -163,35 +163,37 @@ class Lookup(Prepared):
         self._names = tuple(by)
         self._places = tuple(next(at for at, one in enumerate(selected) if one is column) for column in by.values())
         self._of_many = statement.where(first.in_([bindparam(name, type_=first.type) for name in _KEYS]))
-        self._text_of_many: Text | None = None
+        self._text_of_many: StatementText | None = None
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None. Raises SQLAlchemyError."""
-        if link.batches is None:
-            return super().first(link, parameters)
-        rows = self.all(link, parameters)
+        if connection.batches is None:
+            return super().first(connection, parameters)
+        rows = self.all(connection, parameters)
         return rows[0] if rows else None
 
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+    def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
-        if link.batches is not None:
-            key, text = tuple([parameters[name] for name in self._names]), self._for_many(link)
-            alone = partial(self._steps_of(link).all, link, parameters)
-            return batched(text.sql, key, parameters, link, partial(self._found, text, link), alone)
-        return super().all(link, parameters)
+        if connection.batches is not None:
+            key, text = tuple([parameters[name] for name in self._names]), self._for_many(connection)
+            alone = partial(self._statements_for(connection).all, connection, parameters)
+            return batched(text.sql, key, parameters, connection, partial(self._found, text, connection), alone)
+        return super().all(connection, parameters)
 
-    def _found(self, text: Text, link: Link, asked: Mapping[Key, Values]) -> dict[Key, list[Row]]:
+    def _found(
+        self, text: StatementText, connection: DatabaseConnection, asked: Mapping[Key, Values]
+    ) -> dict[Key, list[Row]]:
         found: dict[Key, list[Row]] = {}
         keys = [key[0] for key in asked]
         keys += keys[-1:] * (len(_KEYS) - len(keys))
-        for row in text.all(link, dict(zip(_KEYS, keys, strict=True))):
+        for row in text.all(connection, dict(zip(_KEYS, keys, strict=True))):
             found.setdefault(tuple([row[place] for place in self._places]), []).append(row)
         return found
 
-    def _for_many(self, link: Link) -> Text:
+    def _for_many(self, connection: DatabaseConnection) -> StatementText:
         text = self._text_of_many
         if text is None:
-            text = self._text_of_many = Text.of(self._of_many, link.dialect)
+            text = self._text_of_many = StatementText.of(self._of_many, connection.dialect)
         return text
 
 
@@ -221,12 +223,14 @@ def by_rows(statement: Statement, rows: CTE) -> Any:
     return replacement_traverse(statement, {}, replaced)
 
 
-def execute_by_rows(text: Text, link: Link, asked: Mapping[Key, Values]) -> dict[Key, list[Row]]:
+def execute_by_rows(
+    text: StatementText, connection: DatabaseConnection, asked: Mapping[Key, Values]
+) -> dict[Key, list[Row]]:
     """The rows for each key, by a statement that gives the number of the row of parameters first."""
     # In the same order everywhere: of two writers that wait for a row of each other, both would fail.
     keys, found = sorted(asked), dict[Key, list[Row]]()
     rows = json.dumps([{"number": at, **asked[key]} for at, key in enumerate(keys)], default=_bytea)
-    for row in text.all(link, {"rows": rows}):
+    for row in text.all(connection, {"rows": rows}):
         found.setdefault(keys[row[0]], []).append(row[1:])
     return found
 
@@ -235,7 +239,7 @@ def _bytea(value: bytes) -> str:
     return f"\\x{value.hex()}"
 
 
-class SharedQuery(Prepared):
+class SharedQuery(CompiledStatement):
     """A select whose parameters are not among its columns; it names the table from which it joins others."""
 
     def __init__(self, statement: Select[Any]) -> None:
@@ -245,15 +249,15 @@ class SharedQuery(Prepared):
         rows = given_rows(types)
         columns = (rows.c.number, *statement.selected_columns)
         self._shared = by_rows(statement.with_only_columns(*columns), rows)
-        self._text: Text | None = None
+        self._text: StatementText | None = None
 
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+    def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
-        if link.batches is not None:
+        if connection.batches is not None:
             text = self._text
             if text is None:
-                text = self._text = Text.of(self._shared, link.dialect)
+                text = self._text = StatementText.of(self._shared, connection.dialect)
             key = tuple([parameters[name] for name in self._names])
-            alone = partial(self._steps_of(link).all, link, parameters)
-            return batched(text.sql, key, parameters, link, partial(execute_by_rows, text, link), alone)
-        return super().all(link, parameters)
+            alone = partial(self._statements_for(connection).all, connection, parameters)
+            return batched(text.sql, key, parameters, connection, partial(execute_by_rows, text, connection), alone)
+        return super().all(connection, parameters)

@@ -8,8 +8,8 @@ from sqlalchemy import Boolean, Column, Connection, Dialect, Engine, Inspector, 
 
 from identity.plugins.sql import tables
 from identity.plugins.sql.codecs import Sorted
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.errors import FAILURES, translated
-from identity.plugins.sql.link import Link
 from identity.plugins.sql.migrations import MIGRATE
 from identity.plugins.sql.migrations.runner import recognized_revision, take_turn, upgrade
 from identity.storage.dump import Cell, Dump, Rows
@@ -37,15 +37,15 @@ _SET_LAST_NUMBER = {
 }
 
 
-def dumped(link: Link) -> Dump:
+def dumped(connection: DatabaseConnection) -> Dump:
     """What this connection sees, read while the dump is gone through. Raises Unavailable."""
-    connection = link.connection
+    core = connection.core
     try:
-        revision = recognized_revision(connection)
+        revision = recognized_revision(core)
         if revision is None:
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
-        last = connection.execute(text(_LAST_NUMBER[link.dialect.name])).scalar()
-        inspector: Inspector = inspect(connection)
+        last = core.execute(text(_LAST_NUMBER[connection.dialect.name])).scalar()
+        inspector: Inspector = inspect(core)
         there = set(inspector.get_table_names())
         columns = {
             table: [column for column in table.columns if column.name in _columns(inspector, table.name)]
@@ -58,7 +58,7 @@ def dumped(link: Link) -> Dump:
         Rows(
             table.name,
             [column.name for column in chosen],
-            _rows(connection, table, chosen),
+            _rows(core, table, chosen),
         )
         for table, chosen in columns.items()
     )

@@ -21,16 +21,16 @@ from sqlalchemy import URL, Connection, Engine, event
 from identity import watching
 from identity.concurrency import in_greenlet, run_in_executor
 from identity.plugins.sql.batching import Batches
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.errors import is_full
-from identity.plugins.sql.group_commit import SharedCommits
-from identity.plugins.sql.link import Link
+from identity.plugins.sql.group_commit import GroupCommit
 from identity.plugins.sql.log_redaction import redacted_engine
-from identity.plugins.sql.mariadb import MariadbLink
+from identity.plugins.sql.mariadb import MariadbConnection
 from identity.plugins.sql.mariadb import open_engine as open_mariadb
 from identity.plugins.sql.pool import GreenletsShare, Pool
 from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, POSTGRESQL, SQLITE, Settings
-from identity.plugins.sql.standby import Standby, StandbyLink
-from identity.plugins.sql.write_transactions import OwnCommits, Writing
+from identity.plugins.sql.standby import Standby, StandbyConnection
+from identity.plugins.sql.write_transactions import SeparateCommits, Writer
 from identity.storage.errors import Unavailable
 
 #: Begins nothing: the driver's own words do, where something is to begin.
@@ -51,7 +51,7 @@ class Opened:
     """How a process reads and writes, and which process it is: connections do not survive a fork."""
 
     reading: Pool
-    writing: Writing
+    writer: Writer
     process: int
     standby: Standby | None = None
 
@@ -60,7 +60,7 @@ class Opened:
         if self.standby is not None:
             self.standby.close()
         self.reading.close()
-        self.writing.close()
+        self.writer.close()
 
 
 def is_missing(settings: Settings) -> bool:
@@ -88,17 +88,21 @@ def open_for_requests(settings: Settings) -> Opened:
         writing = _sqlite(url, settings, **_NO_TRANSACTION)
         event.listen(writing, "connect", _never_wait)
         wait = settings.busy_timeout
-        line = Pool(_links(writing), size=1, wait=wait.total_seconds())
-        shared = SharedCommits(line, wait=wait, share=settings.share_commits)
+        line = Pool(_opener(writing), size=1, wait=wait.total_seconds())
+        shared = GroupCommit(line, wait=wait, share=settings.share_commits)
         return Opened(_pool(reading, settings, GreenletsShare), shared, os.getpid())
     if url.get_backend_name() == MARIADB:
         reading = open_mariadb(url, settings, reads=True, **_NO_TRANSACTION)
-        return Opened(_pool(reading, settings), OwnCommits(_pool(open_mariadb(url, settings), settings)), os.getpid())
+        return Opened(
+            _pool(reading, settings), SeparateCommits(_pool(open_mariadb(url, settings), settings)), os.getpid()
+        )
     only_reads = {"default_transaction_read_only": "on"}
     reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION)
     writing = _postgresql(url, settings, {})
     pool = _pool(reading, settings, batches=Batches())
-    return Opened(pool, OwnCommits(_pool(writing, settings, batches=Batches())), os.getpid(), _standby(settings, pool))
+    return Opened(
+        pool, SeparateCommits(_pool(writing, settings, batches=Batches())), os.getpid(), _standby(settings, pool)
+    )
 
 
 def _standby(settings: Settings, primary: Pool) -> Standby | None:
@@ -110,7 +114,7 @@ def _standby(settings: Settings, primary: Pool) -> Standby | None:
     impatient = replace(settings, pooler=False, statement_timeout=most)
     url = _with_password(settings.standby_database_url(), settings)
     engine = _postgresql(url, impatient, {}, **_NO_TRANSACTION)
-    return Standby(primary, _pool(engine, impatient, link=StandbyLink), settings.standby_staleness)
+    return Standby(primary, _pool(engine, impatient, connection=StandbyConnection), settings.standby_staleness)
 
 
 def open_migrating_engine(settings: Settings) -> Engine:
@@ -147,13 +151,13 @@ def _pool(
     engine: Engine,
     settings: Settings,
     kind: type[Pool] = Pool,
-    link: type[Link] = Link,
+    connection: type[DatabaseConnection] = DatabaseConnection,
     batches: Batches | None = None,
 ) -> Pool:
-    opens = _links(engine, link, batches)
+    opens = _opener(engine, connection, batches)
     wait = settings.pool_timeout.total_seconds()
     # Nobody waits for a standby that has none left: the primary answers.
-    waits = is_full if link is Link else _never
+    waits = is_full if connection is DatabaseConnection else _never
     return kind(opens, size=settings.pool_size, wait=wait, is_full=waits)
 
 
@@ -161,19 +165,21 @@ def _never(_error: BaseException) -> bool:
     return False
 
 
-def _links(engine: Engine, kind: type[Link] = Link, batches: Batches | None = None) -> Callable[[], Link]:
+def _opener(
+    engine: Engine, kind: type[DatabaseConnection] = DatabaseConnection, batches: Batches | None = None
+) -> Callable[[], DatabaseConnection]:
     """What opens a connection. Raises SQLAlchemyError."""
     if watching.watched():
         event.listen(engine, "before_cursor_execute", _begin_statement)
         event.listen(engine, "after_cursor_execute", _tell_statement)
         event.listen(engine, "handle_error", _tell_failure)
     if engine.dialect.name == MARIADB:
-        kind = MariadbLink
+        kind = MariadbConnection
 
-    def opens() -> Link:
-        link = kind(engine.connect())
-        link.batches = batches
-        return link
+    def opens() -> DatabaseConnection:
+        connection = kind(engine.connect())
+        connection.batches = batches
+        return connection
 
     if engine.dialect.name != POSTGRESQL:
         return opens
@@ -181,11 +187,15 @@ def _links(engine: Engine, kind: type[Link] = Link, batches: Batches | None = No
     return lambda: run_in_executor(_connecting(), opens) if in_greenlet() else opens()
 
 
-def _begin_statement(_link: object, _cursor: object, _words: str, _values: object, context: Any, _many: bool) -> None:
+def _begin_statement(
+    _connection: object, _cursor: object, _words: str, _values: object, context: Any, _many: bool
+) -> None:
     context.identity_began = time.perf_counter()
 
 
-def _tell_statement(_link: object, _cursor: object, words: str, _values: object, context: Any, _many: bool) -> None:
+def _tell_statement(
+    _connection: object, _cursor: object, words: str, _values: object, context: Any, _many: bool
+) -> None:
     watching.took(watching.STATEMENT, words, time.perf_counter() - context.identity_began)
 
 

@@ -7,8 +7,8 @@ from sqlalchemy import Table, bindparam, delete, select
 
 from identity.plugins.sql.mapping import Mapped, remembering
 from identity.plugins.sql.paging import PagedStore
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import find_by_id, find_many_by_id, versioned
+from identity.plugins.sql.statements import CompiledStatement
 from identity.storage.stores.entity import EntityStore, Kept
 
 
@@ -21,7 +21,7 @@ class Entities(Mapped[Kept]):
     def __init__(self, table: Table) -> None:
         super().__init__(table)
         self.of = remembering(self.of)
-        self.by_id = Prepared(find_by_id(table, self.columns))
+        self.by_id = CompiledStatement(find_by_id(table, self.columns))
         self.by_ids = find_many_by_id(table, self.columns)
         self.versioned = versioned(table)
         self.delete = delete(table).where(table.c.id == bindparam("key"))

@@ -8,25 +8,25 @@ the others are made again.
 from hashlib import sha256
 
 from identity.domain.records import CORE, Record
-from identity.plugins.sql.changing import Upsert
 from identity.plugins.sql.codecs import moment
+from identity.plugins.sql.connection import DatabaseConnection
+from identity.plugins.sql.dialect_statements import Upsert
 from identity.plugins.sql.errors import FAILURES, translated
-from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Mapped
-from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import records as table
 
 _ROWS = Mapped[Record](table)
-_GUARD = Prepared(Upsert(table, list(table.primary_key), lambda _: {table.c.version: table.c.version + 1}))
+_GUARD = CompiledStatement(Upsert(table, list(table.primary_key), lambda _: {table.c.version: table.c.version + 1}))
 _BEGINNING = moment(0)
 
 
-def guard(link: Link, *names: str) -> None:
+def guard(connection: DatabaseConnection, *names: str) -> None:
     """Guard what these names name; where the lock itself holds for all, nothing is done. Raises StorageError."""
-    if not link.certifies:
+    if not connection.certifies:
         return
     key = sha256("|".join(names).encode()).digest()
     try:
-        _GUARD.change(link, _ROWS.values(Record(plugin=CORE, kind="guard", key=key, created_at=_BEGINNING)))
+        _GUARD.change(connection, _ROWS.values(Record(plugin=CORE, kind="guard", key=key, created_at=_BEGINNING)))
     except FAILURES as error:
         raise translated(error) from error

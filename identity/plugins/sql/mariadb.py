@@ -7,12 +7,12 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError
 
-from identity.plugins.sql.link import Link
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.log_redaction import redacted_engine
 from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, Settings
 from identity.watching import STATEMENT, each_timed
 
-__all__ = ["BEGIN_SNAPSHOT", "CANNOT_CONNECT", "MARIADB", "MariadbLink", "duplicate_key", "open_engine"]
+__all__ = ["BEGIN_SNAPSHOT", "CANNOT_CONNECT", "MARIADB", "MariadbConnection", "duplicate_key", "open_engine"]
 
 #: Strict, and an update sees the row as it was before it in each of its assignments, as the SQL standard has it.
 _SQL_MODE = (
@@ -39,7 +39,7 @@ _KEY = re.compile(r"for key '(?:[^']*\.)?([^'.]+)'\Z")
 _LONG = 24 * 3600
 
 
-class MariadbLink(Link):
+class MariadbConnection(DatabaseConnection):
     """A connection of PyMySQL's. What deadlocked is undone by the server as a whole, and is never committed in part."""
 
     def __init__(self, connection: Connection) -> None:

@@ -18,7 +18,7 @@ from identity.storage.errors import Unavailable
 from identity.watching import Load
 
 if TYPE_CHECKING:
-    from identity.plugins.sql.link import Link
+    from identity.plugins.sql.connection import DatabaseConnection
 
 _BUSY = "All database connections are busy."
 #: Seconds after which a server that had no connection left is asked for one again, by one who waits.
@@ -28,11 +28,11 @@ _SOON = 0.2
 class _Place(Event):
     """Where one waits, and what one then gets: a connection, or the room to open one."""
 
-    __slots__ = ("link",)
+    __slots__ = ("connection",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.link: Link | None = None
+        self.connection: DatabaseConnection | None = None
 
 
 class Pool:
@@ -44,7 +44,7 @@ class Pool:
 
     def __init__(
         self,
-        opens: "Callable[[], Link]",
+        opens: "Callable[[], DatabaseConnection]",
         *,
         size: int,
         wait: float,
@@ -55,7 +55,7 @@ class Pool:
         self._wait = wait
         self._is_full = is_full
         self._full_until = 0.0
-        self._idle: list[Link] = []
+        self._idle: list[DatabaseConnection] = []
         self._open = 0
         self._line: deque[_Place] = deque()
         self._mutex = threading.Lock()
@@ -70,29 +70,29 @@ class Pool:
         """How many of its connections are in use, and how many wait for one."""
         return Load(name, self.in_use, self._size, len(self._line))
 
-    def take_idle(self) -> "Link | None":
+    def take_idle(self) -> "DatabaseConnection | None":
         """One that lies ready, None if there is none."""
         with self._mutex:
             return self._idle.pop() if self._idle else None
 
-    def take(self) -> "Link":
+    def take(self) -> "DatabaseConnection":
         """A connection for oneself, once it is one's turn. Raises Unavailable, or what opening raises."""
         give_up_at = time.monotonic() + self._wait
         is_first = False
         while True:
-            link = self._idle_or_room(give_up_at, is_first=is_first)
-            if link is not None and not link.hears_something():
-                return link
-            if link is not None:
+            connection = self._idle_or_room(give_up_at, is_first=is_first)
+            if connection is not None and not connection.hears_something():
+                return connection
+            if connection is not None:
                 # Its server said something unasked: that it ends the connection.
-                link.close()
+                connection.close()
             opened = self._opened(give_up_at)
             if opened is not None:
                 return opened
             # Whoever found the server full was the first in line.
             is_first = True
 
-    def _idle_or_room(self, give_up_at: float, *, is_first: bool) -> "Link | None":
+    def _idle_or_room(self, give_up_at: float, *, is_first: bool) -> "DatabaseConnection | None":
         """One that lies ready or is given back, or None where there is room to open one. Raises Unavailable."""
         with self._mutex:
             if self._idle:
@@ -121,35 +121,35 @@ class Pool:
                         self._open += 1
                         return None
                     raise Unavailable(_BUSY)
-        return place.link
+        return place.connection
 
     def _has_room(self) -> bool:
         return self._open < self._size and time.monotonic() >= self._full_until
 
-    def give_back(self, link: "Link") -> None:
+    def give_back(self, connection: "DatabaseConnection") -> None:
         """Let the next one have it; what is broken or was asked to close is closed, and its room is free."""
-        usable = link.usable and not self._closed
+        usable = connection.usable and not self._closed
         with self._mutex:
             if self._line:
                 place = self._line.popleft()
-                place.link = link if usable else None
+                place.connection = connection if usable else None
                 place.set()
             elif usable:
-                self._idle.append(link)
+                self._idle.append(connection)
                 return
             else:
                 self._open -= 1
                 usable = False
         if not usable:
-            link.close()
+            connection.close()
 
-    def lend(self) -> "Link":
+    def lend(self) -> "DatabaseConnection":
         """A connection to read by; others may read by it in between. Raises as ``take``."""
         return self.take()
 
-    def take_back(self, link: "Link") -> None:
+    def take_back(self, connection: "DatabaseConnection") -> None:
         """What was lent."""
-        self.give_back(link)
+        self.give_back(connection)
 
     def close(self) -> None:
         """Close what is idle now, and the rest when it is given back."""
@@ -157,10 +157,10 @@ class Pool:
             self._closed = True
             idle, self._idle = self._idle, []
             self._open -= len(idle)
-        for link in idle:
-            link.close()
+        for connection in idle:
+            connection.close()
 
-    def _opened(self, give_up_at: float) -> "Link | None":
+    def _opened(self, give_up_at: float) -> "DatabaseConnection | None":
         """A new one, in room that was made; None if the server has none left yet."""
         try:
             return self._opens()
@@ -181,25 +181,25 @@ class Pool:
 class GreenletsShare(Pool):
     """A pool of which all greenlets of a thread share one connection, to read: none waits while it reads (SQLite)."""
 
-    def __init__(self, opens: "Callable[[], Link]", **limits: Any) -> None:
+    def __init__(self, opens: "Callable[[], DatabaseConnection]", **limits: Any) -> None:
         super().__init__(opens, **limits)
-        self._of_thread: dict[int, Link] = {}
+        self._of_thread: dict[int, DatabaseConnection] = {}
 
-    def lend(self) -> "Link":
+    def lend(self) -> "DatabaseConnection":
         """The thread's connection to a greenlet, one of its own to anything else."""
         if not in_greenlet():
             return self.take()
         thread = threading.get_ident()
-        link = self._of_thread.get(thread)
-        if link is None:
-            link = self._of_thread[thread] = self._opens()
-        return link
+        connection = self._of_thread.get(thread)
+        if connection is None:
+            connection = self._of_thread[thread] = self._opens()
+        return connection
 
-    def take_back(self, link: "Link") -> None:
+    def take_back(self, connection: "DatabaseConnection") -> None:
         """What was lent."""
-        if link is not self._of_thread.get(threading.get_ident()):
-            self.give_back(link)
-        elif not link.usable:
+        if connection is not self._of_thread.get(threading.get_ident()):
+            self.give_back(connection)
+        elif not connection.usable:
             self._of_thread.pop(threading.get_ident()).close()
 
     def close(self) -> None:

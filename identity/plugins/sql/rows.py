@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 from sqlalchemy import Column, ColumnElement, Insert, Select, Table, Update, bindparam, or_, select, update
 from sqlalchemy.sql.base import Executable
 
-from identity.plugins.sql.changing import Upsert
 from identity.plugins.sql.codecs import seconds
+from identity.plugins.sql.connection import DatabaseConnection
+from identity.plugins.sql.dialect_statements import Upsert
 from identity.plugins.sql.errors import FAILURES, Contended, Undecodable, Unstorable, translated
-from identity.plugins.sql.link import Link
 from identity.plugins.sql.mapping import Row, Values, readable
-from identity.plugins.sql.prepared import Prepared
+from identity.plugins.sql.statements import CompiledStatement
 from identity.storage.errors import Missing, Stale
 
 Value = TypeVar("Value")
@@ -22,36 +22,38 @@ Value = TypeVar("Value")
 class SqlStore:
     """Runs statements on the connection of one transaction (or one reading)."""
 
-    __slots__ = ("_connection", "_link")
+    __slots__ = ("_connection", "_core")
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._connection = link.connection
+    def __init__(self, connection: DatabaseConnection) -> None:
+        self._connection = connection
+        self._core = connection.core
 
-    def _one(self, statement: Executable | Prepared, parameters: Values) -> Row | None:
+    def _one(self, statement: Executable | CompiledStatement, parameters: Values) -> Row | None:
         """The first row, or None."""
         try:
-            if isinstance(statement, Prepared):
-                return statement.first(self._link, parameters)
-            return self._connection.execute(statement, parameters).first()
+            if isinstance(statement, CompiledStatement):
+                return statement.first(self._connection, parameters)
+            return self._core.execute(statement, parameters).first()
         except FAILURES as error:
             answer = translated(error)
             if isinstance(answer, Unstorable):
                 return None
             raise answer from error
 
-    def _find(self, of: Callable[[Row], Value], statement: Executable | Prepared, parameters: Values) -> Value | None:
+    def _find(
+        self, of: Callable[[Row], Value], statement: Executable | CompiledStatement, parameters: Values
+    ) -> Value | None:
         """What the first row holds, or None."""
         row = self._one(statement, parameters)
         return None if row is None else of(row)
 
     def _list(
-        self, of: Callable[[Row], Value], statement: Executable | Prepared, parameters: Values | None = None
+        self, of: Callable[[Row], Value], statement: Executable | CompiledStatement, parameters: Values | None = None
     ) -> tuple[Value, ...]:
         """What the readable rows hold."""
         return tuple(readable(of, self._all(statement, parameters)))
 
-    def _all(self, statement: Executable | Prepared, parameters: Values | None = None) -> Sequence[Row]:
+    def _all(self, statement: Executable | CompiledStatement, parameters: Values | None = None) -> Sequence[Row]:
         """All rows."""
         try:
             return self._fetch(statement, parameters)
@@ -59,35 +61,36 @@ class SqlStore:
             answer = translated(error)
             if isinstance(answer, Undecodable):
                 # SQLite holds bytes that are no text: as such they are seen by whatever reads the row.
-                self._link.driver.text_factory = _text_or_bytes
+                self._connection.driver.text_factory = _text_or_bytes
                 return self._fetch(statement, parameters)
             if isinstance(answer, Unstorable):
                 return ()
             raise answer from error
 
-    def _fetch(self, statement: Executable | Prepared, parameters: Values | None) -> Sequence[Row]:
-        if isinstance(statement, Prepared):
-            return statement.all(self._link, parameters or {})
-        return self._connection.execute(statement, parameters).all()
+    def _fetch(self, statement: Executable | CompiledStatement, parameters: Values | None) -> Sequence[Row]:
+        if isinstance(statement, CompiledStatement):
+            return statement.all(self._connection, parameters or {})
+        return self._core.execute(statement, parameters).all()
 
-    def _change(self, statement: Executable | Prepared, parameters: Values) -> int:
+    def _change(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
         """How many rows the statement changed."""
         try:
-            if isinstance(statement, Prepared):
-                return statement.change(self._link, parameters)
-            return self._connection.execute(statement, parameters).rowcount
+            if isinstance(statement, CompiledStatement):
+                return statement.change(self._connection, parameters)
+            return self._core.execute(statement, parameters).rowcount
         except FAILURES as error:
             raise translated(error) from error
 
-    def _try(self, statement: Executable | Prepared, parameters: Values) -> int:
+    def _try(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
         """Like ``_change``, for what may break a rule: the transaction remains usable after the refusal."""
         with self._guarded():
             return self._change(statement, parameters)
 
-    def _write(self, statement: Prepared, parameters: Values, *, last: bool) -> Row | None:
-        """The first row of a statement made by ``Adding``. The last one of a transaction may be committed with it."""
+    def _write(self, statement: CompiledStatement, parameters: Values, *, last: bool) -> Row | None:
+        """The first row of a ``GuardedInsert``. The last statement of a transaction may be committed with it."""
         try:
-            return statement.last(self._link, parameters) if last else statement.first(self._link, parameters)
+            execute = statement.last if last else statement.first
+            return execute(self._connection, parameters)
         except FAILURES as error:
             raise translated(error) from error
 
@@ -97,7 +100,7 @@ class SqlStore:
             return
         self._send("SAVEPOINT all_or_none")
         try:
-            self._connection.execute(statement, rows)
+            self._core.execute(statement, rows)
         except FAILURES as error:
             answer = translated(error)
             if not isinstance(answer, Contended):
@@ -112,15 +115,15 @@ class SqlStore:
         PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite and MariaDB take back that
         statement alone.
         """
-        if self._link.dialect.name != "postgresql":
+        if self._connection.dialect.name != "postgresql":
             yield
             return
-        if not self._link.in_transaction:
+        if not self._connection.in_transaction:
             # Nothing was written before: to take back everything is to take back this.
             try:
                 yield
             except BaseException:
-                self._link.roll_back()
+                self._connection.roll_back()
                 raise
             return
         # Sent by hand: what SQLAlchemy does around a savepoint costs more than the savepoint itself.
@@ -135,7 +138,7 @@ class SqlStore:
     def _send(self, words: str) -> None:
         """Give words without parameters to the driver."""
         try:
-            self._link.send(words)
+            self._connection.send(words)
         except FAILURES as error:
             raise translated(error) from error
 
@@ -194,9 +197,9 @@ def move_forward(column: ColumnElement[Any]) -> Update:
     return update(table).where(table.c.id == bindparam("row"), or_(column.is_(None), column < at)).values({column: at})
 
 
-def add_unless_there(table: Table, *unique: Column[Any]) -> Prepared:
+def add_unless_there(table: Table, *unique: Column[Any]) -> CompiledStatement:
     """An insert that does nothing if these values are there already."""
-    return Prepared(Upsert(table, unique))
+    return CompiledStatement(Upsert(table, unique))
 
 
 def upsert(
@@ -205,7 +208,9 @@ def upsert(
     by: Sequence[Column[Any]],
     replacing: Iterable[ColumnElement[Any]],
     where: ColumnElement[bool] | None = None,
-) -> Prepared:
+) -> CompiledStatement:
     """An insert that replaces columns of the row that is there already, if that fits ``where``."""
     columns: list[Any] = list(replacing)
-    return Prepared(Upsert(table, by, lambda new: {column: new(column.key) for column in columns}, where=where))
+    return CompiledStatement(
+        Upsert(table, by, lambda new: {column: new(column.key) for column in columns}, where=where)
+    )

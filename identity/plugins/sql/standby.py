@@ -22,8 +22,8 @@ from sqlalchemy import Connection
 
 from identity import watching
 from identity.log_format import OnceAMinute
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.errors import FAILURES, STANDBY_URL_SETTING, translated
-from identity.plugins.sql.link import Link
 from identity.plugins.sql.pool import Pool
 from identity.storage.errors import StorageError
 from identity.watching import Load
@@ -66,14 +66,14 @@ class Mark(NamedTuple):
     timeline: int
 
     @classmethod
-    def asked(cls, link: Link) -> "Mark":
+    def asked(cls, connection: DatabaseConnection) -> "Mark":
         """By a connection to the primary. Raises SQLAlchemyError."""
         at = time.monotonic()
-        *server, position, timeline = _row(link, _PRIMARY)
+        *server, position, timeline = _row(connection, _PRIMARY)
         return cls(at, tuple(server), int(position), int(timeline, 16))
 
 
-class StandbyLink(Link):
+class StandbyConnection(DatabaseConnection):
     """A connection to a standby."""
 
     #: When it was asked last, and the moment since which nothing is missing there that was committed before.
@@ -111,7 +111,7 @@ class Standby:
         """How many connections are in use, and how many wait for one."""
         return self._pool.load("standby")
 
-    def lend(self) -> StandbyLink | None:
+    def lend(self) -> StandbyConnection | None:
         """A connection by which nothing is missing that was committed longer ago than is allowed; None if there is none
         at this moment."""
         now = time.monotonic()
@@ -121,33 +121,33 @@ class Standby:
         if self._is_away:
             return None
         try:
-            link = self._asked()
+            connection = self._asked()
         except StorageError as problem:
             self._is_away = True
             log.warning("the standby is not read from: %s", problem)
             return None
-        age = time.monotonic() - link.complete_at
+        age = time.monotonic() - connection.complete_at
         if age < self._staleness:
             watching.aged(watching.STANDBY, age)
-            return link
-        self.take_back(link)
+            return connection
+        self.take_back(connection)
         log.warning("that the standby has what the primary has is not known for the last %g s", self._staleness)
         return None
 
-    def take_back(self, link: Link) -> None:
+    def take_back(self, connection: DatabaseConnection) -> None:
         """What was lent."""
-        if not link.usable:
+        if not connection.usable:
             self._is_away = True
-        self._pool.give_back(link)
+        self._pool.give_back(connection)
 
     @contextmanager
     def connected(self) -> Iterator[Connection]:
         """A connection, however far behind its server is. Raises SQLAlchemyError, StorageError."""
-        link = self._pool.take()
+        connection = self._pool.take()
         try:
-            yield link.connection
+            yield connection.core
         finally:
-            self._pool.give_back(link)
+            self._pool.give_back(connection)
 
     def close(self) -> None:
         """Close what nobody uses now."""
@@ -161,28 +161,28 @@ class Standby:
         except StorageError as problem:
             return f"It cannot be compared with the primary, the server of identity.plugin.sql.url: {problem}"
         try:
-            link = self._asked()
+            connection = self._asked()
         except StorageError as problem:
             return f"Its server cannot be read from: {problem}"
-        age = time.monotonic() - link.complete_at
-        self.take_back(link)
+        age = time.monotonic() - connection.complete_at
+        self.take_back(connection)
         return None if age < self._staleness else "It has not come to where the primary is."
 
-    def _asked(self) -> StandbyLink:
+    def _asked(self) -> StandbyConnection:
         """A connection that was asked lately. Raises StorageError."""
         try:
-            link: Any = self._pool.take()
+            connection: Any = self._pool.take()
         except FAILURES as error:
             raise translated(error, STANDBY_URL_SETTING) from error
         try:
-            if time.monotonic() - link.asked_at >= _INTERVAL:
-                link.ask(self._marks)
+            if time.monotonic() - connection.asked_at >= _INTERVAL:
+                connection.ask(self._marks)
         except BaseException as error:
             # The next one may lead to another server.
-            link.broken = True
-            self._pool.give_back(link)
+            connection.broken = True
+            self._pool.give_back(connection)
             raise translated(error) if isinstance(error, FAILURES) else error from None
-        return link  # type: ignore[no-any-return]
+        return connection  # type: ignore[no-any-return]
 
     def _look(self) -> None:
         """Find out where the primary is, and whether a standby that was away is back."""
@@ -200,19 +200,19 @@ class Standby:
     def _mark(self) -> None:
         """Know where the primary is now. Raises StorageError."""
         try:
-            link = self._primary.take()
+            connection = self._primary.take()
             try:
-                mark = Mark.asked(link)
+                mark = Mark.asked(connection)
             finally:
-                self._primary.give_back(link)
+                self._primary.give_back(connection)
         except FAILURES as error:
             raise translated(error) from error
         self._marks = (mark, *(one for one in self._marks if mark.at - one.at < self._staleness))
 
 
-def _row(link: Link, words: str) -> Any:
+def _row(connection: DatabaseConnection, words: str) -> Any:
     """The row that the server answers with. Raises SQLAlchemyError."""
     try:
-        return link.execute(words).fetchone()
-    except link.failures as error:
-        raise link.failure(error) from error
+        return connection.execute(words).fetchone()
+    except connection.failures as error:
+        raise connection.failure(error) from error

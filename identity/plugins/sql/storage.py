@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from identity.plugins.sql.link import Link
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.stores.applications import SqlApplicationStore
 from identity.plugins.sql.stores.attempts import SqlAttemptStore
@@ -53,11 +53,11 @@ _STORES: dict[str, type[SqlStore]] = {
 class SqlStorage(Storage):
     """All stores over one connection; each is made when it is first asked for."""
 
-    def __init__(self, link: Link) -> None:
-        self.link = link
+    def __init__(self, connection: DatabaseConnection) -> None:
+        self.connection = connection
 
     def __getattr__(self, name: str) -> Any:
         if name not in _STORES:
             raise AttributeError(name)
-        store = self.__dict__[name] = _STORES[name](self.link)
+        store = self.__dict__[name] = _STORES[name](self.connection)
         return store

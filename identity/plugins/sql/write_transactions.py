@@ -12,17 +12,17 @@ from identity.watching import STATEMENT, Load, timed
 if TYPE_CHECKING:
     from transaction.interfaces import ITransaction, ITransactionManager
 
-    from identity.plugins.sql.link import Link
+    from identity.plugins.sql.connection import DatabaseConnection
 
 #: The name of the connections that write.
 WRITING = "writing"
 GIVEN_UP = "The database has given this transaction up."
 
 
-class Turn(ABC):
+class WriteTransaction(ABC):
     """One writer's transaction. It ends once, and what is asked of it afterwards does nothing."""
 
-    link: "Link"
+    connection: "DatabaseConnection"
 
     @abstractmethod
     def commit(self) -> None:
@@ -36,16 +36,16 @@ class Turn(ABC):
         """
 
 
-class Writing(ABC):
+class Writer(ABC):
     """How a process writes."""
 
     @abstractmethod
-    def begin(self) -> Turn:
-        """The next writer's turn. Raises Unavailable."""
+    def begin(self) -> WriteTransaction:
+        """A transaction, as soon as there is a connection for it. Raises Unavailable."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close what nobody uses now, and the rest when its turn ends."""
+        """Close connections that are not in use now, and the others when their transactions end."""
 
     @property
     @abstractmethod
@@ -53,7 +53,7 @@ class Writing(ABC):
         """How many connections are in use, and how many writers wait for one."""
 
 
-class OwnCommits(Writing):
+class SeparateCommits(Writer):
     """Many writers at the same time, each with a connection and a commit of their own: a server.
 
     That groups the commits of many connections by itself.
@@ -62,12 +62,12 @@ class OwnCommits(Writing):
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
 
-    def begin(self) -> Turn:
-        """A turn at once, unless all connections are in use. The driver begins with the first statement."""
-        return _OwnTurn(self.pool, self.pool.take())
+    def begin(self) -> WriteTransaction:
+        """A transaction at once, unless all connections are in use. The driver begins it with the first statement."""
+        return _SeparateTransaction(self.pool, self.pool.take())
 
     def close(self) -> None:
-        """Close what nobody uses now, and the rest when its turn ends."""
+        """Close connections that are not in use now, and the others when their transactions end."""
         self.pool.close()
 
     @property
@@ -76,48 +76,48 @@ class OwnCommits(Writing):
         return self.pool.load(WRITING)
 
 
-class _OwnTurn(Turn):
-    def __init__(self, pool: Pool, link: "Link") -> None:
-        self.link = link
+class _SeparateTransaction(WriteTransaction):
+    def __init__(self, pool: Pool, connection: "DatabaseConnection") -> None:
+        self.connection = connection
         self._pool = pool
         self._over = False
 
     def commit(self) -> None:
-        if self.link.given_up:
+        if self.connection.given_up:
             raise Unavailable(GIVEN_UP)
         try:
             with timed(STATEMENT, "COMMIT"):
-                self.link.driver.commit()
-        except self.link.failures as error:
-            raise translated(self.link.failure(error)) from error
+                self.connection.driver.commit()
+        except self.connection.failures as error:
+            raise translated(self.connection.failure(error)) from error
         self._end()
 
     def undo(self) -> None:
         if self._over:
             return
-        self.link.roll_back()
+        self.connection.roll_back()
         self._end()
 
     def _end(self) -> None:
         self._over = True
-        self._pool.give_back(self.link)
+        self._pool.give_back(self.connection)
 
 
 class SqlParticipant(Participant):
-    """A writer's turn that ends with the current transaction of the manager, in one phase as zope.sqlalchemy has it,
-    and without a session. Its statements have run before; the vote commits.
+    """A database transaction that ends with the current one of the manager, in one phase as zope.sqlalchemy has it, and
+    without a session. Its statements have run before; the vote commits.
 
     zope.sqlalchemy is for whoever brings an ORM session. It imports the ORM and the drivers of all databases, a tenth
     of a start, and its session without objects costs as much again as the rest of a transaction.
     """
 
-    def __init__(self, turn: Turn, transactions: "ITransactionManager") -> None:
+    def __init__(self, write_transaction: WriteTransaction, transactions: "ITransactionManager") -> None:
         super().__init__(transactions)
-        self._turn = turn
+        self._write_transaction = write_transaction
         try:
             transactions.get().join(self)
         except BaseException:
-            turn.undo()
+            write_transaction.undo()
             raise
 
     def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
@@ -126,10 +126,10 @@ class SqlParticipant(Participant):
 
     def abort(self, transaction: "ITransaction") -> None:
         """Undo all that is not committed. Raises Unavailable if what it was judged by has not come to be."""
-        self._turn.undo()
+        self._write_transaction.undo()
 
     def tpc_vote(self, transaction: "ITransaction") -> None:
         """Commit; the last moment at which other participants can still stop it has passed. Raises Unavailable."""
-        self._turn.commit()
+        self._write_transaction.commit()
 
     tpc_abort = abort

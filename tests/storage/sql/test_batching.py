@@ -10,7 +10,7 @@ import pytest
 from identity.domain.records import Record
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.plugins.sql import Settings, SqlBackend, batching
-from identity.plugins.sql.link import Link
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
 from identity.storage.contract.base import add
@@ -57,7 +57,7 @@ class Scene:
         #: The number of the one who asks for all.
         self.first = -1
 
-    def ask(self, *asks: Ask, of_first: Callable[[Link], object] = lambda _link: None) -> None:
+    def ask(self, *asks: Ask, of_first: Callable[[DatabaseConnection], object] = lambda _connection: None) -> None:
         """Have each ask in a greenlet of its own; ``of_first`` is given the connection of the one who asks for all."""
         self.sent, self.told = [], [None] * len(asks)
         barrier = Barrier(len(asks))
@@ -65,32 +65,32 @@ class Scene:
         in_greenlets(works)
 
     def _asking(
-        self, number: int, ask: Ask, barrier: Barrier, of_first: Callable[[Link], object]
+        self, number: int, ask: Ask, barrier: Barrier, of_first: Callable[[DatabaseConnection], object]
     ) -> Callable[[], None]:
         def asks() -> None:
             try:
                 with self._backend.reading() as storage:
                     assert isinstance(storage, SqlStorage)
-                    execute = storage.link.execute
+                    execute = storage.connection.execute
                     if barrier.last():
                         self.first = number
-                        of_first(storage.link)
-                    self._listen(storage.link)
+                        of_first(storage.connection)
+                    self._listen(storage.connection)
                     self.told[number] = ask(storage)
-                    storage.link.execute = execute
+                    storage.connection.execute = execute
             except Unavailable as error:
                 self.told[number] = type(error).__name__
 
         return asks
 
-    def _listen(self, link: Link) -> None:
-        execute = link.execute
+    def _listen(self, connection: DatabaseConnection) -> None:
+        execute = connection.execute
 
         def heard(words: str, *parameters: object) -> object:
             self.sent.append(words)
             return execute(words, *parameters)
 
-        link.execute = heard
+        connection.execute = heard
 
 
 @pytest.fixture
@@ -192,9 +192,9 @@ def test_in_a_snapshot_nobody_asks_for_others(backend: SqlBackend) -> None:
 
 
 def test_a_connection_that_is_lost_is_the_loss_of_whoever_has_it(scene: Scene, postgresql_url: str) -> None:
-    def lose(link: Link) -> None:
+    def lose(connection: DatabaseConnection) -> None:
         with psycopg.connect(postgresql_url.replace("+psycopg", ""), autocommit=True) as other:
-            other.execute("SELECT pg_terminate_backend(%s, 5000)", (link.driver.info.backend_pid,))
+            other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.driver.info.backend_pid,))
 
     scene.ask(token(0), token(1), token(2), of_first=lose)
     assert scene.told == ["Unavailable" if number == scene.first else TOKENS[number] for number in range(3)]
@@ -204,11 +204,11 @@ def test_all_who_have_waited_long_are_told_so_at_once(scene: Scene, monkeypatch:
     """A silent server would be silent to each of them again."""
     monkeypatch.setattr(batching, "_LONG", -1.0)
 
-    def silence(link: Link) -> None:
+    def silence(connection: DatabaseConnection) -> None:
         def silent(*_: object) -> None:
             raise psycopg.OperationalError("the server is silent")
 
-        link.execute = silent
+        connection.execute = silent
 
     scene.ask(token(0), token(1), token(2), of_first=silence)
     assert scene.told == ["Unavailable"] * 3
@@ -293,9 +293,9 @@ class Writers:
             try:
                 with committing(self._backend, Transactions()) as storage:
                     assert isinstance(storage, SqlStorage)
-                    self._listen(storage.link)
+                    self._listen(storage.connection)
                     if barrier.last() and lost:
-                        sever(storage.link)
+                        sever(storage.connection)
                     writes[number](storage)
             except StorageError as error:
                 ended[number] = type(error).__name__
@@ -314,24 +314,26 @@ class Writers:
             find = (storage.tokens.find_issued, storage.tokens.find_presented)
             return [find[isinstance(token, RefreshToken)](token.digest) is not None for token in tokens]
 
-    def _listen(self, link: Link) -> None:
-        execute = link.execute
+    def _listen(self, connection: DatabaseConnection) -> None:
+        execute = connection.execute
 
         def heard(words: str, *parameters: object) -> object:
             self.sent.append(words)
             return execute(words, *parameters)
 
-        link.execute = heard
+        connection.execute = heard
 
 
 def recording(token: AccessToken, used: Record | None = None) -> Callable[[Storage], object]:
     return lambda storage: storage.tokens.add_access(token, used=used or a_record(), last=True)
 
 
-def sever(link: Link) -> None:
+def sever(connection: DatabaseConnection) -> None:
     """The server ends the connection when it is sent the next statement."""
-    with psycopg.connect(link.driver.info.dsn, autocommit=True, password=link.driver.info.password) as other:
-        other.execute("SELECT pg_terminate_backend(%s, 5000)", (link.driver.info.backend_pid,))
+    with psycopg.connect(
+        connection.driver.info.dsn, autocommit=True, password=connection.driver.info.password
+    ) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.driver.info.backend_pid,))
 
 
 @pytest.fixture

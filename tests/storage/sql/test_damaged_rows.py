@@ -108,7 +108,7 @@ def reads_of(populated: Path) -> dict[str, list[str]]:
     for name, read in READS.items():
         sent: list[str] = []
         with backend.reading() as storage:
-            driver: Any = storage.link.driver  # type: ignore[attr-defined]
+            driver: Any = storage.connection.driver  # type: ignore[attr-defined]
             driver.set_trace_callback(sent.append)
             read(storage)
             driver.set_trace_callback(None)

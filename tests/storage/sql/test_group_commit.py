@@ -44,7 +44,7 @@ class Ledger:
             try:
                 with committing(self.backend, self.transactions) as storage:
                     assert isinstance(storage, SqlStorage)
-                    storage.link.driver.set_trace_callback(self._heard)
+                    storage.connection.driver.set_trace_callback(self._heard)
                     storage.organizations.add(an_organization(name=name))
                     self.log.append(f"{name} wrote")
                     then(storage)
@@ -86,7 +86,7 @@ def failing_commit(storage: Storage) -> None:
         refused = action == sqlite3.SQLITE_TRANSACTION and argument == "COMMIT"
         return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
 
-    storage.link.driver.set_authorizer(refuse)
+    storage.connection.driver.set_authorizer(refuse)
 
 
 def refused(_: Storage) -> None:
@@ -144,7 +144,7 @@ def test_the_next_ones_go_on_after_a_failed_commit(ledger: Ledger) -> None:
         ledger.writer(name, failing_commit)()
         with committing(ledger.backend, ledger.transactions) as storage:
             assert isinstance(storage, SqlStorage)
-            storage.link.driver.set_authorizer(None)
+            storage.connection.driver.set_authorizer(None)
             storage.organizations.add(an_organization(name=f"{name} again"))
 
     ledger.run(*(partial(writes_again, name) for name in "ab"))
@@ -176,7 +176,7 @@ def test_others_see_nothing_before_the_commit(ledger: Ledger, sqlite_url: str) -
 def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: Ledger) -> None:
     def as_after_a_full_disk(storage: Storage) -> None:
         assert isinstance(storage, SqlStorage)
-        storage.link.driver.execute("ROLLBACK")
+        storage.connection.driver.execute("ROLLBACK")
 
     ledger.run(ledger.writer("a"), ledger.writer("b", as_after_a_full_disk), ledger.writer("c"))
     assert ledger.told == {"a": "Unavailable", "b": "Unavailable", "c": "committed"}
@@ -200,7 +200,7 @@ def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger:
     def lets_it_begin(_: Storage) -> None:
         thread.start()
         # Until it stands in line.
-        while not ledger.backend._open().writing._pool._line:  # type: ignore[attr-defined]
+        while not ledger.backend._open().writer._pool._line:  # type: ignore[attr-defined]
             threading.Event().wait(0.001)
 
     def after_a_while() -> None:
@@ -243,17 +243,17 @@ def test_sharing_can_be_turned_off(sqlite_url: str, transactions: Transactions) 
 
 
 def test_what_greenlets_read_by_is_closed_with_the_backend(ledger: Ledger) -> None:
-    links: list[Any] = []
+    connections: list[Any] = []
 
     def reads() -> None:
         with ledger.backend.reading() as storage:
             assert isinstance(storage, SqlStorage)
-            links.append(storage.link)
+            connections.append(storage.connection)
 
     ledger.run(reads, reads)
-    assert links[0] is links[1]
+    assert connections[0] is connections[1]
     ledger.backend.close()
-    assert links[0].connection.closed
+    assert connections[0].core.closed
 
 
 def test_slow_commit_leaves_the_loop_to_others(ledger: Ledger) -> None:
@@ -268,7 +268,7 @@ def test_slow_commit_leaves_the_loop_to_others(ledger: Ledger) -> None:
                 threads.append(threading.get_ident())
                 time.sleep(0.02)
 
-        storage.link.driver.set_trace_callback(heard)
+        storage.connection.driver.set_trace_callback(heard)
 
     def ticks() -> None:
         for _ in range(20):

@@ -44,7 +44,7 @@ class Life:
         try:
             with committing(self._backend, self._transactions) as storage:
                 assert isinstance(storage, SqlStorage)
-                storage.link.driver.set_trace_callback(self._next)
+                storage.connection.driver.set_trace_callback(self._next)
                 for row in range(2):
                     storage.organizations.add(an_organization(name=f"{self._number}/{name}/{row}"))
                 if name == REFUSED:

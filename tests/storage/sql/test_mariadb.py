@@ -58,7 +58,7 @@ def save(backend: SqlBackend, *values: object) -> None:
 
 def shown(storage: Storage, name: str) -> Any:
     assert isinstance(storage, SqlStorage)
-    return storage.link.execute(f"SELECT @@{name}").fetchone()[0]
+    return storage.connection.execute(f"SELECT @@{name}").fetchone()[0]
 
 
 def test_connections_have_limits(backend: SqlBackend) -> None:
@@ -74,7 +74,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
             assert {name: shown(storage, name) for name in expected} == expected
             assert shown(storage, "tx_read_only") == reads
             assert isinstance(storage, SqlStorage)
-            assert storage.link.driver._read_timeout == 7, "two seconds longer than a statement may take"
+            assert storage.connection.driver._read_timeout == 7, "two seconds longer than a statement may take"
             assert "STRICT_ALL_TABLES" in shown(storage, "sql_mode")
             assert "SIMULTANEOUS_ASSIGNMENT" in shown(storage, "sql_mode")
 

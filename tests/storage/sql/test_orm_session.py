@@ -69,7 +69,7 @@ def test_the_session_is_undone_where_the_backend_cannot_commit(
 ) -> None:
     """The session votes after the backend: whoever votes last is never left alone with a commit."""
     _write(backend, session, transactions)
-    driver = backend.writing(transactions).link.driver  # type: ignore[attr-defined]
+    driver = backend.writing(transactions).connection.driver  # type: ignore[attr-defined]
     # As after a full disk, or when the network is gone.
     driver.rollback() if isinstance(driver, sqlite3.Connection) else driver.close()
     with pytest.raises(Unavailable):

@@ -16,7 +16,7 @@ from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Unavailable
 
 
-class Link:
+class FakeConnection:
     """What a pool sees of a connection."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Link:
         self.closed = True
 
 
-def a_pool(*, size: int = 2, wait: float = 5.0, opens: Callable[[], Any] = Link) -> Pool:
+def a_pool(*, size: int = 2, wait: float = 5.0, opens: Callable[[], Any] = FakeConnection) -> Pool:
     return Pool(opens, size=size, wait=wait)
 
 
@@ -46,7 +46,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def test_who_waits_longest_is_served_first() -> None:
     pool = a_pool(size=1)
-    link = pool.take()
+    connection = pool.take()
     served: list[int] = []
 
     def use(number: int) -> None:
@@ -58,29 +58,29 @@ def test_who_waits_longest_is_served_first() -> None:
     for number, thread in enumerate(threads):
         thread.start()
         wait_until(lambda number=number: len(pool._line) == number + 1)  # type: ignore[misc]
-    pool.give_back(link)
+    pool.give_back(connection)
     for thread in threads:
         thread.join(5)
     assert served == [0, 1, 2]
-    assert pool.take() is link
+    assert pool.take() is connection
 
 
 def test_what_nobody_waits_for_is_kept_and_the_newest_used_first() -> None:
     pool = a_pool(size=3)
-    links = [pool.take() for _ in range(3)]
+    connections = [pool.take() for _ in range(3)]
     assert pool.in_use == 3
-    for link in links:
-        pool.give_back(link)
-    assert [pool.take(), pool.take()] == [links[2], links[1]]
+    for connection in connections:
+        pool.give_back(connection)
+    assert [pool.take(), pool.take()] == [connections[2], connections[1]]
 
 
 def test_waiting_ends() -> None:
     pool = a_pool(size=1, wait=0.01)
-    link = pool.take()
+    connection = pool.take()
     with pytest.raises(Unavailable, match="busy"):
         pool.take()
-    pool.give_back(link)
-    assert pool.take() is link
+    pool.give_back(connection)
+    assert pool.take() is connection
 
 
 def test_what_is_broken_or_was_ended_by_its_server_is_never_used_again() -> None:
@@ -114,7 +114,7 @@ def test_who_waits_opens_one_in_the_place_of_a_broken_one() -> None:
 
 
 def test_a_connection_that_cannot_be_opened_leaves_its_place_to_others() -> None:
-    answers: list[Any] = [OSError("away"), Link()]
+    answers: list[Any] = [OSError("away"), FakeConnection()]
 
     def opens() -> Any:
         answer = answers.pop(0)
@@ -169,7 +169,7 @@ class Full(Exception):
 def a_full_pool(room: list[int], **settings: Any) -> Pool:
     """Of a server that gives as many connections as ``room`` says."""
 
-    class Counted(Link):
+    class Counted(FakeConnection):
         def close(self) -> None:
             super().close()
             room[0] += 1
@@ -185,12 +185,12 @@ def a_full_pool(room: list[int], **settings: Any) -> Pool:
 
 def test_where_the_server_is_full_one_waits_for_what_comes_back() -> None:
     pool = a_full_pool([1])
-    link = pool.take()
+    connection = pool.take()
     with ThreadPoolExecutor(1) as threads:
         second = threads.submit(pool.take)
         wait_until(lambda: len(pool._line) == 1)
-        pool.give_back(link)
-        assert second.result(60) is link
+        pool.give_back(connection)
+        assert second.result(60) is connection
     assert pool.in_use == 1
 
 

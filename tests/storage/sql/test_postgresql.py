@@ -97,11 +97,11 @@ def test_a_token_costs_the_same_where_the_planner_knows_nothing_yet(
     sent: list[tuple[str, Any]] = []
     with committing(new_backend, Transactions()) as storage:
         assert isinstance(storage, SqlStorage)
-        execute = storage.link.execute
-        storage.link.execute = lambda *said: sent.append(said) or execute(*said)
+        execute = storage.connection.execute
+        storage.connection.execute = lambda *said: sent.append(said) or execute(*said)
         with pytest.raises(Missing):
             change(storage)
-        storage.link.execute = execute
+        storage.connection.execute = execute
         words, parameters = sent[0]
         plan = [line for (line,) in driver_of(storage).execute(f"EXPLAIN {words}", parameters)]
     assert any("Index Cond: (digest = " in line for line in plan), "\n".join(plan)
@@ -110,7 +110,7 @@ def test_a_token_costs_the_same_where_the_planner_knows_nothing_yet(
 
 def driver_of(storage: Storage) -> Any:
     assert isinstance(storage, SqlStorage)
-    return storage.link.driver
+    return storage.connection.driver
 
 
 def shown(driver: Any, name: str) -> object:
@@ -160,7 +160,7 @@ def test_the_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -
     backend = SqlBackend(Settings(url=postgresql_url, password_file=path))
     backend.check()
     with backend.reading() as storage:
-        assert storage.link.connection.engine.url.password == "from file"  # type: ignore[attr-defined]
+        assert storage.connection.core.engine.url.password == "from file"  # type: ignore[attr-defined]
     backend.close()
     path.chmod(0o640)
     with pytest.raises(Unavailable, match="chmod 600"):

@@ -16,7 +16,7 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.plugins.sql import SqlBackend
-from identity.plugins.sql.prepared import Text
+from identity.plugins.sql.statements import StatementText
 from identity.plugins.sql.tables import metadata
 from identity.storage.backend import Storage
 from identity.storage.contract.base import add
@@ -284,15 +284,15 @@ def statements(backend: SqlBackend, monkeypatch: pytest.MonkeyPatch) -> Iterator
             add(storage, value)
         storage.applications.add_secret(APPLICATION.id, a_client_secret())
     noted = Statements()
-    given_of = Text.given
+    given_of = StatementText.given
 
-    def noting(text: Text, parameters: dict[str, Any]) -> Any:
+    def noting(text: StatementText, parameters: dict[str, Any]) -> Any:
         given = given_of(text, parameters)
         noted.sent.append((text.sql, given))
         return given
 
     # What is prepared goes to the driver directly, past SQLAlchemy's events.
-    monkeypatch.setattr(Text, "given", noting)
+    monkeypatch.setattr(StatementText, "given", noting)
     event.listen(Engine, "before_cursor_execute", noted.note)
     yield noted
     event.remove(Engine, "before_cursor_execute", noted.note)
@@ -321,7 +321,7 @@ def test_no_table_is_read_from_end_to_end(backend: SqlBackend, statements: State
     transactions.begin()
     storage = backend.writing(transactions)
     call(storage)
-    connection = storage.link.connection  # type: ignore[attr-defined]
+    connection = storage.connection.core  # type: ignore[attr-defined]
     if connection.dialect.name == "postgresql":
         # Tables are tiny here: without this the planner reads them whole, and rightly so.
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")

@@ -140,7 +140,7 @@ def test_a_full_disk_is_told(backend: SqlBackend) -> None:
 
 def driver_of(storage: Storage) -> Any:
     assert isinstance(storage, SqlStorage)
-    return storage.link.driver
+    return storage.connection.driver
 
 
 def _pragmas(storage: Storage, names: dict[str, object]) -> dict[str, object]:

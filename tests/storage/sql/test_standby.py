@@ -50,7 +50,7 @@ def lagging(backend: SqlBackend) -> tuple[Organization, ...] | None:
         return None
     with opened as storage:
         assert isinstance(storage, SqlStorage)
-        assert storage.link.driver.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
+        assert storage.connection.driver.execute("SELECT pg_is_in_recovery()").fetchone() == (True,)
         return storage.organizations.page().items
 
 
@@ -154,7 +154,7 @@ def test_a_standby_that_was_promoted_is_not_read_from(
     asked: list[object] = []
     row = module._row
     monkeypatch.setattr(module, "_INTERVAL", 3600.0)
-    monkeypatch.setattr(module, "_row", lambda link, words: asked.append(words) or row(link, words))
+    monkeypatch.setattr(module, "_row", lambda connection, words: asked.append(words) or row(connection, words))
     for _ in range(20):
         assert backend.lagging() is None
     assert asked.count(module._STANDBY) <= 1, "those who read leave it alone"
@@ -234,7 +234,7 @@ def test_each_server_is_asked_once_an_interval_and_not_at_all_while_nobody_reads
 ) -> None:
     asked: list[str] = []
     row = module._row
-    monkeypatch.setattr(module, "_row", lambda link, words: asked.append(words) or row(link, words))
+    monkeypatch.setattr(module, "_row", lambda connection, words: asked.append(words) or row(connection, words))
     backend = opened(pair.settings())
     until(lambda: lagging(backend))
     del asked[:]
@@ -255,7 +255,7 @@ def test_connections_to_a_standby_are_not_those_of_a_pooler(pair: Pair, opened: 
     storage = until(backend.lagging)
     with storage as one:
         assert isinstance(one, SqlStorage)
-        assert one.link.driver.execute("SHOW statement_timeout").fetchone() == ("700ms",)
+        assert one.connection.driver.execute("SHOW statement_timeout").fetchone() == ("700ms",)
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_what_fails_at_the_standby_is_asked_of_the_primary(asking: Asking, pair:
     with until(backend.lagging) as storage:
         assert isinstance(storage, SqlStorage)
         # From now on this connection finds no table.
-        storage.link.send("SET search_path = nowhere")
+        storage.connection.send("SET search_path = nowhere")
     answers = [asking.introspect() for _ in range(50)]
     assert {answer[:2] for answer in answers} == {(200, True)}
     assert "primary" in {source for *_, source in answers}

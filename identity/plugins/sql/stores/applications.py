@@ -94,7 +94,7 @@ class SqlApplicationStore(SqlEntityStore[Application], ApplicationStore):
 
     def secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
         if locked:
-            guard(self._link, "secrets", application_id)
+            guard(self._connection, "secrets", application_id)
             self._one(ROWS.lock, {"key": application_id})
         return _secrets_of(self._all(_SECRETS, {"application": application_id}))
 

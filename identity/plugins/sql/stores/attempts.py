@@ -7,11 +7,11 @@ from itertools import count, takewhile
 from sqlalchemy import and_, bindparam, case, delete, func, or_, select, update
 
 from identity.domain.attempts import LIMITS, LONGEST_DELAY, NEVER, Attempt, Limits, delay_after
-from identity.plugins.sql.changing import Upsert
 from identity.plugins.sql.codecs import String, moment, seconds
+from identity.plugins.sql.dialect_statements import Upsert
 from identity.plugins.sql.mapping import Row, row_of
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import SqlStore
+from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import attempts as table
 from identity.storage.errors import Missing
 from identity.storage.stores.attempts import AttemptStore
@@ -36,7 +36,7 @@ _OVER = table.c.next_at <= _AT
 
 # Each is one statement that makes the row, or counts in the one that is there if the condition holds. The row is held
 # either way, so what is read after a refusal is what refused.
-_RESERVE = Prepared(
+_RESERVE = CompiledStatement(
     Upsert(
         table,
         [table.c.key],
@@ -49,7 +49,7 @@ _RESERVE = Prepared(
         returning=_STANDING,
     )
 )
-_COUNT = Prepared(
+_COUNT = CompiledStatement(
     Upsert(
         table,
         [table.c.key],

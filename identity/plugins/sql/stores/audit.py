@@ -64,7 +64,7 @@ class SqlAuditStore(PagedStore, AuditStore):
         self._add_all(_ROWS.insert, [_ROWS.values(event) for event in events])
 
     def _pass_gate(self) -> None:
-        if self._link.dialect.name == MARIADB:
+        if self._connection.dialect.name == MARIADB:
             self._all(_PASS)
 
     def erase(self, gone: str) -> int:
@@ -95,9 +95,9 @@ class SqlAuditStore(PagedStore, AuditStore):
         those who are appending are let go first. New ones get higher numbers. SQLite has one writer at a time.
         """
         last: int = self._all(_LAST)[0][0]
-        if self._link.dialect.name == MARIADB:
+        if self._connection.dialect.name == MARIADB:
             return last if self._all_are_out() else 0
-        if self._link.dialect.name != "postgresql":
+        if self._connection.dialect.name != "postgresql":
             return last
         give_up_at = time.monotonic() + _PATIENCE_SECONDS
         appending = self._appending()

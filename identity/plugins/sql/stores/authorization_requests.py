@@ -6,11 +6,11 @@ from datetime import datetime
 from sqlalchemy import bindparam, update
 
 from identity.domain.sessions import PendingAuthorization
-from identity.plugins.sql.changing import Returning
 from identity.plugins.sql.codecs import proofs_text, seconds, sorted_list
+from identity.plugins.sql.dialect_statements import UpdateReturning
 from identity.plugins.sql.mapping import Mapped
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import SqlStore, find_by_id, versioned
+from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import authorization_requests as table
 from identity.storage.errors import AlreadyUsed, Missing, Stale
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
@@ -18,8 +18,8 @@ from identity.storage.stores.authorization_requests import AuthorizationRequestS
 _ROWS = Mapped[PendingAuthorization](table)
 _UNFINISHED = table.c.finished_at.is_(None)
 
-_ADD = Prepared(_ROWS.insert)
-_FIND = Prepared(find_by_id(table, _ROWS.columns))
+_ADD = CompiledStatement(_ROWS.insert)
+_FIND = CompiledStatement(find_by_id(table, _ROWS.columns))
 _UPDATE = versioned(table).where(_UNFINISHED)
 _BEGIN_ANEW = (
     update(table)
@@ -33,8 +33,8 @@ _BEGIN_ANEW = (
         version=table.c.version + 1,
     )
 )
-_FINISH = Prepared(
-    Returning(
+_FINISH = CompiledStatement(
+    UpdateReturning(
         update(table)
         .where(table.c.id == bindparam("key"), table.c.version == bindparam("expected"), _UNFINISHED)
         .values(finished_at=bindparam("at")),

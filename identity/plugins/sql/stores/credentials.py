@@ -113,7 +113,7 @@ class SqlCredentialStore(PagedStore, CredentialStore):
 
     def secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         if locked:
-            guard(self._link, "secrets", user_id)
+            guard(self._connection, "secrets", user_id)
             self._one(users.ROWS.lock, {"key": user_id})
         return self._list(_SECRETS.of, _SECRETS_OF, {"user": user_id})
 

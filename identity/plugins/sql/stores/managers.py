@@ -50,12 +50,12 @@ class SqlManagerStore(SqlEntityStore[Manager], ManagerStore):
 
     def add(self, value: Manager) -> None:
         level, id_ = value.resource.level, value.resource.id
-        links = {
+        connections = {
             "in_organization": id_ if level is Level.ORGANIZATION else None,
             "in_project": id_ if level is Level.PROJECT else None,
             "in_grant": id_ if level is Level.PROJECT_GRANT else None,
         }
-        self._try(_ADD, ROWS.values(value) | links)
+        self._try(_ADD, ROWS.values(value) | connections)
 
     def of_user(self, user_id: str) -> tuple[Manager, ...]:
         return tuple(map(ROWS.of, self._all(_OF_USER, {"user": user_id})))
@@ -73,7 +73,7 @@ class SqlManagerStore(SqlEntityStore[Manager], ManagerStore):
         return self._page_newest_first(ROWS, statement, request)
 
     def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
-        guard(self._link, "holders", resource.level, resource.id)
+        guard(self._connection, "holders", resource.level, resource.id)
         managers = map(ROWS.of, self._all(_LOCK_HOLDERS, _at(resource)))
         return tuple(manager for manager in managers if role in manager.roles)
 

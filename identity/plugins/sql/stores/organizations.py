@@ -73,7 +73,7 @@ class SqlOrganizationStore(SqlEntityStore[Organization], OrganizationStore):
 
     def domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
         if locked:
-            guard(self._link, "domains", organization_id)
+            guard(self._connection, "domains", organization_id)
             self._one(ROWS.lock, {"key": organization_id})
         return tuple(map(_DOMAINS.of, self._all(_DOMAINS_OF, {"organization": organization_id})))
 

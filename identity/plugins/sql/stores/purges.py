@@ -250,7 +250,7 @@ class SqlPurgeStore(SqlStore, PurgeStore):
             # The database itself lets nothing go that is newer.
             self._change(_MOVE_FLOOR, {"id": 1, "kept_since": seconds(before)})
         given["keys"] = list(keys)
-        if self._link.is_sqlite:
+        if self._connection.is_sqlite:
             return self._change(statements.delete, given)
         ours = [_key(row) for row in self._all(statements.hold, given)]
         return self._change(statements.delete_held, {"keys": ours}) if ours else 0
@@ -266,12 +266,12 @@ class SqlPurgeStore(SqlStore, PurgeStore):
         count = 0 if row is None else int(row[0])
         if count < limit:
             return count
-        row = self._one(text(rows_of(self._link.dialect.name, _OVER[purged].table.name)), {})
+        row = self._one(text(rows_of(self._connection.dialect.name, _OVER[purged].table.name)), {})
         return count if row is None else max(count, int(row[0] or 0))
 
     def _of(self, purged: Purged, before: datetime, held: Collection[str]) -> tuple[_Statements, dict[str, Any]]:
         given: Values = {"before": seconds(before)}
-        kind = purged, self._link.dialect.name == MARIADB
+        kind = purged, self._connection.dialect.name == MARIADB
         if held and purged in HELD:
             return _PURGES_BUT_HELD[kind], {**given, "held": list(held)}
         return _PURGES[kind], dict(given)

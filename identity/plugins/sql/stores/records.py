@@ -7,12 +7,12 @@ from sqlalchemy import bindparam, delete, not_, or_, update
 
 from identity.domain.attempts import NEVER
 from identity.domain.records import Record
-from identity.plugins.sql.changing import Returning
 from identity.plugins.sql.codecs import seconds
+from identity.plugins.sql.dialect_statements import UpdateReturning
 from identity.plugins.sql.galera_locks import guard
 from identity.plugins.sql.mapping import Mapped, Values
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import SqlStore, add_unless_there, upsert
+from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import records as table
 from identity.storage.errors import AlreadyUsed, Missing, Stale, Unavailable
 from identity.storage.stores.records import RecordStore
@@ -31,11 +31,11 @@ _TAKE_OVER = upsert(
     replacing=(column for column in ROWS.columns if not column.primary_key),
     where=not_(table.c.expires_at.between(bindparam("now", type_=table.c.expires_at.type) + 1, seconds(NEVER))),
 )
-_FIND = Prepared(ROWS.select.where(*_THIS))
+_FIND = CompiledStatement(ROWS.select.where(*_THIS))
 _LOCK = ROWS.select.where(*_THIS).with_for_update(read=True)
 _REPLACE = update(table).where(*_THIS, table.c.version == bindparam("previous"))
-_TAKE = Prepared(
-    Returning(
+_TAKE = CompiledStatement(
+    UpdateReturning(
         update(table)
         .where(
             *_THIS,
@@ -80,11 +80,11 @@ class SqlRecordStore(SqlStore, RecordStore):
 
     def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
         if locked:
-            guard(self._link, "record", plugin, kind, key.hex())
+            guard(self._connection, "record", plugin, kind, key.hex())
         return self._find(ROWS.of, _LOCK if locked else _FIND, _this(plugin, kind, key))
 
     def replace(self, record: Record) -> None:
-        guard(self._link, "record", record.plugin, record.kind, record.key.hex())
+        guard(self._connection, "record", record.plugin, record.kind, record.key.hex())
         this = _this(record.plugin, record.kind, record.key)
         if self._try(_REPLACE, {**ROWS.values(record), **this, "previous": record.version - 1}):
             return

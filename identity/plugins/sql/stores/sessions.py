@@ -10,8 +10,8 @@ from identity.domain.sessions import Session, SignedIn
 from identity.plugins.sql.batching import Lookup, SharedQuery
 from identity.plugins.sql.codecs import proofs_text, seconds
 from identity.plugins.sql.mapping import Mapped, Row, slices
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import SqlStore, find_by_id
+from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.stores import users
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import sessions as table
@@ -25,8 +25,8 @@ _THIS = table.c.id == bindparam("session")
 _OPEN = table.c.ended_at.is_(None)
 _OF_USER = (table.c.user_id == bindparam("user"), _OPEN)
 
-_ADD = Prepared(_ROWS.insert)
-_FIND = Prepared(find_by_id(table, _ROWS.columns))
+_ADD = CompiledStatement(_ROWS.insert)
+_FIND = CompiledStatement(find_by_id(table, _ROWS.columns))
 _SIGNED_IN = (
     select(*_ROWS.columns, *users.SUBJECT)
     .select_from(table)
@@ -52,10 +52,10 @@ _LIST = (
     .limit(MOST_OF_USER)
 )
 _REAUTHENTICATE = update(table).where(_THIS, _OPEN)
-_TOUCH = Prepared(
+_TOUCH = CompiledStatement(
     update(table).where(_THIS, table.c.last_seen_at < bindparam("at")).values(last_seen_at=bindparam("at"))
 )
-_SELECT = Prepared(
+_SELECT = CompiledStatement(
     update(table).where(_THIS, table.c.selected_at < bindparam("at")).values(selected_at=bindparam("at"))
 )
 _CLOSE = update(table).values(ended_at=bindparam("at"))

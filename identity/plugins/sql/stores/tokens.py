@@ -19,11 +19,11 @@ from identity.domain.tokens import (
     connections,
 )
 from identity.plugins.sql.batching import Lookup
-from identity.plugins.sql.changing import Adding, Upsert
 from identity.plugins.sql.codecs import moment, seconds, words_of
+from identity.plugins.sql.dialect_statements import GuardedInsert, Upsert
 from identity.plugins.sql.mapping import Mapped, Row, Values, readable, remembering, row_of, slices
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import SqlStore
+from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.stores import applications, organizations, projects, users
 from identity.plugins.sql.stores.records import KEY as RECORD_KEY
 from identity.plugins.sql.stores.records import ROWS as RECORDS
@@ -60,8 +60,8 @@ def _with_standing(rows: Mapped[Any]) -> Lookup:
     )
 
 
-_START_FAMILY = Prepared(Adding(None, families, key="token_families_id"))
-_START_WITH_CODE = Prepared(Adding(None, families, codes, key="token_families_id"))
+_START_FAMILY = CompiledStatement(GuardedInsert(None, families, key="token_families_id"))
+_START_WITH_CODE = CompiledStatement(GuardedInsert(None, families, codes, key="token_families_id"))
 _REVOKE_FAMILY = (
     update(families)
     .where(families.c.id == bindparam("family"), families.c.revoked_at.is_(None))
@@ -96,8 +96,8 @@ _CONNECTIONS = (
 # A token is looked at together with all that decides over it. The user and the project may belong to different
 # organizations, so that table is joined twice.
 _owner = organizations_table.alias("owner")
-_ADD_ACCESS = Prepared(Adding(None, access, key="access_tokens_digest"))
-_ADD_ACCESS_ONCE = Prepared(Adding(Upsert(records, RECORD_KEY), access, key="records_key"))
+_ADD_ACCESS = CompiledStatement(GuardedInsert(None, access, key="access_tokens_digest"))
+_ADD_ACCESS_ONCE = CompiledStatement(GuardedInsert(Upsert(records, RECORD_KEY), access, key="records_key"))
 _FIND_ISSUED = Lookup(
     select(
         *_ACCESS.columns,
@@ -128,7 +128,7 @@ _REVOKE_ACCESS_OF_USER = _REVOKE_ACCESS.where(
     access.c.expires_at > bindparam("at"), access.c.user_id == bindparam("user")
 )
 
-_ADD_REFRESH = Prepared(_REFRESH.insert)
+_ADD_REFRESH = CompiledStatement(_REFRESH.insert)
 _FIND_REFRESH = _REFRESH.select.where(refresh.c.digest == bindparam("token"))
 _FIND_PRESENTED = _with_standing(_REFRESH)
 # Asked for this row's family, by its key. By EXISTS a planner that knows nothing of the tables yet reads all of them.
@@ -147,8 +147,8 @@ _ROTATE = (
     )
     .values(rotated_at=bindparam("at"))
 )
-_ROTATE_ALONE = Prepared(Adding(_ROTATE, refresh, key="token"))
-_ROTATE_WITH_ACCESS = Prepared(Adding(_ROTATE, refresh, access, key="token"))
+_ROTATE_ALONE = CompiledStatement(GuardedInsert(_ROTATE, refresh, key="token"))
+_ROTATE_WITH_ACCESS = CompiledStatement(GuardedInsert(_ROTATE, refresh, access, key="token"))
 # Whoever replaces a successor holds the predecessor's row first. Only then does the statement after it see the
 # successor that the one before put in the place of its own: on PostgreSQL each statement sees what was committed when
 # it began.
@@ -167,7 +167,7 @@ _REVOKE_SUCCESSOR = (
 
 _CODES = Mapped[AuthorizationCode](codes)
 _THIS_CODE = (codes.c.digest == bindparam("code"), codes.c.client_id == bindparam("client"))
-_ADD_CODE = Prepared(_CODES.insert)
+_ADD_CODE = CompiledStatement(_CODES.insert)
 _FIND_CODE = _with_standing(_CODES)
 _REDEEM_CODE = (
     update(codes)
@@ -177,8 +177,8 @@ _REDEEM_CODE = (
 )
 #: By the names of the tables of what the code brings.
 _REDEEM = {
-    tuple(table.name for table in brought): Prepared(
-        Adding(_REDEEM_CODE, *brought, key="code", returning=_CODES.columns)
+    tuple(table.name for table in brought): CompiledStatement(
+        GuardedInsert(_REDEEM_CODE, *brought, key="code", returning=_CODES.columns)
     )
     for brought in ((), (refresh,), (access,), (refresh, access))
 }

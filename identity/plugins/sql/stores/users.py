@@ -12,8 +12,8 @@ from identity.domain.users import PROVEN, HumanUser, PasswordHash, Subject, User
 from identity.plugins.sql.codecs import seconds
 from identity.plugins.sql.entities import Entities, SqlEntityStore
 from identity.plugins.sql.mapping import Mapped, Row, slices
-from identity.plugins.sql.prepared import Prepared
 from identity.plugins.sql.rows import move_forward, upsert
+from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.stores import organizations
 from identity.plugins.sql.tables import instance, last_sign_in, passwords
 from identity.plugins.sql.tables import organizations as organizations_table
@@ -42,7 +42,7 @@ _ORDERS = {
 
 _SUBJECT = select(*SUBJECT).join(organizations_table, organizations_table.c.id == table.c.organization_id)
 
-_FIND_SUBJECT = Prepared(_SUBJECT.where(table.c.id == bindparam("key")))
+_FIND_SUBJECT = CompiledStatement(_SUBJECT.where(table.c.id == bindparam("key")))
 _FIND_SUBJECTS = _SUBJECT.where(table.c.id.in_(bindparam("ids", expanding=True)))
 _FIND_BY_NAME = ROWS.select.where(
     table.c.organization_id == bindparam("organization"), table.c.name_key == bindparam("name")

@@ -32,11 +32,11 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BinaryExpression
 
 from identity.plugins.sql.batching import Key, batched, by_rows, execute_by_rows, given_rows, types_of
-from identity.plugins.sql.link import Link
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.mapping import Row, Values
 from identity.plugins.sql.mariadb import MARIADB, duplicate_key
-from identity.plugins.sql.prepared import Changing, Statement, Steps, Text
 from identity.plugins.sql.settings import POSTGRESQL
+from identity.plugins.sql.statements import DialectStatement, Statement, Statements, StatementText
 from identity.storage.errors import Unavailable
 
 #: Gives what the new row would hold in a column.
@@ -46,20 +46,22 @@ New = Callable[[str], ColumnElement[Any]]
 _TRIES = 3
 
 
-class Returning(Changing):
+class UpdateReturning(DialectStatement):
     """An update of one row, found by its key and conditions, that gives the changed row."""
 
     def __init__(self, change: Update, *columns: ColumnElement[Any]) -> None:
         self._change = change
         self._columns = columns
 
-    def steps(self, dialect: Dialect) -> Steps:
+    def for_dialect(self, dialect: Dialect) -> Statements:
         """What this kind of database is sent."""
         if dialect.name != MARIADB:
-            return Text.of(self._change.returning(*self._columns), dialect)
+            return StatementText.of(self._change.returning(*self._columns), dialect)
         conditions: Any = self._change.whereclause
         key = [one for one in conditions.clauses if _is_key(one)]
-        return _ChangeAndRead(Text.of(self._change, dialect), Text.of(select(*self._columns).where(*key), dialect))
+        return _ChangeAndRead(
+            StatementText.of(self._change, dialect), StatementText.of(select(*self._columns).where(*key), dialect)
+        )
 
 
 def _is_key(condition: ColumnElement[bool]) -> bool:
@@ -71,7 +73,7 @@ def _is_key(condition: ColumnElement[bool]) -> bool:
     )
 
 
-class Adding(Changing):
+class GuardedInsert(DialectStatement):
     """A change of one row, with rows that are added if it is made; without one they are added in any case.
 
     The change is an update, or an insert that does nothing where its key is taken. It gives ``returning``, or some row.
@@ -91,22 +93,24 @@ class Adding(Changing):
         self._tables = tables
         self._returning = tuple(returning)
         self._key = key
-        self._returned = Returning(change, *returning) if isinstance(change, Update) and returning else None
+        self._returned = UpdateReturning(change, *returning) if isinstance(change, Update) and returning else None
         self._parameters = types_of(change) if isinstance(change, Update) else {}
         for table in (*((change.table,) if isinstance(change, Upsert) else ()), *tables):
             self._parameters |= {f"{table.name}_{name}": table.c[name].type for name in _names(table)}
         # Made here: once it was compiled, an update forgets what it returns.
         self._single, self._shared = self._statement(None), self._statement(given_rows(self._parameters))
 
-    def steps(self, dialect: Dialect) -> Steps:
+    def for_dialect(self, dialect: Dialect) -> Statements:
         """What this kind of database is sent."""
         return self._one(dialect) if dialect.name == POSTGRESQL else self._several(dialect)
 
-    def _one(self, dialect: Dialect) -> Steps:
+    def _one(self, dialect: Dialect) -> Statements:
         nested = tuple(table.name for table in self._tables)
         if isinstance(self._change, Upsert):
             nested += (self._change.table.name,)
-        return _AddAlong(Text.of(self._single, dialect), Text.of(self._shared, dialect), nested, self._key)
+        return _AddAlong(
+            StatementText.of(self._single, dialect), StatementText.of(self._shared, dialect), nested, self._key
+        )
 
     def _statement(self, new: CTE | None) -> Select[Any]:
         """The one statement: with parameters, or for each row of ``new``, whose number it then gives first."""
@@ -144,16 +148,16 @@ class Adding(Changing):
             statement = statement.add_cte(added.cte(f"new_{table.name}"))
         return statement
 
-    def _several(self, dialect: Dialect) -> Steps:
-        returned = None if self._returned is None else self._returned.steps(dialect)
-        added = {table.name: Text.of(plain_insert(table), dialect) for table in self._tables}
+    def _several(self, dialect: Dialect) -> Statements:
+        returned = None if self._returned is None else self._returned.for_dialect(dialect)
+        added = {table.name: StatementText.of(plain_insert(table), dialect) for table in self._tables}
         change = self._change
         if isinstance(change, Upsert):
-            return _AddAfter(change.steps(dialect), None, added, change.table.name)
-        return _AddAfter(None if change is None else Text.of(change, dialect), returned, added)
+            return _AddAfter(change.for_dialect(dialect), None, added, change.table.name)
+        return _AddAfter(None if change is None else StatementText.of(change, dialect), returned, added)
 
 
-class Upsert(Changing):
+class Upsert(DialectStatement):
     """An insert, or else a change of the row that has the key already: ``changed`` tells to what, if it fits ``where``.
 
     Without ``changed`` the row stays as it is. With ``returning`` it gives what stands there afterwards.
@@ -174,11 +178,11 @@ class Upsert(Changing):
         self._where = where
         self._returning = tuple(returning)
 
-    def steps(self, dialect: Dialect) -> Steps:
+    def for_dialect(self, dialect: Dialect) -> Statements:
         """What this kind of database is sent."""
         return self._several(dialect) if dialect.name == MARIADB else self._one(dialect)
 
-    def _one(self, dialect: Dialect) -> Steps:
+    def _one(self, dialect: Dialect) -> Statements:
         new = insert(self.table).inline()
         if self._changed is None:
             new = new.on_conflict_do_nothing(index_elements=self.by)
@@ -186,10 +190,10 @@ class Upsert(Changing):
             changed = self._changed(lambda name: new.excluded[name])
             new = new.on_conflict_do_update(index_elements=self.by, set_=dict(changed), where=self._where)
         statement: Statement = new.returning(*self._returning) if self._returning else new
-        return Text.of(statement, dialect, columns=_names(self.table))
+        return StatementText.of(statement, dialect, columns=_names(self.table))
 
-    def _several(self, dialect: Dialect) -> Steps:
-        added = Text.of(plain_insert(self.table).inline(), dialect, columns=_names(self.table))
+    def _several(self, dialect: Dialect) -> Statements:
+        added = StatementText.of(plain_insert(self.table).inline(), dialect, columns=_names(self.table))
         this = and_(*(column == _new(column) for column in self.by))
         rule = _name_of_rule(self.table, self.by)
         if self._changed is None:
@@ -198,9 +202,9 @@ class Upsert(Changing):
         return _HoldAndChange(
             added,
             rule,
-            Text.of(select(literal(1)).select_from(self.table).where(this).with_for_update(), dialect),
-            Text.of(change if self._where is None else change.where(self._where), dialect),
-            Text.of(select(*self._returning).where(this), dialect) if self._returning else None,
+            StatementText.of(select(literal(1)).select_from(self.table).where(this).with_for_update(), dialect),
+            StatementText.of(change if self._where is None else change.where(self._where), dialect),
+            StatementText.of(select(*self._returning).where(this), dialect) if self._returning else None,
         )
 
 
@@ -222,44 +226,46 @@ def _name_of_rule(table: Table, columns: Sequence[Column[Any]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _ChangeAndRead(Steps):
+class _ChangeAndRead(Statements):
     """The row is ours once it was changed: nobody else can change it before it is read."""
 
-    changed: Text
-    read: Text
+    changed: StatementText
+    read: StatementText
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
-        return self.read.first(link, parameters) if self.changed.change(link, parameters) else None
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        return self.read.first(connection, parameters) if self.changed.change(connection, parameters) else None
 
-    def change(self, link: Link, parameters: Values) -> int:
-        return self.changed.change(link, parameters)
+    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
+        return self.changed.change(connection, parameters)
 
 
 @dataclass(frozen=True, slots=True)
-class _AddAlong(Steps):
+class _AddAlong(Statements):
     """All in one statement, in which parameters for new rows begin with the names of their tables."""
 
-    text: Text
-    shared: Text
+    text: StatementText
+    shared: StatementText
     tables: tuple[str, ...]
     key: str
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
-        return self.text.first(link, self._flat(parameters))
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        return self.text.first(connection, self._flat(parameters))
 
-    def last(self, link: Link, parameters: Values) -> Row | None:
+    def last(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         flat = self._flat(parameters)
-        shared, alone = partial(self._execute_shared, link), partial(self._execute_alone, link, flat)
-        rows = batched(self.shared.sql, (flat[self.key],), flat, link, shared, alone, writes=True)
+        shared, alone = partial(self._execute_shared, connection), partial(self._execute_alone, connection, flat)
+        rows = batched(self.shared.sql, (flat[self.key],), flat, connection, shared, alone, writes=True)
         return rows[0] if rows else None
 
-    def _execute_shared(self, link: Link, asked: Mapping[Key, Values]) -> Mapping[Key, Sequence[Row]]:
-        with link.at_once():
-            return execute_by_rows(self.shared, link, asked)
+    def _execute_shared(
+        self, connection: DatabaseConnection, asked: Mapping[Key, Values]
+    ) -> Mapping[Key, Sequence[Row]]:
+        with connection.at_once():
+            return execute_by_rows(self.shared, connection, asked)
 
-    def _execute_alone(self, link: Link, flat: Values) -> Sequence[Row]:
-        with link.at_once():
-            return self.text.all(link, flat)
+    def _execute_alone(self, connection: DatabaseConnection, flat: Values) -> Sequence[Row]:
+        with connection.at_once():
+            return self.text.all(connection, flat)
 
     def _flat(self, parameters: Values) -> Values:
         flat = dict(parameters)
@@ -269,24 +275,24 @@ class _AddAlong(Steps):
 
 
 @dataclass(frozen=True, slots=True)
-class _AddAfter(Steps):
+class _AddAfter(Statements):
     """The row is changed first, which says whether there is anything to add."""
 
-    changed: Steps | None
-    returned: Steps | None
-    added: Mapping[str, Text]
+    changed: Statements | None
+    returned: Statements | None
+    added: Mapping[str, StatementText]
     #: The table of the change, where its parameters are those of a new row.
     table: str = ""
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         row: Row | None = (1,)
         if self.returned is not None:
-            row = self.returned.first(link, self._own(parameters))
-        elif self.changed is not None and not self.changed.change(link, self._own(parameters)):
+            row = self.returned.first(connection, self._own(parameters))
+        elif self.changed is not None and not self.changed.change(connection, self._own(parameters)):
             row = None
         if row is not None:
             for table, text in self.added.items():
-                text.change(link, parameters[table])
+                text.change(connection, parameters[table])
         return row
 
     def _own(self, parameters: Values) -> Values:
@@ -296,41 +302,41 @@ class _AddAfter(Steps):
 
 
 @dataclass(frozen=True, slots=True)
-class _AddOrLeave(Steps):
+class _AddOrLeave(Statements):
     """Waits for whoever is making the same row. INSERT IGNORE would pass over broken references as well."""
 
-    added: Text
+    added: StatementText
     rule: str
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
-        self.change(link, parameters)
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        self.change(connection, parameters)
         return None
 
-    def change(self, link: Link, parameters: Values) -> int:
-        return int(_is_added(link, self.added, self.rule, parameters))
+    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
+        return int(_is_added(connection, self.added, self.rule, parameters))
 
 
 @dataclass(frozen=True, slots=True)
-class _HoldAndChange(Steps):
+class _HoldAndChange(Statements):
     """Holds the row if it is there, then changes it; or adds it, unless somebody else was faster."""
 
-    added: Text
+    added: StatementText
     rule: str
-    held: Text
-    changed: Text
-    read: Text | None
+    held: StatementText
+    changed: StatementText
+    read: StatementText | None
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
-        if not self.change(link, parameters) or self.read is None:
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        if not self.change(connection, parameters) or self.read is None:
             return None
-        return self.read.first(link, _with_new(parameters))
+        return self.read.first(connection, _with_new(parameters))
 
-    def change(self, link: Link, parameters: Values) -> int:
+    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
         given = _with_new(parameters)
         for _ in range(_TRIES):
-            if self.held.first(link, given) is not None:
-                return self.changed.change(link, given)
-            if _is_added(link, self.added, self.rule, parameters):
+            if self.held.first(connection, given) is not None:
+                return self.changed.change(connection, given)
+            if _is_added(connection, self.added, self.rule, parameters):
                 return 1
         raise Unavailable("The row comes and goes.")
 
@@ -339,10 +345,10 @@ def _with_new(parameters: Values) -> Values:
     return {**parameters, **{f"new_{name}": value for name, value in parameters.items()}}
 
 
-def _is_added(link: Link, added: Text, rule: str, parameters: Values) -> bool:
+def _is_added(connection: DatabaseConnection, added: StatementText, rule: str, parameters: Values) -> bool:
     """False if there is such a row already, by this rule."""
     try:
-        added.change(link, parameters)
+        added.change(connection, parameters)
     except DBAPIError as error:
         if duplicate_key(error) != rule:
             raise

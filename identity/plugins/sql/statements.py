@@ -11,75 +11,78 @@ from typing import Any
 
 from sqlalchemy import Delete, Dialect, Insert, Select, Update
 
-from identity.plugins.sql.link import Link
+from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.mapping import Row, Values
 
 Statement = Select[Any] | Insert | Update | Delete
 
 
-class Steps(ABC):
+class Statements(ABC):
     """What is sent for a statement. Each raises SQLAlchemyError."""
 
     @abstractmethod
-    def first(self, link: Link, parameters: Values) -> Row | None:
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None."""
 
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+    def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
         """All rows; there is one at most unless a subclass finds more."""
-        row = self.first(link, parameters)
+        row = self.first(connection, parameters)
         return [] if row is None else [row]
 
-    def change(self, link: Link, parameters: Values) -> int:
+    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
         """How many rows it changed."""
-        return len(self.all(link, parameters))
+        return len(self.all(connection, parameters))
 
-    def last(self, link: Link, parameters: Values) -> Row | None:
+    def last(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, of the last statement of a transaction: it may be committed with it."""
-        return self.first(link, parameters)
+        return self.first(connection, parameters)
 
 
-class Changing(ABC):
+class DialectStatement(ABC):
     """A statement that not every database has: each is sent what means the same."""
 
     @abstractmethod
-    def steps(self, dialect: Dialect) -> Steps:
+    def for_dialect(self, dialect: Dialect) -> Statements:
         """What this kind of database is sent."""
 
 
-class Prepared:
+class CompiledStatement:
     """A statement, and what it is for each kind of database."""
 
-    def __init__(self, statement: Statement | Changing) -> None:
+    def __init__(self, statement: Statement | DialectStatement) -> None:
         self._statement = statement
-        self._steps: dict[str, Steps] = {}
+        self._by_dialect: dict[str, Statements] = {}
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None. Raises SQLAlchemyError."""
-        return self._steps_of(link).first(link, parameters)
+        return self._statements_for(connection).first(connection, parameters)
 
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+    def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
-        return self._steps_of(link).all(link, parameters)
+        return self._statements_for(connection).all(connection, parameters)
 
-    def change(self, link: Link, parameters: Values) -> int:
+    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
         """How many rows it changed. Raises SQLAlchemyError."""
-        return self._steps_of(link).change(link, parameters)
+        return self._statements_for(connection).change(connection, parameters)
 
-    def last(self, link: Link, parameters: Values) -> Row | None:
+    def last(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None; what was written may be committed at once. Raises SQLAlchemyError."""
-        return self._steps_of(link).last(link, parameters)
+        return self._statements_for(connection).last(connection, parameters)
 
-    def _steps_of(self, link: Link) -> Steps:
-        steps = self._steps.get(link.dialect.name)
-        if steps is None:
-            statement, dialect = self._statement, link.dialect
-            made = statement.steps(dialect) if isinstance(statement, Changing) else Text.of(statement, dialect)
-            steps = self._steps[dialect.name] = made
-        return steps
+    def _statements_for(self, connection: DatabaseConnection) -> Statements:
+        statements = self._by_dialect.get(connection.dialect.name)
+        if statements is None:
+            statement, dialect = self._statement, connection.dialect
+            if isinstance(statement, DialectStatement):
+                statements = statement.for_dialect(dialect)
+            else:
+                statements = StatementText.of(statement, dialect)
+            self._by_dialect[dialect.name] = statements
+        return statements
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Steps):
+class StatementText(Statements):
     """A statement as a driver wants it.
 
     ``ordered`` orders the parameters where they are not named, ``constants`` are those that the statement brings by
@@ -92,7 +95,7 @@ class Text(Steps):
     converters: tuple[tuple[int, Callable[[Any], Any]], ...] = ()
 
     @classmethod
-    def of(cls, statement: Statement, dialect: Dialect, *, columns: Collection[str] | None = None) -> "Text":
+    def of(cls, statement: Statement, dialect: Dialect, *, columns: Collection[str] | None = None) -> "StatementText":
         """The statement; an insert into these columns, if they are given."""
         compiled: Any = statement.compile(dialect=dialect, column_keys=None if columns is None else list(columns))
         converters = (
@@ -105,28 +108,28 @@ class Text(Steps):
             tuple((at, convert) for at, convert in converters if convert is not None),
         )
 
-    def first(self, link: Link, parameters: Values) -> Row | None:
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None. Raises SQLAlchemyError."""
         try:
-            row: Row | None = link.execute(self.sql, self.given(parameters)).fetchone()
-        except link.failures as error:
-            raise link.failure(error) from error
+            row: Row | None = connection.execute(self.sql, self.given(parameters)).fetchone()
+        except connection.failures as error:
+            raise connection.failure(error) from error
         return row if row is None else self.converted(row)
 
-    def all(self, link: Link, parameters: Values) -> Sequence[Row]:
+    def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
         try:
-            rows = link.execute(self.sql, self.given(parameters)).fetchall()
-        except link.failures as error:
-            raise link.failure(error) from error
+            rows = connection.execute(self.sql, self.given(parameters)).fetchall()
+        except connection.failures as error:
+            raise connection.failure(error) from error
         return [self.converted(row) for row in rows] if self.converters else rows
 
-    def change(self, link: Link, parameters: Values) -> int:
+    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
         """How many rows it changed. Raises SQLAlchemyError."""
         try:
-            changed: int = link.execute(self.sql, self.given(parameters)).rowcount
-        except link.failures as error:
-            raise link.failure(error) from error
+            changed: int = connection.execute(self.sql, self.given(parameters)).rowcount
+        except connection.failures as error:
+            raise connection.failure(error) from error
         return changed
 
     def given(self, parameters: Values) -> Values | tuple[Any, ...]:

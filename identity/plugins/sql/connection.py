@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _IDLE = 0
 
 
-class Link:
+class DatabaseConnection:
     """Made once for each connection, and kept as long as that is open: nothing is made for each use."""
 
     #: True at a node of several that all take writes, where a lock of what is read holds at this node alone.
@@ -27,7 +27,7 @@ class Link:
     batches: "Batches | None" = None
 
     def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+        self.core = connection
         self.dialect = connection.dialect
         driver: Any = connection.connection.dbapi_connection
         self.driver = driver
@@ -113,12 +113,12 @@ class Link:
     @property
     def usable(self) -> bool:
         """False if it was lost, whichever of us has seen it."""
-        return not (self.broken or self.connection.invalidated)
+        return not (self.broken or self.core.invalidated)
 
     def close(self) -> None:
         """Close it, whatever state it is in."""
         # Marked first: nothing is said to a server that may be gone.
         with suppress(SQLAlchemyError):
-            self.connection.invalidate()
+            self.core.invalidate()
         with suppress(SQLAlchemyError):
-            self.connection.close()
+            self.core.close()
