@@ -33,7 +33,7 @@ class NotServing(Exception):
 
 
 class Node:
-    """One process. It is started and ended as often as a fault wants."""
+    """One `identity serve`. It is started and ended as often as a fault wants."""
 
     def __init__(self, ini: Path, port: int, host: str, environment: Mapping[str, str], workers: int) -> None:
         self.ini, self.port = ini, port
@@ -52,7 +52,7 @@ class Node:
         """Start it; it serves a while later."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command,
+                [*PROGRAM, "serve", "-c", str(self.ini)],
                 cwd=ROOT,
                 env={**self.environment, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""},
                 stdin=subprocess.DEVNULL,
@@ -62,25 +62,19 @@ class Node:
             )
 
     @property
-    def _command(self) -> Sequence[str]:
-        if not self._workers:
-            return [sys.executable, "-m", "pyramid.scripts.pserve", "--quiet", str(self.ini)]
-        return [*PROGRAM, "serve", "-c", str(self.ini), "--workers", str(self._workers)]
-
-    @property
-    def generation(self) -> psutil.Process:
-        """The process whose children answer, under a supervisor."""
+    def workers(self) -> Sequence[psutil.Process]:
+        """The processes that answer."""
         assert self._process is not None  # noqa: S101 - it was started
-        [generation] = psutil.Process(self._process.pid).children()
-        return generation
+        return psutil.Process(self._process.pid).children()
 
-    def wait_for_generation(self, other_than: psutil.Process | None = None) -> None:
-        """Return when there is one alone, another one if told so, that has all of its workers. Raises NotServing."""
+    def wait_for_workers(self, *, without: Sequence[psutil.Process] = ()) -> None:
+        """Return when there are as many as there should be, and none of these. Raises NotServing."""
         give_up_at = time.monotonic() + _START_LIMIT
         while time.monotonic() < give_up_at:
-            with suppress(psutil.NoSuchProcess, ValueError):
-                if self.generation != other_than and len(self.generation.children()) == self._workers:
-                    return
+            workers = self.workers
+            if len(workers) == self._workers and not set(workers) & set(without):
+                self.wait_until_serving()
+                return
             time.sleep(0.02)
         raise NotServing("no other workers were started")
 
@@ -122,12 +116,21 @@ class Node:
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """End it with no time to put anything away."""
-        self._end(signal.SIGKILL)
+        """End it and its workers with no time to put anything away."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def terminate(self) -> None:
         """Ask it to stop, and wait until it has."""
-        self._end(signal.SIGTERM)
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(_STOP_LIMIT)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
     def wait(self) -> int | None:
         """How a process that ends by itself has ended; None if it goes on."""
@@ -136,16 +139,6 @@ class Node:
             return self._process.wait(_START_LIMIT)
         except subprocess.TimeoutExpired:
             return None
-
-    def _end(self, number: int) -> None:
-        if self._process is None:
-            return
-        self._process.send_signal(number)
-        try:
-            self._process.wait(_STOP_LIMIT)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
 
 
 class Nodes(Sequence[Node]):
@@ -182,9 +175,9 @@ class Nodes(Sequence[Node]):
 
 @contextmanager
 def placed(
-    folder: Path, database: Database, number: int, environment: Mapping[str, str], workers: int = 0
+    folder: Path, database: Database, number: int, environment: Mapping[str, str], workers: int = 1
 ) -> Iterator[Nodes]:
-    """So many nodes, each with so many workers under a supervisor if any; in the end none runs any more."""
+    """So many nodes, each with so many workers; in the end none runs any more."""
     first = free_port()
     key = folder / MASTER_KEY
     create_master_key_file(key)
@@ -200,7 +193,7 @@ def placed(
         ini = folder / f"node-{port}.ini"
         write_ini(
             ini,
-            Setup(settings=tuple(settings.items())),
+            Setup(settings=tuple(settings.items()), server=(("workers", str(workers)),)),
             port=port,
             data=folder / "data",
             database_url=database.url_of(at),

@@ -66,30 +66,22 @@ def _kill(processes: Sequence[psutil.Process]) -> None:
 
 
 def _worker_killed(scene: Scene) -> None:
-    _kill(scene.nodes[0].generation.children()[:1])
+    _kill(scene.nodes[0].workers[:1])
 
 
 def _workers_killed(scene: Scene) -> None:
-    _kill(scene.nodes[0].generation.children())
-
-
-def _generation_killed(scene: Scene) -> None:
-    """What has the code loaded, and forks the workers: they answer until another one and its workers do."""
-    node = scene.nodes[0]
-    before = node.generation
-    _kill([before])
-    node.wait_for_generation(other_than=before)
+    _kill(scene.nodes[0].workers)
 
 
 def _has_workers(scene: Scene) -> None:
-    scene.nodes[0].wait_for_generation()
+    scene.nodes[0].wait_for_workers()
 
 
 def _reloaded(scene: Scene) -> None:
     node = scene.nodes[0]
-    before = node.generation
+    before = node.workers
     node.send(signal.SIGHUP)
-    node.wait_for_generation(other_than=before)
+    node.wait_for_workers(without=before)
 
 
 _REFUSED = (Kind.REFUSED,)
@@ -123,7 +115,7 @@ NODES = (
     ),
     Fault(
         "worker",
-        "kill -9 of one of two supervised workers",
+        "kill -9 of one of two workers",
         _worker_killed,
         restored=_has_workers,
         kills=True,
@@ -132,19 +124,11 @@ NODES = (
     ),
     Fault(
         "workers",
-        "kill -9 of all supervised workers",
+        "kill -9 of all workers",
         _workers_killed,
         restored=_has_workers,
         bites=_REFUSED,
         kills=True,
-        nodes=1,
-        workers=2,
-    ),
-    Fault(
-        "generation",
-        "kill -9 of what forks workers",
-        _generation_killed,
-        is_quiet=True,
         nodes=1,
         workers=2,
     ),

@@ -73,9 +73,9 @@ class Fault:
     #: How many megabytes its database's disk has, if it is to be a small one.
     disk: int | None = None
     environment: Callable[[Path], dict[str, str]] | None = None
-    #: How many processes the service has, and how many workers each of them supervises, if any.
+    #: How many processes the service has, and how many workers each of them has.
     nodes: int = 2
-    workers: int = 0
+    workers: int = 1
     allowance: float = RECOVERY
     #: How many seconds the slowest request may take.
     slowest: float = PATIENCE

@@ -139,7 +139,7 @@ def test_a_storage_that_was_asked_for_is_not_left_out() -> None:
 
 def test_each_fault_says_how_it_shows() -> None:
     """By what clients meet, or by itself; who says neither would be well without having happened."""
-    by_themselves = {"worker", "generation", "reload", "redemptions", "resets", "hostile", "rotations", "slow", "purge"}
+    by_themselves = {"worker", "reload", "redemptions", "resets", "hostile", "rotations", "slow", "purge"}
     # How long a MariaDB must do nothing until somebody is told is up to chance, and whom the load asks at what moment.
     by_themselves |= {"frozen", "damaged"}
     assert {one.name for one in FAULTS if not one.bites} == by_themselves
