@@ -16,7 +16,6 @@ if they have waited for long, or if nobody can know whether a write was committe
 import asyncio
 import json
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -59,6 +58,8 @@ MOST = 16
 Key = tuple[Any, ...]
 #: Given the parameters of each, the rows for each key; those without rows are left out. Raises SQLAlchemyError.
 Execute = Callable[[Mapping[Key, Values]], Mapping[Key, Sequence[Row]]]
+#: The same by a statement and a connection.
+Rows = Callable[[StatementText, DatabaseConnection, Mapping[Key, Values]], Mapping[Key, Sequence[Row]]]
 #: A statement for several, as executed in one loop.
 Place = tuple[asyncio.AbstractEventLoop, str]
 
@@ -158,13 +159,14 @@ def _filled(values: list[Any], names: Sequence[str]) -> Values:
     return dict(zip(names, [*values, *values[-1:] * (len(names) - len(values))], strict=True))
 
 
-class BatchedQuery(CompiledStatement, ABC):
-    """A select with parameters of these names, and ``shared``, which is executed for several requests."""
+class BatchedQuery(CompiledStatement):
+    """A select with parameters of these names; by ``shared`` several requests are given their ``rows``."""
 
-    def __init__(self, statement: Select[Any], names: Iterable[str], shared: Select[Any]) -> None:
+    def __init__(self, statement: Select[Any], names: Iterable[str], shared: Select[Any], rows: Rows) -> None:
         super().__init__(statement)
         self._names = tuple(names)
         self._shared = shared
+        self._rows = rows
         self._text: StatementText | None = None
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
@@ -185,12 +187,6 @@ class BatchedQuery(CompiledStatement, ABC):
         alone = partial(self._statements_for(connection).all, connection, parameters)
         return batched(text.sql, key, parameters, connection, partial(self._rows, text, connection), alone)
 
-    @abstractmethod
-    def _rows(
-        self, text: StatementText, connection: DatabaseConnection, asked: Mapping[Key, Values]
-    ) -> Mapping[Key, Sequence[Row]]:
-        """The rows for each key, by the shared statement. Raises SQLAlchemyError."""
-
 
 class Lookup(BatchedQuery):
     """A select of the rows in which some columns have given values, by parameters of these names.
@@ -204,11 +200,11 @@ class Lookup(BatchedQuery):
         selected = list(statement.selected_columns)
         self._places = tuple(next(at for at, one in enumerate(selected) if one is column) for column in by.values())
         one = statement.where(*(column == bindparam(name) for name, column in by.items()))
-        super().__init__(one, by, _where_in(statement, first, _KEYS))
+        super().__init__(one, by, _where_in(statement, first, _KEYS), self._found)
 
-    def _rows(
+    def _found(
         self, text: StatementText, connection: DatabaseConnection, asked: Mapping[Key, Values]
-    ) -> Mapping[Key, Sequence[Row]]:
+    ) -> dict[Key, list[Row]]:
         found: dict[Key, list[Row]] = {}
         for row in text.all(connection, _filled([key[0] for key in asked], _KEYS)):
             found.setdefault(tuple([row[place] for place in self._places]), []).append(row)
@@ -268,12 +264,8 @@ class SharedQuery(BatchedQuery):
         types = types_of(statement)
         rows = given_rows(types)
         columns = (rows.c.number, *statement.selected_columns)
-        super().__init__(statement, types, by_rows(statement.with_only_columns(*columns), rows))
-
-    def _rows(
-        self, text: StatementText, connection: DatabaseConnection, asked: Mapping[Key, Values]
-    ) -> Mapping[Key, Sequence[Row]]:
-        return execute_by_rows(text, connection, asked)
+        shared = by_rows(statement.with_only_columns(*columns), rows)
+        super().__init__(statement, types, shared, execute_by_rows)
 
 
 class ListQuery:
@@ -281,17 +273,14 @@ class ListQuery:
 
     def __init__(self, statement: Select[Any], column: Column[Any]) -> None:
         name, *_ = _FEW
-        self._one: CompiledStatement = (
-            SharedQuery(statement.where(column == bindparam(name)))
-            if types_of(statement)
-            else Lookup(statement, {name: column})
-        )
+        one = statement.where(column == bindparam(name))
+        self._one = SharedQuery(one) if types_of(statement) else Lookup(statement, {name: column})
         self._few = SharedQuery(_where_in(statement, column, _FEW))
         self._many = statement.where(column.in_(bindparam("values", expanding=True)))
 
     def of(self, values: Collection[Any]) -> tuple[CompiledStatement | Select[Any], Values]:
         """What to execute for these values, of which there is one at least, and its parameters for them."""
         given = list(values)
-        if len(given) > len(_FEW):
-            return self._many, {"values": given}
-        return (self._few, _filled(given, _FEW)) if len(given) > 1 else (self._one, _filled(given, _FEW[:1]))
+        if len(given) == 1:
+            return self._one, {_FEW[0]: given[0]}
+        return (self._many, {"values": given}) if len(given) > len(_FEW) else (self._few, _filled(given, _FEW))
