@@ -61,7 +61,7 @@ Execute = Callable[[Mapping[Key, Values]], Mapping[Key, Sequence[Row]]]
 #: The same by a statement and a connection.
 Rows = Callable[[StatementText, DatabaseConnection, Mapping[Key, Values]], Mapping[Key, Sequence[Row]]]
 #: A statement for several, as executed in one loop.
-Place = tuple[asyncio.AbstractEventLoop, str]
+LoopStatement = tuple[asyncio.AbstractEventLoop, str]
 
 
 class Batches:
@@ -69,9 +69,9 @@ class Batches:
 
     def __init__(self) -> None:
         #: What can still be joined.
-        self.open: dict[Place, Batch] = {}
+        self.open: dict[LoopStatement, Batch] = {}
         #: What was executed last and has not ended.
-        self.running: dict[Place, Batch] = {}
+        self.running: dict[LoopStatement, Batch] = {}
 
 
 class Batch:
@@ -109,22 +109,22 @@ def batched(
     loop, batches = running_loop(), connection.batches
     if loop is None or batches is None or connection.in_transaction:
         return alone()
-    place = loop, sql
-    batch = batches.open.get(place)
+    statement = loop, sql
+    batch = batches.open.get(statement)
     if batch is None or (writes and key in batch.asked) or (len(batch.asked) == MOST and key not in batch.asked):
-        batch = batches.open[place] = Batch()
+        batch = batches.open[statement] = Batch()
         batch.asked[key] = parameters
         try:
-            _let_others_join(batch, place, batches)
-            batches.running[place] = batch
+            _let_others_join(batch, statement, batches)
+            batches.running[statement] = batch
             if len(batch.asked) == 1:
                 # Others may have asked for the same.
                 batch.rows = {key: alone()}
             else:
                 batch.execute(connection, shared, writes=writes)
         finally:
-            if batches.running.get(place) is batch:
-                del batches.running[place]
+            if batches.running.get(statement) is batch:
+                del batches.running[statement]
             batch.ended.set()
     else:
         batch.asked[key] = parameters
@@ -135,16 +135,16 @@ def batched(
     return alone() if batch.rows is None else batch.rows.get(key, ())
 
 
-def _let_others_join(batch: Batch, place: Place, batches: Batches) -> None:
-    running = batches.running.get(place)
+def _let_others_join(batch: Batch, statement: LoopStatement, batches: Batches) -> None:
+    running = batches.running.get(statement)
     try:
         if running is None:
             sleep(0)
         else:
             running.ended.wait(_AT_MOST)
     finally:
-        if batches.open.get(place) is batch:
-            del batches.open[place]
+        if batches.open.get(statement) is batch:
+            del batches.open[statement]
 
 
 #: With an array of keys the server would take whatever is planned once for all to be dearer than what is planned for
@@ -198,7 +198,7 @@ class Lookup(BatchedQuery):
     def __init__(self, statement: Select[Any], by: Mapping[str, Column[Any]]) -> None:
         first, *_ = by.values()
         selected = list(statement.selected_columns)
-        self._places = tuple(next(at for at, one in enumerate(selected) if one is column) for column in by.values())
+        self._positions = tuple(next(at for at, one in enumerate(selected) if one is column) for column in by.values())
         one = statement.where(*(column == bindparam(name) for name, column in by.items()))
         super().__init__(one, by, _where_in(statement, first, _KEYS), self._found)
 
@@ -207,7 +207,7 @@ class Lookup(BatchedQuery):
     ) -> dict[Key, list[Row]]:
         found: dict[Key, list[Row]] = {}
         for row in text.all(connection, _filled([key[0] for key in asked], _KEYS)):
-            found.setdefault(tuple([row[place] for place in self._places]), []).append(row)
+            found.setdefault(tuple([row[at] for at in self._positions]), []).append(row)
         return found
 
 
