@@ -21,8 +21,8 @@ _PARTS = {CODE_FLOW: CODE_FLOW_PARTS}
 _WARM_UP, _COUNT = 15, 40
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 _START_LIMIT = 300.0
-#: valgrind does not know all instructions of the parser in C.
-_PYTHONS_PARSER = (("http_parser", "python"),)
+#: valgrind does not know all instructions of the parser in C, and it is slow.
+_SERVER = (("http_parser", "python"), ("timeout", "300"))
 
 
 class NoValgrind(Exception):
@@ -44,7 +44,7 @@ def find(storages: Iterable[str], names: Sequence[str], pool: Executor) -> tuple
         return replace(place, command=command, environment={"PYTHONHASHSEED": "0"}, start_limit=_START_LIMIT)
 
     for storage in storages:
-        with installed(Setup(storage, server=_PYTHONS_PARSER), pool, change=under, shown=20) as side:
+        with installed(Setup(storage, server=_SERVER), pool, change=under, shown=20) as side:
             counted = _count(side, [part for name in names for part in _PARTS.get(name, (name,))], pool)
         for name in names:
             total = sum(counted[part] for part in _PARTS.get(name, (name,)))

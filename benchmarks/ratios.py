@@ -39,7 +39,7 @@ def find(
         for storage in storages:
             if node is not None and (node.drivers or not sides):
                 sides.append(stack.enter_context(installed_node(node, storage, pool)))
-            sides.append(stack.enter_context(installed(Setup(storage), pool)))
+            sides.append(stack.enter_context(installed(Setup(storage, server=(("workers", "1"),)), pool)))
         wanted = [
             [name for name in names if "postgresql" not in side.name or RATIOS[name]["postgresql"]] for side in sides
         ]

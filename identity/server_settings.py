@@ -1,5 +1,6 @@
 """[server:main] of the ini file: gunicorn's settings in gunicorn's words, with our defaults."""
 
+import os
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
@@ -10,6 +11,8 @@ from identity.ini_values import BadSetting, BadSettings
 _SECTION = "[server:main]"
 _FACTORY = "paste.server_factory"
 _LAST_PORT = 65535
+#: In containers it may be missing or closed.
+_MEMORY = "/dev/shm"  # noqa: S108
 _WAITRESS = ("egg:waitress", "egg:identity#waitress")
 
 #: 16384 bytes each are far above gunicorn's documented 8190, which its ASGI parsers do not enforce.
@@ -28,9 +31,11 @@ DEFAULTS: Mapping[str, Any] = {
     "forwarder_headers": "",
     "secure_scheme_headers": {},
     # A heartbeat must not wait for a disk.
-    "worker_tmp_dir": "/dev/shm" if Path("/dev/shm").is_dir() else None,  # noqa: S108
+    "worker_tmp_dir": _MEMORY if os.access(_MEMORY, os.W_OK | os.X_OK) else None,
 }
 
+PROXY_SETTINGS = ("forwarded_allow_ips", "forwarder_headers", "secure_scheme_headers")
+PROXY = "cannot be set: only identity.trusted_proxy decides which proxy is believed"
 _PROXY = "is gone: only identity.trusted_proxy decides which proxy is believed"
 _AT_PROXY = "is gone: set this limit in the proxy (docs/operators/reverse-proxy)"
 _LOGGING = "cannot be set here: [loggers] and the sections it names decide what is logged"
@@ -51,10 +56,12 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("trusted_proxy", "trusted_proxy_headers", "trusted_proxy_count"), _PROXY),
     **dict.fromkeys(("clear_untrusted_proxy_headers", "log_untrusted_proxy_headers"), _PROXY),
     **dict.fromkeys(("expose_tracebacks", "ident"), "is gone: the service never sends either"),
-    **dict.fromkeys(("forwarded_allow_ips", "forwarder_headers", "secure_scheme_headers"), _PROXY),
-    **dict.fromkeys(("proxy_protocol", "proxy_allow_ips"), _PROXY),
+    **dict.fromkeys((*PROXY_SETTINGS, "proxy_protocol", "proxy_allow_ips"), PROXY),
     **dict.fromkeys(("accesslog", "access_log_format", "errorlog", "loglevel", "logger_class", "syslog"), _LOGGING),
     **dict.fromkeys(("logconfig", "logconfig_dict", "logconfig_json", "capture_output"), _LOGGING),
+    **dict.fromkeys(
+        ("url_scheme", "url_prefix"), "is gone: identity.issuer_url, identity.base_url and identity.login_url are used"
+    ),
     "preload_app": "cannot be set: after SIGHUP the workers would serve the old code and settings",
     "reload": "cannot be set: pserve --reload is for development",
     "daemon": "cannot be set: systemd or a container runs the service in the background",
@@ -136,6 +143,8 @@ def _problem(name: str, value: str) -> str | None:
     config = Config()
     if name not in config.settings:
         return "is no setting of gunicorn"
+    if name == "workers" and value == "auto":
+        return "is now empty for one worker per processor, or a number"
     try:
         config.set(name, value)
         if name == "bind":

@@ -34,7 +34,11 @@ MISSING = {
 }
 
 #: Marks of tests that run when they are asked for.
-OPTIONAL = {"pictures": "takes pictures", "thorough": "takes long"}
+OPTIONAL = {
+    "pictures": "takes pictures",
+    "thorough": "takes long",
+    "servers": "asks a web server that `identity serve` does not start",
+}
 
 #: Folders of tests of the protocol: Pyramid answers as the ASGI application does.
 BOTH_WAYS = frozenset({"certification", "http", "provider", "spec"})
@@ -49,6 +53,7 @@ IN_MEMORY, ROOM = Path("/dev/shm"), 4 << 30  # noqa: S108
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--thorough", action="store_true", help="every page in every language, and what takes as long")
+    parser.addoption("--servers", action="store_true", help="web servers that `identity serve` does not start, too")
     parser.addoption("--shows", metavar="ROW", help="only what shows this row of the service description, as 4.2.3")
     parser.addoption(secret_search.OPTION, action="store_true", help="log at DEBUG, and look for secrets in all lines")
     parser.addoption("--both-ways", action="store_true", help="tests of the protocol by Pyramid and by ASGI")

@@ -10,7 +10,7 @@ from identity.asgi.messages import ClientLeft, Receive, Send, send_body
 BODY_TIME, DOCUMENT_TIME = 60.0, 600.0
 #: Seconds and bytes for which the rest of a refused body is read before the connection closes (RFC 9112 §9.6), and
 #: seconds without a byte after which no more is expected.
-_LINGER, _REST, _SILENCE = 5.0, 64 << 20, 1.0
+LINGER, REST, _SILENCE = 5.0, 64 << 20, 1.0
 
 
 class TooSlow(Exception):
@@ -70,9 +70,9 @@ class Unread:
         A server closes the connection at the end of an answer that says so. Over unread bytes the system resets it, and
         clients and proxies lose the answer. ``expected``: the client waits for 100 Continue before it sends the body.
         """
-        most = self._size + _REST
+        most = self._size + REST
         with suppress(TimeoutError, ClientLeft):
-            async with asyncio.timeout(_LINGER):
+            async with asyncio.timeout(LINGER):
                 while not self.is_complete and self._size < most and (self._size or not expected):
                     async with asyncio.timeout(_SILENCE):
                         await self._next()

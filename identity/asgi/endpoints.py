@@ -11,8 +11,8 @@ from pyramid.registry import Registry
 from transaction.interfaces import TransientError
 
 from identity.asgi.heads import Head
-from identity.asgi.messages import Headers
-from identity.asgi.pages import WSGIAnswer, wsgi_environ
+from identity.asgi.messages import Answer
+from identity.asgi.pages import wsgi_environ
 from identity.domain.audit import Actor, ActorKind
 from identity.fair_shares import ask_from
 from identity.http.cookies import read_browser
@@ -91,15 +91,6 @@ class Places:
         return None
 
 
-@dataclass(slots=True)
-class Answer:
-    """What is sent."""
-
-    status: int
-    headers: Headers
-    body: bytes
-
-
 class _Lost(Exception):
     """The transaction lost against another; the request is repeated."""
 
@@ -115,7 +106,7 @@ class EndpointCall:
         resumed: str | None,
         head: Head,
         request_id: str,
-        draw: Callable[[dict[str, Any]], WSGIAnswer],
+        draw: Callable[[dict[str, Any]], Answer],
     ) -> None:
         self._identity = identity
         self._observers = observers

@@ -1,6 +1,7 @@
 """What an ASGI server and the application say to each other, in types."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +13,16 @@ Headers = list[tuple[str, str]]
 
 #: Without it gunicorn names itself and its version.
 _SERVER = (b"server", b"identity")
+
+
+@dataclass(slots=True)
+class Answer:
+    """What is sent: a body, then ``pieces``, to be taken one by one in threads, and closed then if they can be."""
+
+    status: int
+    headers: Headers
+    body: bytes
+    pieces: Iterable[bytes] | None = None
 
 
 class ClientLeft(Exception):

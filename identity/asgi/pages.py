@@ -4,15 +4,14 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable
 from contextvars import copy_context
-from dataclasses import dataclass
 from io import BytesIO
-from typing import Any
+from typing import Any, TypeVar
 
 from identity.asgi.bodies import Unread
 from identity.asgi.heads import Head
-from identity.asgi.messages import ClientLeft, Headers, Receive, Send, send_body, start_response
+from identity.asgi.messages import Answer, ClientLeft, Headers, Receive, Send, send_body, start_response
 from identity.asgi.threads import QueueFull, Threads
 from identity.fair_shares import FairShares, Full, asked_from
 from identity.http.environ import FORWARDED, PEER, UNREAD_BODY
@@ -21,23 +20,14 @@ from identity.http.request_ids import HEADER, KEPT
 from identity.http.shares import network_of
 
 #: So many bytes of a document are kept in memory, the others in a file; and how many may be on their way in.
-_IN_MEMORY, _DOCUMENTS = 1 << 19, 32
+_IN_MEMORY, DOCUMENTS_ARRIVING = 1 << 19, 32
 _RETRY_AFTER = 5
 #: Seconds in which the client has to take a piece of a document.
 PIECE_TIME = 60.0
 _BUSY = "Too many requests wait for an answer just now. Try again in a few seconds."
 
+Result = TypeVar("Result")
 WSGIApplication = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
-
-@dataclass(slots=True)
-class WSGIAnswer:
-    """What a WSGI application answers: a body, or ``pieces`` to be taken one by one in threads, and closed then."""
-
-    status: int
-    headers: Headers
-    body: bytes
-    pieces: Iterable[bytes] | None = None
 
 
 class Pages:
@@ -47,7 +37,7 @@ class Pages:
         self._application = application
         self._threads = threads
         self._trusted_proxy = trusted_proxy
-        self._documents = FairShares(_DOCUMENTS, by_organization=False)
+        self._documents = FairShares(DOCUMENTS_ARRIVING, by_organization=False)
 
     async def answer(self, head: Head, request_id: str, receive: Receive, send: Send) -> None:
         """Raises TooSlow and ClientLeft."""
@@ -67,9 +57,9 @@ class Pages:
                 await self._finish(answer)
                 environ = wsgi_environ(head, request_id)
                 # The file has to stay open until the view has ended, though the client may leave and the server cancel.
-                answer = await asyncio.shield(self._call_with_document(head.client, environ, unread, most))
+                answer = await _to_its_end(self._call_with_document(head.client, environ, unread, most))
             is_refused = UNREAD_BODY in environ
-            await self._send(answer, head, receive, send, close=is_refused)
+            await self._send(answer, receive, send, close=is_refused)
             if is_refused:
                 await unread.discard(send, expected=head.expects)
         except (QueueFull, Full):
@@ -78,7 +68,7 @@ class Pages:
             if is_refused:
                 await unread.discard(send, expected=head.expects)
 
-    async def _call_with_document(self, client: str, environ: dict[str, Any], unread: Unread, most: int) -> WSGIAnswer:
+    async def _call_with_document(self, client: str, environ: dict[str, Any], unread: Unread, most: int) -> Answer:
         """Call the view that takes a body of so many bytes. Raises TooSlow, ClientLeft, QueueFull and Full."""
         with (
             asked_from(network_of(client, self._trusted_proxy)),
@@ -92,26 +82,33 @@ class Pages:
             environ["CONTENT_LENGTH"] = str(unread.size)
             return await self._call(environ)
 
-    def call(self, environ: dict[str, Any]) -> WSGIAnswer:
+    def call(self, environ: dict[str, Any]) -> Answer:
         """A short answer, for a greenlet or thread. Raises QueueFull."""
         return self._threads.call(lambda: call_wsgi(self._application, environ))
 
-    async def _call(self, environ: dict[str, Any]) -> WSGIAnswer:
+    async def _call(self, environ: dict[str, Any]) -> Answer:
         # A body may be a document, which is not looked for its end in the way that a socket is.
         environ["webob.is_body_seekable"] = True
         return await self._threads.run(lambda: call_wsgi(self._application, environ))
 
-    async def _send(self, answer: WSGIAnswer, head: Head, receive: Receive, send: Send, *, close: bool) -> None:
-        pieces = answer.pieces
-        if pieces is None:
+    async def _send(self, answer: Answer, receive: Receive, send: Send, *, close: bool) -> None:
+        if answer.pieces is None:
             await start_response(send, answer.status, answer.headers, close=close)
             await send_body(send, answer.body, more=close)
-            return
+        else:
+            # A server may cancel it while a thread makes a piece, which has to end before the pieces are closed.
+            await _to_its_end(self._stream(answer, answer.pieces, receive, send, close=close))
+
+    async def _stream(
+        self, answer: Answer, pieces: Iterable[bytes], receive: Receive, send: Send, *, close: bool
+    ) -> None:
         left = asyncio.ensure_future(_until_left(receive))
         # Each piece may come from another thread, with the context variables of the one before.
         context, iterator = copy_context(), iter(pieces)
         try:
             await start_response(send, answer.status, answer.headers, close=close)
+            if answer.body:
+                await send_body(send, answer.body, more=True)
             while True:
                 piece = await self._threads.run(lambda: context.run(next, iterator, None), has_begun=True)
                 if piece is None or left.done():
@@ -124,12 +121,19 @@ class Pages:
             raise ClientLeft from None
         finally:
             left.cancel()
-            await asyncio.shield(self._finish(answer, context.run))
+            await self._finish(answer, context.run)
 
-    async def _finish(self, answer: WSGIAnswer, run: Callable[..., Any] | None = None) -> None:
+    async def _finish(self, answer: Answer, run: Callable[..., Any] | None = None) -> None:
         close = getattr(answer.pieces, "close", None)
         if close is not None:
             await self._threads.run(close if run is None else lambda: run(close), has_begun=True)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
+    """What the work returns or raises. To cancel this coroutine only drops that."""
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+    return await asyncio.shield(task)
 
 
 async def _until_left(receive: Receive) -> None:
@@ -170,7 +174,7 @@ def wsgi_environ(head: Head, request_id: str) -> dict[str, Any]:
     return environ
 
 
-def call_wsgi(application: WSGIApplication, environ: dict[str, Any]) -> WSGIAnswer:
+def call_wsgi(application: WSGIApplication, environ: dict[str, Any]) -> Answer:
     """What the application answers."""
     begun: list[tuple[int, Headers]] = []
     written: list[bytes] = []
@@ -180,29 +184,10 @@ def call_wsgi(application: WSGIApplication, environ: dict[str, Any]) -> WSGIAnsw
         return written.append
 
     content = application(environ, start)
-    if isinstance(content, (list, tuple)):
-        [(status, headers)] = begun
-        return WSGIAnswer(status, headers, b"".join((*written, *content)))
     [(status, headers)] = begun
-    return WSGIAnswer(status, headers, b"", _Pieces(written, content))
-
-
-class _Pieces:
-    """An iterable that is closed once."""
-
-    def __init__(self, written: list[bytes], content: Iterable[bytes]) -> None:
-        self._written, self._content = written, content
-        self._is_closed = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._written
-        yield from self._content
-
-    def close(self) -> None:
-        close = getattr(self._content, "close", None)
-        if close is not None and not self._is_closed:
-            self._is_closed = True
-            close()
+    if isinstance(content, (list, tuple)):
+        return Answer(status, headers, b"".join((*written, *content)))
+    return Answer(status, headers, b"".join(written), content)
 
 
 async def refuse_for_now(send: Send, request_id: str, *, close: bool) -> None:

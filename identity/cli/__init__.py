@@ -119,7 +119,7 @@ class _Program(_Parser):
         lines += [
             "",
             "`identity COMMAND --help` tells the rest. Commands that work on the service itself take its ini file,",
-            "-c INI, and NAME=VALUE for a variable in it. `identity serve` or `pserve INI` starts the service.",
+            "-c INI, and NAME=VALUE for a variable in it. `identity serve` starts the service.",
             "",
         ]
         return "\n".join(lines)

@@ -1,6 +1,7 @@
 """identity check: what an operator has to fix."""
 
 import logging
+import os
 from argparse import Namespace
 from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -41,7 +42,8 @@ def run(arguments: Namespace) -> int:
             return 1
         try:
             alone = failed or identity.backend.single_writer
-            identity.processes = 1 if alone else int(server.get("workers") or processors.available())
+            workers = server.get("workers") or os.environ.get("WEB_CONCURRENCY") or processors.available()
+            identity.processes = 1 if alone else int(workers)
             return int(_run(identity, _NEED_KEYS if wrong else frozenset()) or failed)
         finally:
             identity.close()

@@ -80,9 +80,9 @@ class Application(BaseApplication):  # type: ignore[misc]
         self.cfg.validate()
 
     def load(self) -> Any:
-        """The ASGI application, in a worker. Raises SystemExit if it cannot start, having said why."""
+        """The application, in a worker. Raises SystemExit if it cannot start, having said why."""
         try:
-            return self._application()
+            return application(self._ini, self._variables, announce=not self.has_answered)
         except (SystemExit, BadSetting) as problem:
             if self.has_answered:
                 log.error("%s", problem)
@@ -90,16 +90,6 @@ class Application(BaseApplication):  # type: ignore[misc]
             else:
                 print(problem, file=sys.stderr, flush=True)  # noqa: T201
             raise SystemExit(1) from None
-
-    def _application(self) -> Any:
-        found = application(self._ini, self._variables, announce=not self.has_answered)
-        from pyramid.router import Router
-
-        if not isinstance(found, Router):
-            return found
-        from identity.asgi import Application as Asgi
-
-        return Asgi(found)
 
     def check_addresses(self) -> None:
         """Raise OSError if another program listens at one. gunicorn would try for five seconds."""

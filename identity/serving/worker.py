@@ -1,4 +1,7 @@
-"""gunicorn's ASGI worker, with what it lacks in version 27."""
+"""gunicorn's ASGI worker, with what it lacks in version 27.
+
+The arbiter imports this module, too. The service itself is imported in workers alone, so that SIGHUP brings new code.
+"""
 
 import asyncio
 import faulthandler
@@ -7,17 +10,18 @@ import os
 import sys
 from typing import Any
 
+from gunicorn.arbiter import Arbiter
 from gunicorn.asgi import protocol
 from gunicorn.workers import gasgi
+
+from identity.server_settings import DEFAULTS, PROXY, PROXY_SETTINGS
 
 #: Seconds for which an idle connection is left open at a stop: a request may be on its way on it.
 _ON_ITS_WAY = 1.0
 #: Seconds of graceful_timeout that are left for the end of the application.
 _LAST = 2.0
-#: Seconds in which accepted connections are handed to the loop.
-_HANDED_ON = 0.1
-#: Seconds, and bytes, for which the rest of a refused body is read before the connection closes (RFC 9112 §9.6).
-_LINGER, _REST = 5.0, 64 << 20
+#: Turns of the loop until an accepted connection is one of the worker's: its task, the transport, the protocol.
+_TURNS_OF_ACCEPT = 3
 #: Seconds after which a thread that only computes lets the loop go on; Python's own 5 ms would be felt.
 _SWITCH_INTERVAL = 0.0005
 #: More new objects than the requests at work have, before they are searched for garbage.
@@ -30,7 +34,7 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
     _closed: bool
     _keepalive: float
     _rest: int | None = None
-    _refused = False
+    _lingers = False
 
     def __init__(self, worker: "Worker") -> None:
         super().__init__(worker)
@@ -50,7 +54,7 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Discard the rest of a refused body; else as gunicorn's."""
+        """Discard the rest of a request that was refused; else as gunicorn's."""
         if self._rest is None:
             super().data_received(data)
             return
@@ -81,12 +85,16 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
     def _send_response_start(self, status: int, headers: Any, request: Any, close: bool = False) -> None:
         if (b"connection", b"close") in headers:
             # gunicorn passes it on and answers the next request all the same (RFC 9112 §9.6).
-            self._keepalive, self._refused = 0, True
+            self._keepalive, self._lingers = 0, True
         super()._send_response_start(status, headers, request, close)
 
-    def _send_error_response(self, *arguments: Any) -> None:
-        self._refused = True
-        super()._send_error_response(*arguments)
+    def _send_error_response(self, status: int, *arguments: Any, **headers: Any) -> None:
+        from identity import watching
+
+        # The application was not asked, so the request is counted here.
+        watching.refused(status)
+        self._lingers = True
+        super()._send_error_response(status, *arguments, **headers)
 
     def _feed_callback_parser(self, data: bytes) -> bool:
         try:
@@ -98,21 +106,26 @@ class Protocol(protocol.ASGIProtocol):  # type: ignore[misc]
             return False
 
     def _close_transport(self) -> None:
-        """Over a request that was not read to its end the system would reset the connection, and the answer be lost."""
+        """Read away first what still comes of a refused request (RFC 9112 §9.6): over unread bytes the system would
+        reset the connection."""
         receiver = self._body_receiver
-        is_unread = self._refused or (receiver is not None and not receiver._complete)
-        if self._closed or not is_unread or self.transport.is_closing() or not self.transport.can_write_eof():
+        lingers = self._lingers or (receiver is not None and not receiver._complete)
+        if self._closed or not lingers or self.transport.is_closing() or not self.transport.can_write_eof():
             super()._close_transport()
             return
+        from identity.asgi.bodies import LINGER, REST
+
         self._closed = True
-        self._rest = _REST
+        self._rest = REST
         self.transport.write_eof()
         self._resume_reading()
-        self.worker.loop.call_later(_LINGER, self.transport.close)
+        self.worker.loop.call_later(LINGER, self.transport.close)
 
 
 class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
     """Stops without losing a request: takes no new connection, answers what is on its way, says that it closes."""
+
+    asgi: Any
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -121,8 +134,26 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
         self._serving: asyncio.Task[None] | None = None
 
     def load_wsgi(self) -> None:
-        """Load the service, and say on the file of the heartbeats if only one worker can have its storage."""
-        super().load_wsgi()
+        """Load the service, and say on the file of the heartbeats if only one worker can have its storage.
+
+        Raises SystemExit with the code at which gunicorn's own arbiter ends: it would try again without end.
+        """
+        try:
+            if self.cfg.proxy_protocol != "off":
+                raise SystemExit(f"identity cannot start. proxy_protocol {PROXY}.")
+            super().load_wsgi()
+        except SystemExit as problem:
+            if isinstance(problem.code, str):
+                print(problem.code, file=sys.stderr, flush=True)  # noqa: T201
+            raise SystemExit(Arbiter.WORKER_BOOT_ERROR) from None
+        for name in PROXY_SETTINGS:
+            self.cfg.set(name, DEFAULTS[name])
+        # Without importing it: what PasteDeploy makes of [app:main] has done so.
+        pyramid = sys.modules.get("pyramid.router")
+        if pyramid is not None and isinstance(self.asgi, pyramid.Router):
+            from identity.asgi import Application
+
+            self.asgi = Application(self.asgi)
         sys.setswitchinterval(_SWITCH_INTERVAL)
         gc.set_threshold(_YOUNG)
         identity = getattr(getattr(self.asgi, "registry", None), "identity", None)
@@ -158,7 +189,8 @@ class Worker(gasgi.ASGIWorker):  # type: ignore[misc]
         # asyncio drops connections that a server has accepted and not handed on when it is closed.
         for one in self.sockets:
             self.loop.remove_reader(one.fileno())
-        await asyncio.sleep(_HANDED_ON)
+        for _ in range(_TURNS_OF_ACCEPT):
+            await asyncio.sleep(0)
         for server in self.servers:
             server.close()
         for connection in self.connections:

@@ -24,6 +24,7 @@ class Client:
         #: After so many messages of the answer it takes no more.
         self.takes: int | None = None
         self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._gone = asyncio.Event()
         self._application = application
 
     def send(self, body: bytes = b"", *, more: bool = False) -> None:
@@ -31,6 +32,7 @@ class Client:
 
     def leave(self) -> None:
         self._put({"type": "http.disconnect"})
+        event_loop().call_soon_threadsafe(self._gone.set)
 
     def _put(self, message: dict[str, Any]) -> None:
         event_loop().call_soon_threadsafe(self._incoming.put_nowait, message)
@@ -52,7 +54,7 @@ class Client:
         async def send(message: Any) -> None:
             self.sent.append(message)
             if len(self.sent) == self.takes:
-                await asyncio.Event().wait()
+                await self._gone.wait()
 
         await self._application(self.scope, receive, send)
 

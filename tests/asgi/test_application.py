@@ -193,6 +193,9 @@ class Pages:
             try:
                 for _ in range(1000):
                     yield b"a" * 1000
+                    if "wait" in request.GET:
+                        self.begun += 1
+                        self.may_answer.wait(20)
             finally:
                 self.closed.append("stream")
 
@@ -318,6 +321,18 @@ def test_a_stream_ends_when_its_reader_takes_nothing_for_long(
     assert pages.closed == ["stream"]
 
 
+def test_a_stream_that_is_cancelled_while_a_piece_is_made_is_closed(pages: Pages, own: Callable[..., Client]) -> None:
+    client = own("/try/stream", method="GET", query_string=b"wait=1")
+    running = client.begin()
+    wait_for(lambda: pages.begun == 1)
+    client.leave()
+    running.cancel()
+    wait_for(running.done)
+    assert pages.closed == []
+    pages.may_answer.set()
+    wait_for(lambda: pages.closed == ["stream"])
+
+
 def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(pages: Pages, own: Callable[..., Client]) -> None:
     client = own("/try/fail", method="GET")
     client.send()
@@ -436,9 +451,11 @@ def test_slow_readers_hold_no_thread(pages: Pages, own: Callable[..., Client]) -
             wait_for(lambda: all(len(one.sent) == 3 for one in slow[: len(running)]))  # noqa: B023
         assert own("/login", method="GET").ask().status == 303
     finally:
-        for each in running:
-            each.cancel()
-    wait_for(lambda: len(pages.closed) == 300)
+        for one in slow:
+            one.leave()
+    for each in running:
+        each.result(30)
+    assert pages.closed == ["stream"] * 300
 
 
 def test_endpoints_run_in_threads_where_the_storage_blocks(

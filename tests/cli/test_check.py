@@ -326,7 +326,7 @@ def test_why_the_mail_server_cannot_be_used_is_told(told: Any, tmp_path: Path, p
         (
             "gunicorn#main",
             "bind = 127.0.0.1:1\nforwarded_allow_ips = *",
-            "forwarded_allow_ips: is gone: only identity.trus",
+            "forwarded_allow_ips: cannot be set: only identity.trus",
         ),
         ("gunicorn#main", "listen = 127.0.0.1:1", "listen: is now bind"),
         (

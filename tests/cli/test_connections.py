@@ -9,10 +9,13 @@ from identity.plugins.sql import SqlBackend
 from tests.cli.conftest import INI, Run
 
 
-@pytest.mark.parametrize(("workers", "counted"), [(None, 2), ("3", 3)])
+@pytest.mark.parametrize(("workers", "counted"), [(None, 2), ("3", 3), ("environment", 4)])
 def test_connections_are_counted_for_all_workers(
     run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str | None, counted: int
 ) -> None:
+    if workers == "environment":
+        monkeypatch.setenv("WEB_CONCURRENCY", "4")
+        workers = None
     ini = tmp_path / "service.ini"
     text = Path(INI).read_text()
     server = f"[server:main]\nuse = egg:gunicorn#main\nbind = 127.0.0.1:8080\nworkers = {workers or ''}\n"

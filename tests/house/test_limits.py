@@ -45,6 +45,11 @@ FIXED = {
     "Sign-ins under way in a browser": "identity.http.cookies:MOST",
     "Factors of one kind that a person sets up": "identity.services.factors:MOST",
     "Passwords that wait for that": "identity.hashing:LONGEST_QUEUE",
+    "Time for the body of a request": "identity.asgi.bodies:BODY_TIME",
+    "Large documents on their way in at the same time, per process": "identity.asgi.pages:DOCUMENTS_ARRIVING",
+    "Time in which a client has to take a piece of an answer that is made while it is sent": (
+        "identity.asgi.pages:PIECE_TIME"
+    ),
     "Large documents read or written at the same time, per process": "identity.hashing:DOCUMENTS_AT_ONCE",
     "Host names of others that are looked up at the same time, per process": "identity.outgoing:_MOST_LOOKUPS",
     "Passwords that the LDAP directory is asked about at the same time, per process": "identity.plugins.ldap.search:_AT_ONCE",  # noqa: E501

@@ -51,12 +51,16 @@ def _open_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def _option(kind: Kind) -> tuple[pytest.MarkDecorator, ...]:
+    """The option with which it is asked."""
+    if kind.name == QUICK:
+        return ()
+    return (pytest.mark.thorough if kind.name.startswith(QUICK) else pytest.mark.servers,)
+
+
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(kind, id=kind.id, marks=() if kind.name == QUICK else pytest.mark.thorough)
-        for kind in SERVERS.values()
-    ],
+    params=[pytest.param(kind, id=kind.id, marks=_option(kind)) for kind in SERVERS.values()],
 )
 def kind(request: pytest.FixtureRequest) -> Kind:
     found: Kind = request.param

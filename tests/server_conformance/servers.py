@@ -85,6 +85,12 @@ SERVERS = {
             ("gunicorn", "identity.serving.worker"),
             _gunicorn("-k", "identity.serving.worker.Worker", "--http-parser", "python"),
         ),
+        Kind(
+            "identity serve, C parser",
+            "identity-serve-c",
+            ("gunicorn", "gunicorn_h1c", "identity.serving.worker"),
+            _gunicorn("-k", "identity.serving.worker.Worker", "--http-parser", "fast"),
+        ),
         Kind("gunicorn asgi", "gunicorn-asgi", ("gunicorn",), _gunicorn("-k", "asgi", "--http-parser", "python")),
         Kind(
             "gunicorn asgi, C parser",
@@ -102,7 +108,7 @@ SERVERS = {
         Kind("waitress", "waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
     )
 }
-#: The one that `make test` asks; with --thorough all are asked.
+#: The one that is asked always. With --thorough its other parser is asked, with --servers the others are.
 QUICK = "identity serve"
 
 

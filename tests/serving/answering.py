@@ -32,9 +32,6 @@ class Application:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return
-        if scope["path"] == "/refused":
-            await _answer(send, 413, b"too large")
-            return
         while (await receive()).get("more_body"):
             pass
         if scope["path"] == "/hangs":
@@ -43,7 +40,10 @@ class Application:
             os.read(os.pipe()[0], 1)
         if scope["path"] == "/dies":
             os._exit(7)
-        await _answer(send, 200, f"{os.getpid()} {self._word} {CODE}".encode())
+        body = f"{os.getpid()} {self._word} {CODE}".encode()
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     async def _live(
         self, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
@@ -56,9 +56,3 @@ class Application:
         await receive()
         print("stopped", flush=True)  # noqa: T201
         await send({"type": "lifespan.shutdown.complete"})
-
-
-async def _answer(send: Callable[[Message], Awaitable[None]], status: int, body: bytes) -> None:
-    headers = [(b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

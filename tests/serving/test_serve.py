@@ -101,9 +101,12 @@ class TestStart:
             ({"worker_timeout": "4"}, "[server:main] worker_timeout: is now timeout"),
             ({"connections_per_address": "4"}, "[server:main] connections_per_address: is gone: set this limit in the"),
             ({"trusted_proxy": "10.0.0.1"}, "[server:main] trusted_proxy: is gone: only identity.trusted_proxy"),
-            ({"forwarded_allow_ips": "*"}, "[server:main] forwarded_allow_ips: is gone: only identity.trusted_proxy"),
+            (
+                {"forwarded_allow_ips": "*"},
+                "[server:main] forwarded_allow_ips: cannot be set: only identity.trusted_proxy",
+            ),
             ({"preload_app": "true"}, "[server:main] preload_app: cannot be set: after SIGHUP"),
-            ({"workers": "auto"}, "[server:main] workers: auto cannot be used"),
+            ({"workers": "auto"}, "[server:main] workers: is now empty for one worker per processor"),
             ({"no_such_setting": "1"}, "[server:main] no_such_setting: is no setting of gunicorn"),
             ({"bind": None}, "[server:main] bind: is missing"),
         ],
@@ -188,17 +191,16 @@ class TestStop:
         # The system resets what no process has accepted when the socket closes.
         assert lost <= {"new connection: ConnectionRefusedError", "new connection: ConnectionResetError"}
 
-    def test_rest_of_a_refused_body_does_not_reset_the_answer(self, start: Start, settings: dict[str, str]) -> None:
+    def test_rest_of_a_refused_request_does_not_reset_the_answer(self, start: Start, settings: dict[str, str]) -> None:
         service = start(**settings)
         with socket.create_connection(("127.0.0.1", service.port), timeout=LONG) as client:
-            client.sendall(b"POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n")
+            client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 8000000\r\n\r\n")
             for _ in range(80):
                 client.sendall(b"x" * 100_000)
             answer = b""
             while piece := client.recv(1000):
                 answer += piece
-        assert answer.startswith(b"HTTP/1.1 413 ")
-        assert answer.endswith(b"too large")
+        assert answer.startswith(b"HTTP/1.1 400 ")
 
     def test_number_that_python_does_not_read_is_refused(self, start: Start, settings: dict[str, str]) -> None:
         service = start(**settings)
@@ -273,7 +275,7 @@ class TestReplacement:
         assert not [what for one in clients for what in one.lost if "Refused" in what]
 
     def test_hanging_worker_is_replaced_and_says_where_it_hangs(self, start: Start) -> None:
-        service = start(timeout=2, workers=1)
+        service = start(timeout=5, workers=1)
         (worker,) = service.workers(1)
         with socket.create_connection(("127.0.0.1", service.port), timeout=LONG) as client:
             client.sendall(b"POST /blocks HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")

@@ -4,6 +4,7 @@ import http.client
 import os
 import re
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -100,6 +101,12 @@ def test_tokens_and_metrics_over_a_killed_worker_and_a_reload(service: Service, 
         assert list(one) == sorted(one)
     for _ in range(4):
         gets_a_token()
+    # What gunicorn refuses by itself.
+    with socket.create_connection(("127.0.0.1", service.port), timeout=LONG) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nHost : y\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 400 ")
+    refused = {"endpoint": "server", "status": "400"}
+    wait_for(lambda: Told(asked(metrics_port)[1]).value("identity_requests_total", **refused), lambda found: found == 1)
     assert service.log.count("first owner") == 1
     service.signal(signal.SIGTERM)
     assert service.process.wait(LONG) == 0
