@@ -20,7 +20,6 @@ import pytest
 from faults.relay import Relay
 from identity.log_format import PlainLines
 from identity.plugins.sql import SqlBackend
-from identity.plugins.sql.write_transactions import SeparateCommits
 from identity.testing.browser import Browser, give_password
 from identity.testing.clock import MovableClock
 from identity.testing.fixtures import Databases
@@ -206,7 +205,6 @@ def _held(world: World) -> int:
     backend = world.identity.backend
     assert isinstance(backend, SqlBackend)
     opened = backend._open()
-    assert isinstance(opened.writer, SeparateCommits)
     return opened.reading.in_use + opened.writer.pool.in_use
 
 
