@@ -64,20 +64,21 @@ class Life:
         self._last = number // 2 % (MOMENTS + number % 2 * MORE)
 
     def live(self) -> None:
-        wait: Any = psycopg_connection.wait_for_socket
+        module: Any = psycopg_connection
+        wait = module.wait_for_socket
 
         def noticed(*arguments: Any) -> Any:
             self._next()
             return wait(*arguments)
 
-        psycopg_connection.wait_for_socket = noticed
+        module.wait_for_socket = noticed
         barrier = Barrier(WRITERS)
         in_greenlets([partial(self._write, barrier, name) for name in range(WRITERS)])
 
     def _write(self, barrier: Barrier, name: int) -> None:
         refused = self._number % 2 == 1 and name == REFUSED
         user = {"user_id": an_id()} if refused else {"user": self._robot}
-        token = an_access_token(**user, digest=digest(self._number, name))  # type: ignore[arg-type]
+        token = an_access_token(**user, digest=digest(self._number, name))
         try:
             with committing(self._backend, Transactions()) as storage:
                 barrier.last()
@@ -111,7 +112,7 @@ def killed(url: str, robot: ServiceUser, number: int) -> set[int]:
 
 def stored(url: str, table: str, column: str) -> set[bytes]:
     with psycopg.connect(url) as connection:
-        return {bytes(value) for (value,) in connection.execute(f"SELECT {column} FROM {table}")}  # type: ignore[arg-type] # noqa: S608
+        return {bytes(value) for (value,) in connection.execute(f"SELECT {column} FROM {table}")}  # noqa: S608
 
 
 def saved_robot(backend: SqlBackend) -> ServiceUser:
