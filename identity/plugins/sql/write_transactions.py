@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from identity.plugins.sql.connection import DatabaseConnection
 
 #: The name of the connections that write.
-WRITING = "writing"
+_WRITING = "writing"
 GIVEN_UP = "The database has given this transaction up."
 
 
@@ -37,34 +37,14 @@ class WriteTransaction(ABC):
 
 
 class Writer(ABC):
-    """How a process writes."""
-
-    @abstractmethod
-    def begin(self) -> WriteTransaction:
-        """A transaction, as soon as there is a connection for it. Raises Unavailable."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close connections that are not in use now, and the others when their transactions end."""
-
-    @property
-    @abstractmethod
-    def load(self) -> Load:
-        """How many connections are in use, and how many writers wait for one."""
-
-
-class SeparateCommits(Writer):
-    """Many writers at the same time, each with a connection and a commit of their own: a server.
-
-    That groups the commits of many connections by itself.
-    """
+    """How a process writes, by the connections of this pool."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
 
+    @abstractmethod
     def begin(self) -> WriteTransaction:
-        """A transaction at once, unless all connections are in use. The driver begins it with the first statement."""
-        return _SeparateTransaction(self.pool, self.pool.take())
+        """A transaction, as soon as there is a connection for it. Raises Unavailable."""
 
     def close(self) -> None:
         """Close connections that are not in use now, and the others when their transactions end."""
@@ -73,7 +53,18 @@ class SeparateCommits(Writer):
     @property
     def load(self) -> Load:
         """How many connections are in use, and how many writers wait for one."""
-        return self.pool.load(WRITING)
+        return self.pool.load(_WRITING)
+
+
+class SeparateCommits(Writer):
+    """Many writers at the same time, each with a connection and a commit of their own: a server.
+
+    That groups the commits of many connections by itself.
+    """
+
+    def begin(self) -> WriteTransaction:
+        """A transaction at once, unless all connections are in use. The driver begins it with the first statement."""
+        return _SeparateTransaction(self.pool, self.pool.take())
 
 
 class _SeparateTransaction(WriteTransaction):

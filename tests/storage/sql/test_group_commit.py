@@ -200,7 +200,7 @@ def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger:
     def lets_it_begin(_: Storage) -> None:
         thread.start()
         # Until it stands in line.
-        while not ledger.backend._open().writer._pool._line:  # type: ignore[attr-defined]
+        while not ledger.backend._open().writer.pool._waiters:
             threading.Event().wait(0.001)
 
     def after_a_while() -> None:

@@ -3,6 +3,7 @@
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 from threading import Timer
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 
@@ -41,7 +43,7 @@ WRITERS = 4
 REFUSED = 2
 #: Before each writes, waiting for their one statement, and as many answers; one with a refusal waits more often.
 MOMENTS, MORE = 2 * WRITERS + 2, 2 * WRITERS
-#: How many tokens are recorded before their server is stopped.
+#: How many tokens are recorded before their server is killed.
 ENOUGH = 60
 
 
@@ -62,20 +64,21 @@ class Life:
         self._last = number // 2 % (MOMENTS + number % 2 * MORE)
 
     def live(self) -> None:
-        wait: Any = psycopg_connection.wait_for_socket
+        module: Any = psycopg_connection
+        wait = module.wait_for_socket
 
         def noticed(*arguments: Any) -> Any:
             self._next()
             return wait(*arguments)
 
-        psycopg_connection.wait_for_socket = noticed
+        module.wait_for_socket = noticed
         barrier = Barrier(WRITERS)
         in_greenlets([partial(self._write, barrier, name) for name in range(WRITERS)])
 
     def _write(self, barrier: Barrier, name: int) -> None:
         refused = self._number % 2 == 1 and name == REFUSED
         user = {"user_id": an_id()} if refused else {"user": self._robot}
-        token = an_access_token(**user, digest=digest(self._number, name))  # type: ignore[arg-type]
+        token = an_access_token(**user, digest=digest(self._number, name))
         try:
             with committing(self._backend, Transactions()) as storage:
                 barrier.last()
@@ -109,7 +112,7 @@ def killed(url: str, robot: ServiceUser, number: int) -> set[int]:
 
 def stored(url: str, table: str, column: str) -> set[bytes]:
     with psycopg.connect(url) as connection:
-        return {bytes(value) for (value,) in connection.execute(f"SELECT {column} FROM {table}")}  # type: ignore[arg-type] # noqa: S608
+        return {bytes(value) for (value,) in connection.execute(f"SELECT {column} FROM {table}")}  # noqa: S608
 
 
 def saved_robot(backend: SqlBackend) -> ServiceUser:
@@ -156,20 +159,21 @@ def test_killed_process_loses_no_acknowledged_write(postgresql_url: str, times: 
 
 @pytest.fixture
 def own_server() -> Iterator[PostgresqlServer]:
-    """A server that waits for its disk, and may be stopped."""
+    """A server that waits for its disk, and may be killed."""
     with tempfile.TemporaryDirectory(prefix="identity-killed-") as folder:
         server = PostgresqlServer(Path(folder) / "server")
         yield server
         server.close()
 
 
-def test_stopped_server_loses_no_acknowledged_write(own_server: PostgresqlServer) -> None:
+def test_killed_server_loses_no_acknowledged_write(own_server: PostgresqlServer) -> None:
     url = new_database(own_server)
     backend = open_backend(url)
     backend.migrate()
     robot = saved_robot(backend)
     acknowledged: list[AccessToken] = []
-    stopping = Timer(0, own_server.stop)
+    # It drops what it has not written to its log, without a checkpoint.
+    killing = Timer(0, os.kill, (own_server.process_id, signal.SIGQUIT))
 
     def write() -> None:
         while True:
@@ -181,16 +185,24 @@ def test_stopped_server_loses_no_acknowledged_write(own_server: PostgresqlServer
                 return
             acknowledged.append(token)
             if len(acknowledged) == ENOUGH:
-                stopping.start()
+                killing.start()
 
     in_greenlets([write] * WRITERS)
-    stopping.join()
+    killing.join()
+    wait_until_gone(own_server.process_id)
     own_server.start()
     tokens = stored(url, "access_tokens", "digest")
     assert tokens >= {token.digest for token in acknowledged}
     assert tokens == stored(url, "records", "key"), "a token and what it used up are written together"
     in_greenlets([partial(record_again, backend, robot)] * WRITERS)
     backend.close()
+
+
+def wait_until_gone(process_id: int) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(process_id)
+        while process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
 
 
 def record_again(backend: SqlBackend, robot: ServiceUser) -> None:

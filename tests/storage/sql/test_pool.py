@@ -57,7 +57,7 @@ def test_who_waits_longest_is_served_first() -> None:
     threads = [threading.Thread(target=use, args=(number,)) for number in range(3)]
     for number, thread in enumerate(threads):
         thread.start()
-        wait_until(lambda number=number: len(pool._line) == number + 1)  # type: ignore[misc]
+        wait_until(lambda number=number: len(pool._waiters) == number + 1)  # type: ignore[misc]
     pool.give_back(connection)
     for thread in threads:
         thread.join(5)
@@ -104,7 +104,7 @@ def test_who_waits_opens_one_in_the_place_of_a_broken_one() -> None:
     taken: list[Any] = []
     thread = threading.Thread(target=lambda: taken.append(pool.take()))
     thread.start()
-    wait_until(lambda: len(pool._line) == 1)
+    wait_until(lambda: len(pool._waiters) == 1)
     broken.broken = True
     pool.give_back(broken)
     thread.join(5)
@@ -188,7 +188,7 @@ def test_where_the_server_is_full_one_waits_for_what_comes_back() -> None:
     connection = pool.take()
     with ThreadPoolExecutor(1) as threads:
         second = threads.submit(pool.take)
-        wait_until(lambda: len(pool._line) == 1)
+        wait_until(lambda: len(pool._waiters) == 1)
         pool.give_back(connection)
         assert second.result(60) is connection
     assert pool.in_use == 1
@@ -199,7 +199,7 @@ def test_what_another_process_gives_back_to_a_full_server_is_found() -> None:
     pool = a_full_pool(room)
     with ThreadPoolExecutor(3) as threads:
         waiting = [threads.submit(pool.take) for _ in range(3)]
-        wait_until(lambda: len(pool._line) == 3)
+        wait_until(lambda: len(pool._waiters) == 3)
         room[0] = 3
         assert len({one.result(60) for one in waiting}) == 3
     assert pool.in_use == 3
@@ -209,4 +209,4 @@ def test_a_server_that_stays_full_is_told() -> None:
     pool = a_full_pool([0], wait=0.01)
     with pytest.raises(Full):
         pool.take()
-    assert (pool.in_use, len(pool._line)) == (0, 0)
+    assert (pool.in_use, len(pool._waiters)) == (0, 0)

@@ -7,10 +7,10 @@ from sqlalchemy import Table, bindparam, delete, func, or_, select, update
 
 from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectRole
-from identity.plugins.sql.batching import SharedQuery
+from identity.plugins.sql.batching import ListQuery
 from identity.plugins.sql.codecs import seconds, set_of, sorted_list
 from identity.plugins.sql.entities import Entities, SqlEntityStore
-from identity.plugins.sql.mapping import Mapped, Values, row_of
+from identity.plugins.sql.mapping import Mapped, row_of
 from identity.plugins.sql.rows import find_many_by_id
 from identity.plugins.sql.tables import applications, organizations, project_grants, project_roles, user_grants
 from identity.plugins.sql.tables import projects as table
@@ -35,7 +35,7 @@ _HELD = (
     )
     .exists()
 )
-_IN_AUDIENCE = (
+_IN_AUDIENCE = ListQuery(
     select(table.c.id)
     .select_from(table)
     .join(organizations, organizations.c.id == table.c.organization_id)
@@ -43,15 +43,9 @@ _IN_AUDIENCE = (
         table.c.active,
         organizations.c.active,
         or_(table.c.organization_id == bindparam("organization"), _HELD),
-    )
+    ),
+    table.c.id,
 )
-#: Few ask for more than these; where there are fewer, the last one is given again.
-_FEW = ("first", "second", "third")
-_FEW_IN_AUDIENCE = SharedQuery(
-    _IN_AUDIENCE.where(table.c.id.in_([bindparam(name, type_=table.c.id.type) for name in _FEW]))
-)
-_ONE_IN_AUDIENCE = SharedQuery(_IN_AUDIENCE.where(table.c.id == bindparam("id")))
-_MANY_IN_AUDIENCE = _IN_AUDIENCE.where(table.c.id.in_(bindparam("ids", expanding=True)))
 _THIS_ROLE = (project_roles.c.project_id == bindparam("project"), project_roles.c.key == bindparam("role"))
 _UPDATE_ROLE = update(project_roles).where(*_THIS_ROLE, project_roles.c.version == bindparam("previous"))
 _FIND_ROLE = select(project_roles.c.version).where(*_THIS_ROLE)
@@ -79,16 +73,9 @@ class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
     ) -> frozenset[str]:
         if not project_ids:
             return frozenset()
-        ids = list(project_ids)
-        asked: Values = {"organization": organization_id, "granted_by": seconds(granted_by)}
-        if len(ids) == 1:
-            rows = self._all(_ONE_IN_AUDIENCE, {**asked, "id": ids[0]})
-        elif len(ids) > len(_FEW):
-            rows = self._all(_MANY_IN_AUDIENCE, {**asked, "ids": ids})
-        else:
-            filled = [*ids, *ids[-1:] * (len(_FEW) - len(ids))]
-            rows = self._all(_FEW_IN_AUDIENCE, {**asked, **dict(zip(_FEW, filled, strict=True))})
-        return frozenset([row[0] for row in rows])
+        statement, parameters = _IN_AUDIENCE.of(project_ids)
+        parameters |= {"organization": organization_id, "granted_by": seconds(granted_by)}
+        return frozenset([row[0] for row in self._all(statement, parameters)])
 
     def add_role(self, role: ProjectRole) -> None:
         self._try(_ROLE_ROWS.insert, _ROLE_ROWS.values(role))

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, select, update
 
 from identity.domain.authentication import Proof
 from identity.domain.sessions import Session, SignedIn
-from identity.plugins.sql.batching import Lookup, SharedQuery
+from identity.plugins.sql.batching import ListQuery
 from identity.plugins.sql.codecs import proofs_text, seconds
 from identity.plugins.sql.mapping import Mapped, Row, slices
 from identity.plugins.sql.rows import SqlStore, find_by_id
@@ -35,13 +35,7 @@ _SIGNED_IN = (
     .where(_OPEN)
     .order_by(table.c.selected_at.desc(), table.c.id)
 )
-_OF_ONE = Lookup(_SIGNED_IN, {"digest": table.c.digest})
-#: Hardly a browser shows more digests than these; where it shows fewer, the last one is given again.
-_FEW = ("first", "second", "third")
-_OF_FEW = SharedQuery(
-    _SIGNED_IN.where(table.c.digest.in_([bindparam(name, type_=table.c.digest.type) for name in _FEW]))
-)
-_OF_MANY = _SIGNED_IN.where(table.c.digest.in_(bindparam("digests", expanding=True)))
+_OF_BROWSER = ListQuery(_SIGNED_IN, table.c.digest)
 _GOING_ON = (
     _SIGNED_IN.where(table.c.ends_at > bindparam("at")).order_by(None).order_by(table.c.id).limit(bindparam("most"))
 )
@@ -73,16 +67,10 @@ class SqlSessionStore(SqlStore, SessionStore):
         return self._find(_ROWS.of, _FIND, {"key": session_id})
 
     def of_browser(self, digests: Collection[bytes]) -> tuple[SignedIn, ...]:
-        shown = list(digests)
-        if not shown:
+        if not digests:
             return ()
         # Whose session or account cannot be read is not signed in; the others at this browser are.
-        if len(shown) == 1:
-            return self._list(_signed_in_of, _OF_ONE, {"digest": shown[0]})
-        if len(shown) > len(_FEW):
-            return self._list(_signed_in_of, _OF_MANY, {"digests": shown})
-        filled = [*shown, *shown[-1:] * (len(_FEW) - len(shown))]
-        return self._list(_signed_in_of, _OF_FEW, dict(zip(_FEW, filled, strict=True)))
+        return self._list(_signed_in_of, *_OF_BROWSER.of(digests))
 
     def of_user(self, user_id: str, at: datetime) -> tuple[Session, ...]:
         return self._list(_ROWS.of, _LIST, {"user": user_id, "at": seconds(at)})
