@@ -2,15 +2,13 @@
 
 import logging
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from sqlalchemy import Engine, text
-from sqlalchemy.exc import SQLAlchemyError
 
 from identity.plugins.sql import capacity
 from identity.plugins.sql.connection import DatabaseConnection
@@ -21,7 +19,7 @@ from identity.plugins.sql.engines import (
     open_looking_engine,
     open_migrating_engine,
 )
-from identity.plugins.sql.errors import FAILURES, translated
+from identity.plugins.sql.errors import FAILURES, translated, translating
 from identity.plugins.sql.group_commit import MOST
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
 from identity.plugins.sql.migrations import MIGRATE, REVISIONS, fits, refuse_newer
@@ -38,6 +36,8 @@ from identity.watching import Load
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
+
+Made = TypeVar("Made")
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,11 @@ class SqlBackend(Backend):
 
     def reading(self) -> AbstractContextManager[Storage]:
         """A Storage to read from: a plain connection that commits nothing and begins nothing."""
-        return _Reading(self._open().reading)
+        pool = self._open().reading
+        try:
+            return _Lent(pool, pool.lend())
+        except FAILURES as error:
+            raise translated(error) from error
 
     def lagging(self) -> AbstractContextManager[Storage] | None:
         """A Storage to read from a standby, None unless one is known to be as fresh as is asked for."""
@@ -101,9 +105,28 @@ class SqlBackend(Backend):
         standby = self._open().standby
         return None if standby is None else standby.problem()
 
-    def snapshot(self) -> AbstractContextManager[Storage]:
+    @contextmanager
+    def snapshot(self) -> Iterator[Storage]:
         """A Storage to read from in a transaction, which sees what was committed when it began."""
-        return _Snapshot(self._open().reading)
+        pool = self._open().reading
+        with translating():
+            connection = pool.take()
+        try:
+            # Until its transaction has begun.
+            connection.broken = True
+            with translating():
+                connection.read_slowly()
+                for words in _BEGIN_SNAPSHOT[connection.dialect.name]:
+                    connection.send(words)
+            connection.broken = False
+            yield SqlStorage(connection)
+        finally:
+            try:
+                if connection.usable:
+                    connection.send("ROLLBACK")
+            except FAILURES:
+                connection.broken = True
+            pool.give_back(connection)
 
     def writing(self, transactions: "ITransactionManager") -> Storage:
         """A Storage joined to the current transaction; the same one each time it is asked for there."""
@@ -140,11 +163,10 @@ class SqlBackend(Backend):
         return () if is_missing(self._settings) else self._with(open_looking_engine(self._settings), plan)
 
     @staticmethod
-    def _with(engine: Engine, work: Callable[[Engine], Sequence[str]]) -> Sequence[str]:
+    def _with(engine: Engine, work: Callable[[Engine], Made]) -> Made:
         try:
-            return work(engine)
-        except (SQLAlchemyError, sqlite3.Error) as error:
-            raise translated(error) from error
+            with translating():
+                return work(engine)
         finally:
             engine.dispose()
 
@@ -164,26 +186,17 @@ class SqlBackend(Backend):
         # Before a file is made for it.
         if dump.schema not in REVISIONS:
             refuse_newer(dump.schema)
-        engine = open_migrating_engine(self._settings)
-        try:
-            restore(engine, dump)
-        except (SQLAlchemyError, sqlite3.Error) as error:
-            raise translated(error) from error
-        finally:
-            engine.dispose()
+        self._with(open_migrating_engine(self._settings), lambda engine: restore(engine, dump))
 
     def check(self) -> None:
         """Raise Unavailable unless the database answers, and its schema is known and fits."""
-        with self.reading() as storage:
+        with self.reading() as storage, translating():
             connection = storage.connection.core  # type: ignore[attr-defined]
-            try:
-                version = connection.execute(_VERSION).mappings().first() or {}
-                stored = version.get("version_num")
-                # Tables are looked at once: readiness is asked for again and again.
-                if stored is None or stored not in self._recognized:
-                    recognize(connection, stored)
-            except SQLAlchemyError as error:
-                raise translated(error) from error
+            version = connection.execute(_VERSION).mappings().first() or {}
+            stored = version.get("version_num")
+            # Tables are looked at once: readiness is asked for again and again.
+            if stored is None or stored not in self._recognized:
+                recognize(connection, stored)
         if stored is None:
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
         self._recognized.add(stored)
@@ -195,7 +208,7 @@ class SqlBackend(Backend):
             return None
         opened = self._open()
         problems = []
-        try:
+        with translating():
             # A pooler has connections of its own to the server.
             if not self._settings.pooler:
                 with self.reading() as storage:
@@ -205,8 +218,6 @@ class SqlBackend(Backend):
                 with opened.standby.connected() as connection:
                     told = capacity.problem(connection, self._settings, processes, pools=1)
                     problems.append(None if told is None else f"At the standby: {told}")
-        except SQLAlchemyError as error:
-            raise translated(error) from error
         return " ".join(one for one in problems if one) or None
 
     def close(self) -> None:
@@ -237,67 +248,17 @@ class SqlBackend(Backend):
         return opened
 
 
-class _Reading(AbstractContextManager[Storage]):
-    """Takes a connection from the pool and gives it back."""
-
-    __slots__ = ("_connection", "_pool")
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    def __enter__(self) -> Storage:
-        try:
-            self._connection = self._pool.lend()
-        except FAILURES as error:
-            raise translated(error) from error
-        return SqlStorage(self._connection)
-
-    def __exit__(self, *_exception: object) -> None:
-        self._pool.take_back(self._connection)
-
-
 class _Lent(AbstractContextManager[Storage]):
     """Gives a connection back that was lent."""
 
-    __slots__ = ("_connection", "_standby")
+    __slots__ = ("_connection", "_lender")
 
-    def __init__(self, standby: Standby, connection: DatabaseConnection) -> None:
-        self._standby = standby
+    def __init__(self, lender: Pool | Standby, connection: DatabaseConnection) -> None:
+        self._lender = lender
         self._connection = connection
 
     def __enter__(self) -> Storage:
         return SqlStorage(self._connection)
 
     def __exit__(self, *_exception: object) -> None:
-        self._standby.take_back(self._connection)
-
-
-class _Snapshot(AbstractContextManager[Storage]):
-    """Takes one for itself, with a transaction around what is read."""
-
-    __slots__ = ("_connection", "_pool")
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
-    def __enter__(self) -> Storage:
-        try:
-            self._connection = self._pool.take()
-        except FAILURES as error:
-            raise translated(error) from error
-        try:
-            self._connection.read_slowly()
-            for words in _BEGIN_SNAPSHOT[self._connection.dialect.name]:
-                self._connection.send(words)
-        except BaseException as error:
-            self._connection.broken = True
-            self._pool.give_back(self._connection)
-            raise translated(error) if isinstance(error, FAILURES) else error from None
-        return SqlStorage(self._connection)
-
-    def __exit__(self, *_exception: object) -> None:
-        try:
-            self._connection.send("ROLLBACK")
-        except FAILURES:
-            self._connection.broken = True
-        self._pool.give_back(self._connection)
+        self._lender.take_back(self._connection)

@@ -9,7 +9,7 @@ from sqlalchemy import Boolean, Column, Connection, Dialect, Engine, Inspector, 
 from identity.plugins.sql import tables
 from identity.plugins.sql.codecs import Sorted
 from identity.plugins.sql.connection import DatabaseConnection
-from identity.plugins.sql.errors import FAILURES, translated
+from identity.plugins.sql.errors import FAILURES, translated, translating
 from identity.plugins.sql.migrations import MIGRATE
 from identity.plugins.sql.migrations.runner import recognized_revision, take_turn, upgrade
 from identity.storage.dump import Cell, Dump, Rows
@@ -40,7 +40,7 @@ _SET_LAST_NUMBER = {
 def dumped(connection: DatabaseConnection) -> Dump:
     """What this connection sees, read while the dump is gone through. Raises Unavailable."""
     core = connection.core
-    try:
+    with translating():
         revision = recognized_revision(core)
         if revision is None:
             raise Unavailable(f"The database has no schema yet. {MIGRATE}")
@@ -52,8 +52,6 @@ def dumped(connection: DatabaseConnection) -> Dump:
             for table in tables.metadata.sorted_tables
             if table.name in there
         }
-    except FAILURES as error:
-        raise translated(error) from error
     parts = (
         Rows(
             table.name,

@@ -3,12 +3,13 @@
 import logging
 import re
 import socket
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ssl import SSLError
 
 from sqlalchemy import Index, PrimaryKeyConstraint, UniqueConstraint
 from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from transaction.interfaces import TransientError
 
 from identity.plugins.sql import tables
@@ -133,8 +134,6 @@ class Undecodable(Unavailable):
 def translated(error: BaseException, url: str = URL_SETTING) -> StorageError:
     """The storage error that tells what happened, without host, user or SQL; ``url`` is the setting that names the
     server."""
-    if isinstance(error, PoolTimeout):
-        return Unavailable("All database connections are busy.")
     if isinstance(error, (DataError, UnicodeEncodeError)):
         return Unstorable("No row can hold this text.")
     original = error.orig if isinstance(error, DBAPIError) else error
@@ -147,6 +146,15 @@ def translated(error: BaseException, url: str = URL_SETTING) -> StorageError:
         return _from_sqlite(str(original))
     sentence = _unconnected(str(original))
     return NoConnectionLeft(sentence) if sentence == _NO_CONNECTION_LEFT else Unavailable(sentence.format(url=url))
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Around what raises errors of SQLAlchemy or SQLite: raises storage errors in their place."""
+    try:
+        yield
+    except (*FAILURES, sqlite3.Error) as error:
+        raise translated(error) from error
 
 
 def is_full(error: BaseException) -> bool:

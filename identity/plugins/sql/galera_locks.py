@@ -11,7 +11,7 @@ from identity.domain.records import CORE, Record
 from identity.plugins.sql.codecs import moment
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.dialect_statements import Upsert
-from identity.plugins.sql.errors import FAILURES, translated
+from identity.plugins.sql.errors import translating
 from identity.plugins.sql.mapping import Mapped
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import records as table
@@ -26,7 +26,5 @@ def guard(connection: DatabaseConnection, *names: str) -> None:
     if not connection.certifies:
         return
     key = sha256("|".join(names).encode()).digest()
-    try:
+    with translating():
         _GUARD.change(connection, _ROWS.values(Record(plugin=CORE, kind="guard", key=key, created_at=_BEGINNING)))
-    except FAILURES as error:
-        raise translated(error) from error

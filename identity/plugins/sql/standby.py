@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from identity import watching
 from identity.log_format import OnceAMinute
 from identity.plugins.sql.connection import DatabaseConnection
-from identity.plugins.sql.errors import FAILURES, STANDBY_URL_SETTING, translated
+from identity.plugins.sql.errors import FAILURES, STANDBY_URL_SETTING, translated, translating
 from identity.plugins.sql.pool import Pool
 from identity.storage.errors import StorageError
 from identity.watching import Load
@@ -199,14 +199,12 @@ class Standby:
 
     def _mark(self) -> None:
         """Know where the primary is now. Raises StorageError."""
-        try:
+        with translating():
             connection = self._primary.take()
             try:
                 mark = Mark.asked(connection)
             finally:
                 self._primary.give_back(connection)
-        except FAILURES as error:
-            raise translated(error) from error
         self._marks = (mark, *(one for one in self._marks if mark.at - one.at < self._staleness))
 
 
