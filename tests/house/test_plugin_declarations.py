@@ -145,7 +145,7 @@ def test_whatever_an_offer_declares_is_read_somewhere(kind: type, sources: Mappi
 
 def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
     tested = {"name", "path", "host", "methods", "advertised_as", "writes", "cross_origin", "may_lag", "handle"}
-    assert {one.name for one in fields(Endpoint)} == tested | {"asks_storage", "blocks"}
+    assert {one.name for one in fields(Endpoint)} == tested | {"asks_storage", "blocks", "kept"}
 
 
 def test_a_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def rest_of(connection: socket.socket) -> bytes:
 @contextmanager
 def running(folder: Path, parser: str) -> Iterator[Service]:
     if parser == "fast" and find_spec("gunicorn_h1c") is None:
-        pytest.skip("gunicorn's parser in C is not installed: pip install identity[speed]")
+        pytest.skip("gunicorn's parser in C (gunicorn_h1c) is not installed")
     port, held = free_port()
     text = (ROOT / "development.ini").read_text()
     server = SERVER.format(parser=parser)
