@@ -103,7 +103,6 @@ class Application:
             kept = None if found is None else self._kept(found[0], head)
             if kept is not None:
                 await self._send_at_once(kept, head, request_id, send)
-                identity.worker.wake()
             elif found is not None:
                 await self._answer_endpoint(*found, head, request_id, receive, send)
             elif (immediate := self.registry.immediate_answers.get(head.path)) and immediate.fits(head.method):
@@ -123,9 +122,12 @@ class Application:
         document = find(self._keeping, self.registry.identity.clock())
         if document is None:
             return None
-        return ImmediateAnswer(
-            place.route_name, place.pattern, lambda: document.answer(head.headers.get("if-none-match"))
-        )
+
+        def answer() -> ProtocolResponse:
+            self.registry.identity.worker.wake()
+            return document.answer(head.headers.get("if-none-match"))
+
+        return ImmediateAnswer(place.route_name, place.pattern, answer)
 
     async def _send_at_once(self, immediate: ImmediateAnswer, head: Head, request_id: str, send: Send) -> None:
         answer = self._at_once(immediate, head, request_id)

@@ -37,7 +37,7 @@ def row_counts(world: World) -> dict[str, int]:
         from identity.plugins.sql.tables import metadata
 
         with backend.reading() as storage:
-            connection = storage.audit._connection
+            connection = storage.connection.core
             counts = {
                 name: connection.execute(select(func.count()).select_from(table)).scalar_one()
                 for name, table in metadata.tables.items()

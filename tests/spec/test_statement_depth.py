@@ -58,6 +58,8 @@ class InThisThread:
 @pytest.fixture(params=["threads", "greenlets"], autouse=True)
 def way(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """What answers, in this thread, as calls are looked at in one alone. Greenlets share statements."""
+    if request.param == "greenlets" and not world.identity.backend.max_greenlets:
+        pytest.skip("its endpoints run in threads")
     made: Any = world.app if request.param == "threads" else InThisThread(Application(world.app))
     monkeypatch.setitem(world.__dict__, "client", ServiceClient(TestApp(made), world.issuer))
     yield made

@@ -115,10 +115,10 @@ class SqlBackend(Backend):
             # Until its transaction has begun.
             connection.broken = True
             with translating():
-                connection.read_slowly()
                 for words in _BEGIN_SNAPSHOT[connection.dialect.name]:
                     connection.send(words)
             connection.broken = False
+            connection.read_slowly()
             yield SqlStorage(connection)
         finally:
             try:

@@ -9,9 +9,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from identity.plugins.sql.settings import POSTGRESQL
+from identity.transactions import has_one_participant
 from identity.watching import STATEMENT, each_timed
 
 if TYPE_CHECKING:
+    from transaction.interfaces import ITransaction
+
     from identity.plugins.sql.batching import Batches
 
 #: What psycopg calls a connection without a transaction; it begins one with the next statement.
@@ -25,6 +28,8 @@ class DatabaseConnection:
     certifies = False
     #: What is about to be executed by connections that are like this one, if greenlets share their statements.
     batches: "Batches | None" = None
+    #: What this connection writes for.
+    transaction: "ITransaction | None" = None
 
     def __init__(self, connection: Connection) -> None:
         self.core = connection
@@ -52,6 +57,11 @@ class DatabaseConnection:
     def in_transaction(self) -> bool:
         """True once a transaction of PostgreSQL has begun, until it is over."""
         return bool(self.driver.pgconn.transaction_status != _IDLE)
+
+    @property
+    def commits_alone(self) -> bool:
+        """True if no other participant of the transaction can still refuse its commit."""
+        return self.transaction is not None and has_one_participant(self.transaction)
 
     @property
     def given_up(self) -> bool:

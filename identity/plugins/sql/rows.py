@@ -87,9 +87,12 @@ class SqlStore:
             return self._change(statement, parameters)
 
     def _write(self, statement: CompiledStatement, parameters: Values, *, last: bool) -> Row | None:
-        """The first row of a ``GuardedInsert``. The last statement of a transaction may be committed with it."""
+        """The first row of a ``GuardedInsert``.
+
+        The last statement of a transaction may be committed with it, unless others have a vote on the commit.
+        """
         try:
-            execute = statement.last if last else statement.first
+            execute = statement.last if last and self._connection.commits_alone else statement.first
             return execute(self._connection, parameters)
         except FAILURES as error:
             raise translated(error) from error

@@ -105,8 +105,10 @@ class SqlParticipant(Participant):
     def __init__(self, write_transaction: WriteTransaction, transactions: "ITransactionManager") -> None:
         super().__init__(transactions)
         self._write_transaction = write_transaction
+        transaction = transactions.get()
+        write_transaction.connection.transaction = transaction
         try:
-            transactions.get().join(self)
+            transaction.join(self)
         except BaseException:
             write_transaction.undo()
             raise

@@ -239,6 +239,33 @@ class TransactionContract(ContractBase):
         on.transactions.abort()
         assert on.read.organizations.find(organization.id) is None
 
+    def test_transactions_refusal_by_another_participant_undoes_last_changes(self, on: On) -> None:
+        """They may be committed at once only if nobody else votes, whether the other joined before or after."""
+        refresh, access, used = a_refresh_token(on.family), an_access_token(on.service_user), a_record(on.human_user)
+        code = a_code(on.family)
+        on.save(refresh, code)
+        changes: list[Callable[[Storage], object]] = [
+            lambda storage: storage.tokens.add_access(access, last=True),
+            lambda storage: storage.tokens.add_access(access, used=used, last=True),
+            lambda storage: storage.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW, last=True),
+            lambda storage: storage.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW, last=True),
+        ]
+        for change in changes:
+            for joins_first in (True, False):
+                on.transactions.begin()
+                other = RefusingParticipant(on.transactions)
+                if joins_first:
+                    on.transactions.get().join(other)
+                storage = on.backend.writing(on.transactions)
+                if not joins_first:
+                    on.transactions.get().join(other)
+                change(storage)
+                with pytest.raises(ZeroDivisionError):
+                    on.transactions.commit()
+                on.transactions.abort()
+        assert on.left(refresh, code) == [refresh, code]
+        assert on.left(access, used) == []
+
     def test_transactions_nothing_is_seen_before_all_others_have_voted(self, on: On) -> None:
         """A backend that is done at the vote votes last; then whoever refuses late still undoes everything."""
         organization, changed = an_organization(), replace(on.organization, name="Changed", version=2)
