@@ -187,7 +187,11 @@ class EndpointCall:
                 answer, result = None, error
             finally:
                 if transactions is not None:
-                    _abort(transactions)
+                    try:
+                        _abort(transactions)
+                    except Exception as error:
+                        # What the response rests on has not come to be.
+                        answer, result = None, error
             refused = opened.refused
         finally:
             opened.close()

@@ -142,6 +142,33 @@ class Objecting:
     abort = tpc_begin = commit = tpc_finish = tpc_abort = _agree
 
 
+class FailingToAbort(Objecting):
+    """Takes part in a transaction and cannot undo what it wrote."""
+
+    def abort(self, transaction: object) -> None:
+        raise Unavailable(DETAIL)
+
+    tpc_vote = Objecting._agree
+
+
+def test_refusal_that_cannot_be_undone_is_503(world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Security 9.1: what the refusal rests on may not have come to be, as where writers share a commit that fails."""
+    assertion = robot.assertion(jti="replayed")
+    check_granted(world.client.assertion(assertion))
+    backend = world.identity.backend
+    open_storage = backend.writing
+
+    def writing(transactions: Any) -> Any:
+        storage = open_storage(transactions)
+        transactions.get().join(FailingToAbort(transactions))
+        return storage
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backend, "writing", writing)
+        check_refused(world.client.assertion(assertion), "temporarily_unavailable", status=503)
+    check_refused(world.client.assertion(assertion), "invalid_grant")
+
+
 def test_nothing_is_told_before_it_is_committed(
     world: World, robot: Robot, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
