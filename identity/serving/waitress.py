@@ -11,7 +11,9 @@ from identity.ini_file import with_variables
 
 def run(app: Any, global_config: Mapping[str, str], **settings: str) -> None:
     """Serve until stopped. waitress's own entry point does not take variables of the command line over [DEFAULT]."""
-    # As Ctrl-C: waitress stops its threads, and background work comes to the end of its step.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # As Ctrl-C: waitress stops its threads, and background work comes to the end of its step. SIGINT is ignored where a
+    # script has started this in the background.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     with app.registry.identity.running():
         serve(app, **with_variables(global_config, settings))
