@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def has_one_participant(transaction: "ITransaction") -> bool:
-    """True if nobody but one participant votes on the commit, as far as have joined by now."""
+    """True if at most one participant that has joined so far votes on the commit."""
     # The package has no public way to ask.
     return len(transaction._resources) < 2
 

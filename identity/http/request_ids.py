@@ -52,7 +52,7 @@ def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -
 
 
 def log_members(request_id: str, trace_id: str | None) -> Mapping[str, str]:
-    """What is told of the request in each line that is logged meanwhile."""
+    """Members of each log line that is written while the request is answered."""
     members = {"request_id": request_id}
     return members if trace_id is None else {**members, "trace_id": trace_id}
 

@@ -257,13 +257,13 @@ def test_failures_are_told_alike(own_world: World, monkeypatch: pytest.MonkeyPat
             for headers in ({}, bearer("some-token"), {"Accept": "text/html"}):
                 body = form if method == "POST" else b""
                 sent = {"Content-Type": FORM, **headers}
-                told = [_told(way, method, own_world.issuer + path, sent, body) for way in ways]
-                assert told[0] == told[1], (method, path)
-        told = [_told(way, "GET", f"{own_world.issuer}{path}?{query}", {}, b"") for way in ways]
-        assert told[0] == told[1], path
+                answers = [_sent(way, method, own_world.issuer + path, sent, body) for way in ways]
+                assert answers[0] == answers[1], (method, path)
+        answers = [_sent(way, "GET", f"{own_world.issuer}{path}?{query}", {}, b"") for way in ways]
+        assert answers[0] == answers[1], path
 
 
-def _told(way: ServiceClient, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Any:
+def _sent(way: ServiceClient, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Any:
     """An answer, or the class of the error that the server gets to log."""
     try:
         return shown(way.request(method, url, headers=headers, body=body))

@@ -180,6 +180,16 @@ class Server:
         return self.log.read_text(errors="replace")
 
 
+def read_head(connection: socket.socket) -> bytes:
+    """A response up to its first empty line, byte by byte: the body stays in the socket."""
+    received = b""
+    while not received.endswith(b"\r\n\r\n"):
+        piece = connection.recv(1)
+        assert piece, received
+        received += piece
+    return received
+
+
 def wait_until(holds: Callable[[], bool], what: str) -> None:
     """Returns as soon as it holds; fails if it never does."""
     give_up_at = time.monotonic() + WAIT

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from tests.server_conformance.application import PIECE, PIECES
-from tests.server_conformance.servers import WAIT, Server, wait_until
+from tests.server_conformance.servers import WAIT, Server, read_head, wait_until
 
 #: More than the buffers of kernel and server hold, less than what is sent.
 BUFFERED = 24 << 20
@@ -21,23 +21,13 @@ def asked(path: str, *headers: str, method: str = "POST") -> bytes:
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
 
 
-def head_of(connection: socket.socket) -> bytes:
-    """All up to the first empty line, byte by byte."""
-    received = b""
-    while not received.endswith(b"\r\n\r\n"):
-        piece = connection.recv(1)
-        assert piece, received
-        received += piece
-    return received
-
-
 @pytest.mark.requirement("A refusal reaches a client that is still sending: no reset before 1 MiB of an unread body")
 def test_refusal_reaches_a_client_that_is_still_sending(server: Server) -> None:
     """RFC 9112 §9.6: a connection closed over unread bytes is reset, and a proxy answers 502 then."""
     for _ in range(5):
         with server.connect() as connection:
             connection.sendall(asked("/refuse", f"Content-Length: {len(MIB)}"))
-            head = head_of(connection)
+            head = read_head(connection)
             assert head.startswith(b"HTTP/1.1 413 ")
             for at in range(0, len(MIB), 1 << 16):
                 connection.sendall(MIB[at : at + (1 << 16)])
@@ -50,7 +40,7 @@ def test_refusal_reaches_a_client_that_is_still_sending(server: Server) -> None:
 def test_endless_body_is_cut_off_after_its_refusal(server: Server) -> None:
     with server.connect() as connection:
         connection.sendall(asked("/refuse", "Content-Length: 100000000000"))
-        assert head_of(connection).startswith(b"HTTP/1.1 413 ")
+        assert read_head(connection).startswith(b"HTTP/1.1 413 ")
         sent = 0
         with suppress(ConnectionError):
             while sent < 1 << 30:
@@ -99,9 +89,9 @@ def test_expected_continue_is_sent_when_the_body_is_read(server: Server) -> None
     with server.connect() as connection:
         for _ in range(2):
             connection.sendall(asked("/echo", "Content-Length: 3", "Expect: 100-continue"))
-            assert head_of(connection).startswith(b"HTTP/1.1 100 ")
+            assert read_head(connection).startswith(b"HTTP/1.1 100 ")
             connection.sendall(b"abc")
-            head = head_of(connection)
+            head = read_head(connection)
             assert head.startswith(b"HTTP/1.1 200 ")
             length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if b"content-length" in line)
             body = b""
@@ -114,7 +104,7 @@ def test_expected_continue_is_sent_when_the_body_is_read(server: Server) -> None
 def test_refused_body_is_not_asked_for(server: Server) -> None:
     with server.connect() as connection:
         connection.sendall(asked("/refuse", "Content-Length: 3000000", "Expect: 100-continue"))
-        assert head_of(connection).startswith(b"HTTP/1.1 413 ")
+        assert read_head(connection).startswith(b"HTTP/1.1 413 ")
 
 
 @pytest.mark.requirement("A client that does not wait for 100 is answered all the same")

@@ -23,7 +23,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from tests.server_conformance.framing import CORPUS
-from tests.server_conformance.servers import ROOT, WAIT, end, free_port, wait_until
+from tests.server_conformance.servers import ROOT, WAIT, end, free_port, read_head, wait_until
 
 pytestmark = pytest.mark.thorough
 
@@ -58,7 +58,7 @@ class Service:
         """Of an answer on a connection of its own."""
         with self.connect() as connection:
             connection.sendall(self.head("GET", path, "Connection: close"))
-            return status_of(head_of(connection))
+            return status_of(read_head(connection))
 
     def answers(self) -> bool:
         try:
@@ -87,16 +87,6 @@ class Service:
     @property
     def log(self) -> str:
         return (self.folder / "log").read_text()
-
-
-def head_of(connection: socket.socket) -> bytes:
-    """All up to the first empty line."""
-    received = b""
-    while not received.endswith(b"\r\n\r\n"):
-        piece = connection.recv(1)
-        assert piece, received
-        received += piece
-    return received
 
 
 def status_of(head: bytes) -> int:
@@ -208,7 +198,7 @@ def test_body_over_the_limit_is_refused_unread(service: Service) -> None:
                 connection.sendall(service.head("POST", path, FORM, "Content-Length: 300000000"))
                 for at in range(0, len(body), 1 << 16):
                     connection.sendall(body[at : at + (1 << 16)])
-                head = head_of(connection)
+                head = read_head(connection)
                 assert status_of(head) == status, (path, head)
                 assert b"\r\nconnection: close\r\n" in head.lower()
                 # The connection ends, and is not reset.
@@ -221,16 +211,16 @@ def test_expect_is_answered(service: Service) -> None:
             connection.sendall(
                 service.head("POST", "/oauth/v2/token", FORM, "Content-Length: 12", "Expect: 100-continue")
             )
-            assert status_of(head_of(connection)) == 100
+            assert status_of(read_head(connection)) == 100
             connection.sendall(b"grant_type=x")
-            head = head_of(connection)
+            head = read_head(connection)
             assert status_of(head) == 400
             connection.recv(int(re.search(rb"(?i)content-length: (\d+)", head)[1]))  # type: ignore[index]
     with service.connect() as connection:
         connection.sendall(
             service.head("POST", "/oauth/v2/token", FORM, "Content-Length: 3000000", "Expect: 100-continue")
         )
-        assert status_of(head_of(connection)) == 413
+        assert status_of(read_head(connection)) == 413
         assert b"HTTP/1.1 100" not in rest_of(connection)
 
 

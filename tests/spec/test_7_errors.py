@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -151,20 +152,27 @@ class FailingToAbort(Objecting):
     tpc_vote = Objecting._agree
 
 
-def test_refusal_that_cannot_be_undone_is_503(world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Security 9.1: what the refusal rests on may not have come to be, as where writers share a commit that fails."""
-    assertion = robot.assertion(jti="replayed")
-    check_granted(world.client.assertion(assertion))
+@contextmanager
+def joined_by(kind: type[Objecting], world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each transaction that writes has such a participant beside the storage."""
     backend = world.identity.backend
     open_storage = backend.writing
 
     def writing(transactions: Any) -> Any:
         storage = open_storage(transactions)
-        transactions.get().join(FailingToAbort(transactions))
+        transactions.get().join(kind(transactions))
         return storage
 
     with monkeypatch.context() as patch:
         patch.setattr(backend, "writing", writing)
+        yield
+
+
+def test_refusal_that_cannot_be_undone_is_503(world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Security 9.1: what the refusal rests on may not have come to be, as where writers share a commit that fails."""
+    assertion = robot.assertion(jti="replayed")
+    check_granted(world.client.assertion(assertion))
+    with joined_by(FailingToAbort, world, monkeypatch):
         check_refused(world.client.assertion(assertion), "temporarily_unavailable", status=503)
     check_refused(world.client.assertion(assertion), "invalid_grant")
 
@@ -174,16 +182,7 @@ def test_nothing_is_told_before_it_is_committed(
 ) -> None:
     """Security 7.7 and 9.1: if the change was not committed the answer is 503, not 200."""
     assertion = robot.assertion(jti="kept")
-    backend = world.identity.backend
-    open_storage = backend.writing
-
-    def writing(transactions: Any) -> Any:
-        storage = open_storage(transactions)
-        transactions.get().join(Objecting(transactions))
-        return storage
-
-    with monkeypatch.context() as patch:
-        patch.setattr(backend, "writing", writing)
+    with joined_by(Objecting, world, monkeypatch):
         check_refused(world.client.revoke(token, world.introspector), "temporarily_unavailable", status=503)
         check_refused(world.client.assertion(assertion), "temporarily_unavailable", status=503)
     assert world.client.introspect(token, world.introspector).json["active"] is True

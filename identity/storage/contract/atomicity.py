@@ -240,7 +240,7 @@ class TransactionContract(ContractBase):
         assert on.read.organizations.find(organization.id) is None
 
     def test_transactions_refusal_by_another_participant_undoes_last_changes(self, on: On) -> None:
-        """They may be committed at once only if nobody else votes, whether the other joined before or after."""
+        """They may be committed at once only if no other participant votes, whether it joined before or after."""
         refresh, access, used = a_refresh_token(on.family), an_access_token(on.service_user), a_record(on.human_user)
         code = a_code(on.family)
         on.save(refresh, code)

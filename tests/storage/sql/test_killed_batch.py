@@ -37,6 +37,7 @@ from identity.storage.errors import Missing, Unavailable
 from identity.testing.postgresql import PostgresqlServer, new_database
 from tests.storage.sql.barrier import Barrier
 from tests.storage.sql.conftest import open_backend
+from tests.storage.sql.killed_process import acknowledged_before_kill
 
 WRITERS = 4
 #: In every second process this one is refused, so that each of the others sends a statement of its own.
@@ -96,18 +97,7 @@ class Life:
 
 def killed(url: str, robot: ServiceUser, number: int) -> set[int]:
     """Whose writes a process acknowledged before it was killed."""
-    heard, said = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            Life(url, robot, number, said).live()
-        finally:
-            os._exit(0)
-    os.close(said)
-    with open(heard) as acknowledged:
-        names = {int(name) for name in acknowledged.read().split()}
-    os.waitpid(child, 0)
-    return names
+    return acknowledged_before_kill(lambda writer: Life(url, robot, number, writer).live())
 
 
 def stored(url: str, table: str, column: str) -> set[bytes]:

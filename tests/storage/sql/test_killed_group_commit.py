@@ -18,6 +18,7 @@ from identity.storage.contract.factories import an_organization
 from identity.storage.contract.racing import in_greenlets
 from identity.storage.contract.transactions import Transactions, committing
 from identity.storage.errors import Duplicate
+from tests.storage.sql.killed_process import acknowledged_before_kill
 
 WRITERS = 6
 #: This one is refused after it has written.
@@ -61,18 +62,7 @@ class Life:
 
 def killed(url: str, number: int) -> set[int]:
     """Whose writes a process acknowledged before it was killed."""
-    heard, said = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            Life(url, number, said).live()
-        finally:
-            os._exit(0)
-    os.close(said)
-    with open(heard) as acknowledged:
-        names = {int(name) for name in acknowledged.read().split()}
-    os.waitpid(child, 0)
-    return names
+    return acknowledged_before_kill(lambda writer: Life(url, number, writer).live())
 
 
 def all_killed(url: str, times: int) -> dict[int, set[int]]:
