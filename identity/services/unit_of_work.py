@@ -24,7 +24,7 @@ from identity.services.policies import PolicyCache
 from identity.services.records import Records
 from identity.services.signing_keys import KeyRing
 from identity.settings import Settings
-from identity.storage.backend import LazyStorage, Storage
+from identity.storage.backend import DeferredStorage, Storage
 
 
 @dataclass
@@ -55,7 +55,7 @@ class UnitOfWork(Services):
     Without ``look`` nothing can be written, and the one storage serves for both.
     """
 
-    storage: LazyStorage
+    storage: DeferredStorage
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class UnitOfWork(Services):
         look: Look | None = None,
     ) -> None:
         self._process = process
-        self.storage = LazyStorage(open_storage)
+        self.storage = DeferredStorage(open_storage)
         self._look = look
         self.now = now
         self._actor = actor

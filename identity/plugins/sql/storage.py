@@ -1,9 +1,10 @@
 """SqlStorage: all stores over one connection."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
+from identity.lazily import lazily
 from identity.plugins.sql.connection import DatabaseConnection
-from identity.plugins.sql.rows import SqlStore
 from identity.plugins.sql.stores.applications import SqlApplicationStore
 from identity.plugins.sql.stores.attempts import SqlAttemptStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
@@ -26,28 +27,14 @@ from identity.plugins.sql.stores.user_grants import SqlUserGrantStore
 from identity.plugins.sql.stores.users import SqlUserStore
 from identity.storage.backend import Storage
 
-_STORES: dict[str, type[SqlStore]] = {
-    "organizations": SqlOrganizationStore,
-    "projects": SqlProjectStore,
-    "project_grants": SqlProjectGrantStore,
-    "user_grants": SqlUserGrantStore,
-    "users": SqlUserStore,
-    "credentials": SqlCredentialStore,
-    "applications": SqlApplicationStore,
-    "upstream_providers": SqlUpstreamProviderStore,
-    "managers": SqlManagerStore,
-    "sessions": SqlSessionStore,
-    "authorization_requests": SqlAuthorizationRequestStore,
-    "attempts": SqlAttemptStore,
-    "tokens": SqlTokenStore,
-    "signing_keys": SqlSigningKeyStore,
-    "outbox": SqlOutboxStore,
-    "audit": SqlAuditStore,
-    "records": SqlRecordStore,
-    "effects": SqlEffectStore,
-    "purges": SqlPurgeStore,
-    "sealed": SqlSealedStore,
-}
+Store = TypeVar("Store")
+
+
+def _store(kind: Callable[[DatabaseConnection], Store]) -> lazily[Store]:
+    def make(storage: "SqlStorage") -> Store:
+        return kind(storage.connection)
+
+    return lazily(make)
 
 
 class SqlStorage(Storage):
@@ -56,8 +43,23 @@ class SqlStorage(Storage):
     def __init__(self, connection: DatabaseConnection) -> None:
         self.connection = connection
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in _STORES:
-            raise AttributeError(name)
-        store = self.__dict__[name] = _STORES[name](self.connection)
-        return store
+    organizations = _store(SqlOrganizationStore)
+    projects = _store(SqlProjectStore)
+    project_grants = _store(SqlProjectGrantStore)
+    user_grants = _store(SqlUserGrantStore)
+    users = _store(SqlUserStore)
+    credentials = _store(SqlCredentialStore)
+    applications = _store(SqlApplicationStore)
+    upstream_providers = _store(SqlUpstreamProviderStore)
+    managers = _store(SqlManagerStore)
+    sessions = _store(SqlSessionStore)
+    authorization_requests = _store(SqlAuthorizationRequestStore)
+    attempts = _store(SqlAttemptStore)
+    tokens = _store(SqlTokenStore)
+    signing_keys = _store(SqlSigningKeyStore)
+    outbox = _store(SqlOutboxStore)
+    audit = _store(SqlAuditStore)
+    records = _store(SqlRecordStore)
+    effects = _store(SqlEffectStore)
+    purges = _store(SqlPurgeStore)
+    sealed = _store(SqlSealedStore)
