@@ -30,8 +30,8 @@ from identity.process import Identity
 from identity.provider.endpoints import metadata
 from identity.server_settings import listens_on_loopback, require_settings
 from identity.services.mails import KIND
+from identity.services.process_state import ProcessState
 from identity.services.signing_keys import KeyRing
-from identity.services.unit_of_work import ProcessState
 from identity.settings import PREFIX, Settings, plugin_strings, read_settings
 from identity.storage.backend import Backend
 from identity.storage.errors import StorageError, Unavailable

@@ -14,9 +14,9 @@ from identity.domain.audit import SYSTEM, Actor
 from identity.domain.errors import Conflict, NotFound
 from identity.services import last_uses, leases
 from identity.services.bundle import Services
+from identity.services.process_state import ProcessState
 from identity.services.purge import BATCH, Batch, find, purge, purged_before
 from identity.services.service_users import EXPIRING_KEYS
-from identity.services.unit_of_work import ProcessState
 from identity.storage.errors import Unavailable
 from identity.storage.stores.purges import Purged
 from identity.worker import Job

@@ -28,8 +28,9 @@ from identity.services.bundle import Services
 from identity.services.changes import Look
 from identity.services.outbox import Delivery
 from identity.services.policies import PolicyCache
+from identity.services.process_state import ProcessState
 from identity.services.signing_keys import KeyRing
-from identity.services.unit_of_work import ProcessState, UnitOfWork
+from identity.services.unit_of_work import UnitOfWork
 from identity.settings import Settings
 from identity.storage.backend import Backend, Storage
 from identity.storage.errors import Unavailable

@@ -74,21 +74,20 @@ class _Module:
             yield from self._value(node, within)
 
     def _value(self, node: ast.AnnAssign | ast.Assign, within: ast.ClassDef | None) -> Iterator[str]:
-        """A field with its type, a member of an enumeration, a service that is made; others if something is said."""
+        """A field with its type, a member of an enumeration; others if something is said."""
         name = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
         annotation = node.annotation if isinstance(node, ast.AnnAssign) else None
-        if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "lazily":
-            annotation = node.value.args[0]
         said = self._comment(node) or _sentence(node.value)
         if _public(name) and (said or (within and (annotation or isinstance(node.value, ast.Constant)))):
             shown = [f":type: {ast.unparse(self._spelled(annotation))}"] if annotation else []
             yield from _entry("attribute" if within else "data", name, said, [*shown, *_default(node.value)])
 
     def _function(self, node: _Function, within: ast.ClassDef | None) -> Iterator[str]:
-        # What overrides something is told where that stands.
-        if node.name.startswith("test_") or (within and not ast.get_docstring(node)):
-            return
         marks = {ast.unparse(one).rpartition(".")[2] for one in node.decorator_list}
+        # What overrides something is told where that stands; of a service its class tells.
+        is_told = not within or ast.get_docstring(node) or (within.name == "Services" and "lazily" in marks)
+        if node.name.startswith("test_") or not is_told:
+            return
         returns = f" -> {ast.unparse(self._spelled(node.returns))}" if node.returns else ""
         if marks & {"property", "cached_property", "lazily"}:
             yield from _entry("property", node.name, _doc(node), [f":type: {returns.removeprefix(' -> ')}"])

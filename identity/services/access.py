@@ -27,6 +27,7 @@ from identity.domain.permissions import (
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import HumanUser, Subject, User
 from identity.domain.words import say
+from identity.services.changes import Look
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage
 from identity.storage.paging import Page, PageRequest, only_page
@@ -68,13 +69,13 @@ class Access:
         storage: Storage,
         roles: Mapping[str, Role],
         deny: Deny | None,
-        lookup: Lookup | None = None,
+        look: Look | None = None,
         instance: Callable[[], Instance | None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._roles = roles
         self._deny = deny
-        self._lookup = lookup or Lookup(lambda: nullcontext(storage))
+        self._look = look or (lambda: nullcontext(storage))
         self._instance = instance
 
     def principal(self, subject: Subject) -> Principal:
@@ -109,7 +110,7 @@ class Access:
             return say("In the instance's own organization this needs {permission}.", permission=OF_INSTANCE)
         if self._deny is None or principal.subject is None:
             return None
-        return self._deny(principal, permission, resource, self._lookup)
+        return self._deny(principal, permission, resource, Lookup(self._look))
 
     def refusal_within(self, principal: Principal, permission: str, resource: Resource) -> str | None:
         """The same for something that one may do to parts of the resource: None if it may for at least one of them."""
@@ -117,7 +118,7 @@ class Access:
             return say("This needs the permission {permission}.", permission=permission)
         if self._deny is None or principal.subject is None:
             return None
-        return self._deny(principal, permission, resource, self._lookup)
+        return self._deny(principal, permission, resource, Lookup(self._look))
 
     def parts(self, principal: Principal, permission: str, resource: Resource) -> frozenset[ResourceKey] | None:
         """The parts of an organization for which the principal's roles hold the permission; None for all of it."""
@@ -186,7 +187,7 @@ class Access:
         for row in found:
             place = self._place(row)
             if place not in verdicts:
-                verdicts[place] = self._deny(principal, *place, self._lookup)
+                verdicts[place] = self._deny(principal, *place, Lookup(self._look))
             if verdicts[place] is None:
                 rows.append(row)
         return rows

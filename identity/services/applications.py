@@ -19,7 +19,7 @@ from identity.domain.permissions import INSTANCE
 from identity.domain.projects import Project
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.changes import Look, told
+from identity.services.changes import TransactionState, told
 from identity.services.choices import IMPLICIT, Choices
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.last_uses import LastUses
@@ -54,11 +54,11 @@ class Applications(Lifecycle[Application]):
     kind = "application"
     store = "applications"
 
-    _look: Look
-    _access: Access
-    _projects: Projects
-    _choices: Choices
-    _uses: LastUses
+    def __init__(
+        self, state: TransactionState, access: Access, projects: Projects, choices: Choices, uses: LastUses
+    ) -> None:
+        super().__init__(state)
+        self._access, self._projects, self._choices, self._uses = access, projects, choices, uses
 
     def find_client(self, client_id: str) -> Client | None:
         """The application with project and organization, active or not; nothing is proved by its id."""

@@ -14,7 +14,7 @@ from identity.domain.organizations import Organization
 from identity.domain.policies import Policy
 from identity.domain.users import Subject
 from identity.log_format import OnceAMinute
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.domains import Domains
 from identity.services.policies import Policies
 from identity.settings import Settings
@@ -79,9 +79,9 @@ class Attempts(UseCases):
     its names, whatever it is called. A browser that the account knows is counted for itself.
     """
 
-    _policies: Policies
-    _domains: Domains
-    _settings: Settings
+    def __init__(self, state: TransactionState, policies: Policies, domains: Domains, settings: Settings) -> None:
+        super().__init__(state)
+        self._policies, self._domains, self._settings = policies, domains, settings
 
     def reserve(
         self, login_name: LoginName, subject: Subject | None, browser: str | None, *, by_address: bool = False

@@ -28,18 +28,29 @@ class Recorder:
         self,
         storage: Storage,
         now: datetime,
-        actor: Actor,
+        actor: Actor | Callable[[], Actor],
         *,
         on_first_record: Callable[[], None] | None = None,
         on_record: Callable[[AuditEvent], None] | None = None,
     ) -> None:
         self._storage = storage
         self._now = now
-        self.actor = actor
+        self._actor = actor
         self._on_first_record = on_first_record
         self._on_record = on_record
         self.recorded: list[AuditEvent] = []
         self.refused: list[AuditEvent] = []
+
+    @property
+    def actor(self) -> Actor:
+        """Who acts; where that is told by a function, it is asked once, when it is first needed."""
+        if not isinstance(self._actor, Actor):
+            self._actor = self._actor()
+        return self._actor
+
+    @actor.setter
+    def actor(self, actor: Actor) -> None:
+        self._actor = actor
 
     @contextmanager
     def acting(self, user_id: str, *, client_id: str | None = None, session_id: str | None = None) -> Iterator[None]:

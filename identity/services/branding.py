@@ -15,7 +15,7 @@ from identity.domain.words import say
 from identity.services.access import Principal
 from identity.services.applications import OF_INSTANCE, Applications
 from identity.services.audit import differences
-from identity.services.changes import Look, UseCases, refuse_stale, told
+from identity.services.changes import TransactionState, UseCases, refuse_stale, told
 from identity.services.commands.branding import ChangeBranding
 from identity.services.pictures import Picture, decoded
 from identity.storage.stores.records import RecordStore
@@ -32,8 +32,9 @@ class Brandings(UseCases):
     Nothing is looked for where none was set.
     """
 
-    _look: Look
-    _applications: Applications
+    def __init__(self, state: TransactionState, applications: Applications) -> None:
+        super().__init__(state)
+        self._applications = applications
 
     def of(self, owner: Owner) -> Branding:
         """The owner's own, with nothing of what it is above."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from identity.annotations import annotated
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.instance import Instance
 from identity.domain.words import say
@@ -49,40 +49,22 @@ def refuse_stale(version: int, expected: int | None) -> None:
         raise Conflict(_CHANGED)
 
 
-class Parts(Protocol):
-    """Whatever knows all services, and what the process keeps for them."""
+@dataclass(slots=True)
+class TransactionState:
+    """What the services of one transaction share; for ``look`` see Services."""
 
-    def part(self, name: str) -> Any:
-        """The one of this name."""
-
-
-class _Part:
-    """What a service names, looked up when it is first asked for, and kept: few requests need all of it."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, service: "UseCases", owner: type | None = None) -> Any:
-        part = service.__dict__[self._name] = service._services.part(self._name[1:])
-        return part
+    storage: Storage
+    audit: Recorder
+    now: datetime
+    look: Look
 
 
 class UseCases:
-    """Base of the services. Each gets what its class names: ``_access: Access`` is the ``access`` of Services, or what
-    the process keeps under this name."""
+    """Base of the services. Each is made with the others that it works with, which ``bundle`` puts together."""
 
-    _storage: Storage
-    _audit: Recorder
-    _now: datetime
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        for name in annotated(cls):
-            if name.startswith("_"):
-                setattr(cls, name, _Part(name))
-
-    def __init__(self, services: Parts) -> None:
-        self._services = services
+    def __init__(self, state: TransactionState) -> None:
+        self._storage, self._audit = state.storage, state.audit
+        self._now, self._look = state.now, state.look
 
     def _found(self, value: Value | None, kind: str, identifier: str) -> Value:
         if value is None:

@@ -8,7 +8,7 @@ from identity.domain.applications import Client
 from identity.domain.consents import Consent
 from identity.domain.records import CORE, Record
 from identity.domain.users import Subject
-from identity.services.changes import Look, UseCases, told
+from identity.services.changes import UseCases, told
 from identity.storage.errors import Missing, Stale
 
 _KIND = "consent"
@@ -16,8 +16,6 @@ _KIND = "consent"
 
 class Consents(UseCases):
     """Given once for a set of scopes, remembered, and taken back with all that came of it (Users.disconnect)."""
-
-    _look: Look
 
     def cover(self, subject: Subject, client: Client, scope: Iterable[str]) -> bool:
         """True if the person has agreed that the application gets all of this."""

@@ -6,14 +6,16 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.domain.errors import Invalid
 from identity.domain.words import say
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.storage.paging import Cursor
 
 
 class Cursors(UseCases):
     """Each text is bound to the name of its list: the cursor of one list opens nothing in another."""
 
-    _sealer: Sealer
+    def __init__(self, state: TransactionState, sealer: Sealer) -> None:
+        super().__init__(state)
+        self._sealer = sealer
 
     def text(self, cursor: Cursor | None, list_name: str) -> str | None:
         """The cursor as a text for an address; None for None, which is the end of the list."""

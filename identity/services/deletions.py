@@ -7,7 +7,7 @@ from identity.domain.errors import Conflict, Denied
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.services.access import THE_OPERATOR, Access, Principal
-from identity.services.changes import told
+from identity.services.changes import TransactionState, told
 from identity.services.legal_holds import LegalHolds
 from identity.services.lifecycle import Entities
 from identity.services.managers import refuse_last_owner
@@ -33,11 +33,18 @@ class Deletions(Entities[HumanUser]):
     kind = "user"
     store = "users"
 
-    _access: Access
-    _legal_holds: LegalHolds
-    _policies: Policies
-    _sessions: Sessions
-    _users: Users
+    def __init__(
+        self,
+        state: TransactionState,
+        access: Access,
+        legal_holds: LegalHolds,
+        policies: Policies,
+        sessions: Sessions,
+        users: Users,
+    ) -> None:
+        super().__init__(state)
+        self._access, self._legal_holds, self._policies = access, legal_holds, policies
+        self._sessions, self._users = sessions, users
 
     def allowed(self, subject: Subject) -> bool:
         """True if the policy lets people of the organization delete their accounts."""

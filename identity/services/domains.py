@@ -10,7 +10,7 @@ from identity.domain.organizations import Organization
 from identity.domain.permissions import INSTANCE
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.changes import TellInstance, UseCases, told
+from identity.services.changes import TellInstance, TransactionState, UseCases, told
 from identity.services.commands.organizations import AddDomain
 from identity.settings import Settings
 from identity.storage.errors import Duplicate, Missing
@@ -33,9 +33,9 @@ _TOO_MANY = say("An organization can have {n} domains. Remove one first.", n=MOS
 class Domains(UseCases):
     """Who goes by which name. A domain that counts is bound to its organization until it is released."""
 
-    _access: Access
-    _instance: TellInstance
-    _settings: Settings
+    def __init__(self, state: TransactionState, access: Access, instance: TellInstance, settings: Settings) -> None:
+        super().__init__(state)
+        self._access, self._instance, self._settings = access, instance, settings
 
     def get(self, organization_id: str, name: str) -> OrganizationDomain:
         """The organization's domain. Raises NotFound."""

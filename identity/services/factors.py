@@ -8,10 +8,10 @@ from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.factors import Enrolment
 from identity.domain.names import name_problem
-from identity.domain.records import CORE, NameSpace, Record
+from identity.domain.records import CORE, Record
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.records import Records
 from identity.services.remembered_browsers import RememberedBrowsers
 
@@ -23,7 +23,9 @@ MOST = 20
 class Factors(UseCases):
     """Each is a sealed record of its person. What a factor keeps of it is the factor's own."""
 
-    _remembered_browsers: RememberedBrowsers
+    def __init__(self, state: TransactionState, remembered_browsers: RememberedBrowsers, records: Records) -> None:
+        super().__init__(state)
+        self._remembered_browsers, self._records = remembered_browsers, records
 
     def of(self, user_id: str, factor: str | None = None) -> tuple[Enrolment, ...]:
         """What the person has set up, of one factor or of all, newest first."""
@@ -114,10 +116,6 @@ class Factors(UseCases):
     def tell_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:
         """Have the audit trail tell that one of few was used up, of which so many are left."""
         self._tell("factor.used", subject, {"factor": enrolment.factor, "left": left})
-
-    @property
-    def _records(self) -> Records:
-        return Records(self._services, NameSpace(CORE))
 
     def _replaced(self, enrolment: Enrolment, **changed: Any) -> Enrolment:
         content = {**enrolment.record.value, **changed}

@@ -9,7 +9,7 @@ from identity.domain.outbox import Backlog
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import CORE
 from identity.domain.service_user_keys import ServiceUserKey
-from identity.services.changes import Look, UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.legal_holds import LegalHolds
 from identity.services.outbox import Delivery
 from identity.services.purge import overdue, purged_before
@@ -50,11 +50,17 @@ class Figures:
 class Measuring(UseCases):
     """Counts by indexes, up to a bound: nobody waits for it, however much is stored."""
 
-    _look: Look
-    _ring: KeyRing
-    _settings: Settings
-    _legal_holds: LegalHolds
-    _deliveries: Mapping[str, Delivery]
+    def __init__(
+        self,
+        state: TransactionState,
+        ring: KeyRing,
+        settings: Settings,
+        legal_holds: LegalHolds,
+        deliveries: Mapping[str, Delivery],
+    ) -> None:
+        super().__init__(state)
+        self._ring, self._settings, self._legal_holds = ring, settings, legal_holds
+        self._deliveries = deliveries
 
     def figures(self) -> Figures:
         """All of them. Raises Unavailable."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 from identity.domain.audit import OTHER_ORGANIZATION, Actor
 from identity.domain.projects import ProjectGrant
 from identity.services.access import Access
+from identity.services.changes import TransactionState
 from identity.services.lifecycle import Entities
 
 Thing = TypeVar("Thing")
@@ -23,7 +24,9 @@ class OfGrants(Entities[Thing]):
     #: False if the thing itself is known to its own side alone.
     shared: ClassVar[bool] = True
 
-    _access: Access
+    def __init__(self, state: TransactionState, access: Access) -> None:
+        super().__init__(state)
+        self._access = access
 
     def _grant_of(self, thing: Any) -> ProjectGrant | None:
         """The project grant that the thing is, or belongs to; None if there is none."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from identity.domain.permissions import INSTANCE_KEY
 from identity.domain.users import EmailVerifier, HumanUser
-from identity.services.changes import Look, Parts, UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.storage.paging import every_row
 
 
@@ -15,10 +15,8 @@ class Holders(UseCases):
     instance's. An answer is kept for the transaction.
     """
 
-    _look: Look
-
-    def __init__(self, services: Parts) -> None:
-        super().__init__(services)
+    def __init__(self, state: TransactionState) -> None:
+        super().__init__(state)
         self._known: dict[str, bool] = {}
 
     def is_one(self, user_id: str) -> bool:

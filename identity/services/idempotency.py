@@ -10,7 +10,7 @@ from identity.crypto.secrets import digest
 from identity.domain.errors import Conflict
 from identity.domain.records import CORE, Record
 from identity.lazily import lazily
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,10 @@ class Idempotency(UseCases):
     Both live in the transaction of what they guard: what is aborted can be tried again under the same key.
     """
 
-    _sealer: Sealer
+    def __init__(self, state: TransactionState, sealer: Sealer) -> None:
+        super().__init__(state)
+        self._sealer = sealer
+
     #: The record of the request that began last. A transaction that follows in the same request takes it over.
     claimed: Record | None = None
     #: The keys that earlier runs of this request have committed, so that it does not conflict with itself.

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import new_id
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 
 #: How long a browser is known after a sign-in.
 KNOWN_FOR = timedelta(days=90)
@@ -18,7 +18,9 @@ class KnownBrowsers(UseCases):
     It opens nothing. Nothing is stored of it but the failures of the browser, under its id.
     """
 
-    _sealer: Sealer
+    def __init__(self, state: TransactionState, sealer: Sealer) -> None:
+        super().__init__(state)
+        self._sealer = sealer
 
     def remember(self, user_id: str) -> tuple[str, str]:
         """An id for a browser at which the user has just signed in, and the text to show from now on."""

@@ -10,7 +10,7 @@ from identity.domain.legal_holds import EVERYTHING, Held, Hold
 from identity.domain.records import CORE, Record
 from identity.domain.users import HumanUser, User
 from identity.domain.words import say
-from identity.services.changes import Look, UseCases, told
+from identity.services.changes import UseCases, told
 from identity.services.commands.legal_holds import PlaceLegalHold
 
 _KIND = "legal_holds"
@@ -21,8 +21,6 @@ MOST = 1000
 
 class LegalHolds(UseCases):
     """Holds by what they hold. They stand in one record, of which there are few."""
-
-    _look: Look
 
     def all(self) -> Mapping[str, Hold]:
         """Every hold there is, the oldest first."""

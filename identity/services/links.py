@@ -11,7 +11,7 @@ from identity.crypto.secrets import digest, new_token
 from identity.domain.errors import DomainError
 from identity.domain.records import CORE, Record
 from identity.domain.users import HumanUser
-from identity.services.changes import UseCases, told
+from identity.services.changes import TransactionState, UseCases, told
 from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed, Missing
 
@@ -57,8 +57,9 @@ class Links(UseCases):
     with ``mailed_to`` hands it to a mail to that very address, and to nothing else.
     """
 
-    _sealer: Sealer
-    _settings: Settings
+    def __init__(self, state: TransactionState, sealer: Sealer, settings: Settings) -> None:
+        super().__init__(state)
+        self._sealer, self._settings = sealer, settings
 
     def issue(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from identity.domain.email_addresses import email_domain
 from identity.domain.login_names import LoginName
 from identity.domain.users import HumanUser, Subject
-from identity.services.changes import TellInstance, UseCases
+from identity.services.changes import TellInstance, TransactionState, UseCases
 from identity.services.holders import Holders
 from identity.services.policies import Policies
 
@@ -35,9 +35,9 @@ class Named:
 class LoginNames(UseCases):
     """A login name that exists wins, active or not, and nothing else is tried."""
 
-    _policies: Policies
-    _holders: Holders
-    _instance: TellInstance
+    def __init__(self, state: TransactionState, policies: Policies, holders: Holders, instance: TellInstance) -> None:
+        super().__init__(state)
+        self._policies, self._holders, self._instance = policies, holders, instance
 
     def resolve(self, login_name: LoginName) -> Named:
         """Whom it means, by login name or by email address."""

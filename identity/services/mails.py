@@ -10,7 +10,7 @@ from identity.crypto.secrets import digest
 from identity.domain.attempts import MAIL_SPAN, MAILS_TO_ONE
 from identity.domain.email_addresses import email_key
 from identity.domain.names import name_key
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.outbox import Delivery, Outbox
 
 KIND = "mail"
@@ -116,8 +116,9 @@ def queued(content: bytes) -> Mail | Notice | Forgotten:
 class Mails(UseCases):
     """The way of mails into the outbox, and the limit of what one address gets."""
 
-    _outbox: Outbox
-    _deliveries: Mapping[str, Delivery]
+    def __init__(self, state: TransactionState, outbox: Outbox, deliveries: Mapping[str, Delivery]) -> None:
+        super().__init__(state)
+        self._outbox, self._deliveries = outbox, deliveries
 
     @property
     def enabled(self) -> bool:

@@ -11,6 +11,7 @@ from identity.domain.projects import ProjectGrant
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
+from identity.services.changes import TransactionState
 from identity.services.choices import Choices
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.factors import Factors
@@ -48,13 +49,21 @@ class Managers(OfGrants[Manager]):
     personal = frozenset({"id", "user_id"})
     shared = False
 
-    _access: Access
-    _choices: Choices
-    _factors: Factors
-    _holders: Holders
-    _policies: Policies
-    _sessions: Sessions
-    _roles: Mapping[str, Role]
+    def __init__(
+        self,
+        state: TransactionState,
+        access: Access,
+        choices: Choices,
+        factors: Factors,
+        holders: Holders,
+        policies: Policies,
+        sessions: Sessions,
+        roles: Mapping[str, Role],
+        has_way: Callable[[Subject, Callable[[str], bool]], bool],
+    ) -> None:
+        super().__init__(state, access)
+        self._choices, self._factors, self._holders, self._policies = choices, factors, holders, policies
+        self._sessions, self._roles, self._has_way = sessions, roles, has_way
 
     def page(self, resource: Resource, request: PageRequest = FIRST_PAGE, *, by: Principal) -> Page[Manager]:
         """The managers of the resource whom the caller may know, newest first."""
@@ -119,9 +128,7 @@ class Managers(OfGrants[Manager]):
         had = {one.factor for one in self._factors.of(user_id)}
         if any(self._policies.allow_at_instance(one) for one in alone & had):
             return True
-        return any(
-            self._policies.allow_at_instance(name) and has(subject, self._services) for name, has in self._choices.has
-        )
+        return self._has_way(subject, self._policies.allow_at_instance)
 
     def shut_out(self) -> tuple[Subject, ...]:
         """The active people with a role at the instance who have no way to sign in by its rules."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from identity.domain.audit import AuditEvent
 from identity.domain.users import HumanUser, Profile
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.mails import Mails, Notice
 
 #: Values of a mail's template, by the detail of the event; None where there is nothing to tell.
@@ -79,8 +79,9 @@ EVENTS_TOLD = frozenset(_TOLD) | _ADDRESSES | {_REMOVED}
 class Notices(UseCases):
     """They are counted by kind, so that none of them hides another; nothing is held up by that."""
 
-    _mails: Mails
-    _language: str
+    def __init__(self, state: TransactionState, mails: Mails, language: Callable[[], str]) -> None:
+        super().__init__(state)
+        self._mails, self._language = mails, language
 
     def tell(self, event: AuditEvent) -> None:
         """Write to the person whom the event is about, if it is one of those that they have to learn of.
@@ -113,7 +114,7 @@ class Notices(UseCases):
                 to=to,
                 template=template,
                 values={"login_name": subject.login_name, **values},
-                languages=(person.profile.locale, self._language),
+                languages=(person.profile.locale, self._language()),
                 organization_id=organization.id,
                 at=event.at.isoformat(),
             ),
@@ -133,7 +134,7 @@ class Notices(UseCases):
                     to=to,
                     template="removed",
                     values={"login_name": f"{event.detail.get('user_name')}@{organization.primary_domain}"},
-                    languages=(str(profile.get("locale", "")), self._language),
+                    languages=(str(profile.get("locale", "")), self._language()),
                     organization_id=organization_id,
                     at=event.at.isoformat(),
                 )

@@ -8,7 +8,7 @@ from identity.domain.permissions import organization_resource
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.branding import forget
-from identity.services.changes import TellInstance
+from identity.services.changes import TellInstance, TransactionState
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
 from identity.services.domains import Domains
 from identity.services.legal_holds import LegalHolds
@@ -33,12 +33,19 @@ class Organizations(Lifecycle[Organization]):
     store = "organizations"
     taken = _TAKEN
 
-    _instance: TellInstance
-    _access: Access
-    _domains: Domains
-    _legal_holds: LegalHolds
-    _policies: Policies
-    _upstream_providers: UpstreamProviders
+    def __init__(
+        self,
+        state: TransactionState,
+        instance: TellInstance,
+        access: Access,
+        domains: Domains,
+        legal_holds: LegalHolds,
+        policies: Policies,
+        upstream_providers: UpstreamProviders,
+    ) -> None:
+        super().__init__(state)
+        self._instance, self._access, self._domains, self._legal_holds = instance, access, domains, legal_holds
+        self._policies, self._upstream_providers = policies, upstream_providers
 
     def create(
         self,

@@ -11,7 +11,7 @@ from identity.crypto.sealing import Sealer
 from identity.crypto.secrets import new_id
 from identity.domain.audit import AuditEvent
 from identity.domain.outbox import Backlog, OutgoingMessage
-from identity.services.changes import Parts, UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.storage.errors import Missing
 
 log = logging.getLogger(__name__)
@@ -77,14 +77,15 @@ class Delivery(ABC):
 class Outbox(UseCases):
     """The way into the outbox, and what a sender needs to empty it."""
 
-    _sealer: Sealer
-    _deliveries: Mapping[str, Delivery]
-    _note_effect: Callable[[], None]
-
-    def __init__(self, services: Parts) -> None:
-        super().__init__(services)
-        #: The kinds of what was queued in this transaction.
-        self.queued: set[str] = set()
+    def __init__(
+        self,
+        state: TransactionState,
+        sealer: Sealer,
+        deliveries: Mapping[str, Delivery],
+        on_queue: Callable[[str], None],
+    ) -> None:
+        super().__init__(state)
+        self._sealer, self._deliveries, self._on_queue = sealer, deliveries, on_queue
 
     def queue(
         self,
@@ -116,8 +117,7 @@ class Outbox(UseCases):
                 bulk=bulk,
             )
         )
-        self._note_effect()
-        self.queued.add(kind)
+        self._on_queue(kind)
 
     def announce(self, event: AuditEvent) -> None:
         """Queue what each delivery has to tell of an event that is written in this transaction."""

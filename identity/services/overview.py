@@ -13,7 +13,7 @@ from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signing_keys import KeyState, SigningKey
 from identity.domain.users import Subject
 from identity.services.access import Access, Principal
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.signing_keys import SigningKeys
 from identity.storage.paging import MAX_PAGE, PageRequest
 from identity.storage.stores.users import UserKind
@@ -70,8 +70,9 @@ class FirstSteps:
 class Overview(UseCases):
     """Short lists, each answered by an index; for one organization, or for the instance."""
 
-    _access: Access
-    _signing_keys: SigningKeys
+    def __init__(self, state: TransactionState, access: Access, signing_keys: SigningKeys) -> None:
+        super().__init__(state)
+        self._access, self._signing_keys = access, signing_keys
 
     def expiring(self, organization_id: str | None, *, by: Principal) -> tuple[Expiring, ...]:
         """What expires within 30 days, soonest first, 50 at most, less what a plugin denies to ``by``.

@@ -3,7 +3,7 @@
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import NotFound
 from identity.domain.users import Subject
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.passwords import Passwords
 from identity.services.sessions import Sessions
 
@@ -11,8 +11,9 @@ from identity.services.sessions import Sessions
 class OwnAccount(UseCases):
     """Whoever calls has made sure that it is the person, as far as each use case asks for that."""
 
-    _passwords: Passwords
-    _sessions: Sessions
+    def __init__(self, state: TransactionState, passwords: Passwords, sessions: Sessions) -> None:
+        super().__init__(state)
+        self._passwords, self._sessions = passwords, sessions
 
     def event(self, subject: Subject, event_id: str) -> AuditEvent:
         """What the person has done, or was done to their account. Raises NotFound for whatever concerns others."""

@@ -16,7 +16,7 @@ from identity.fair_shares import belongs_to
 from identity.hashing import Hasher
 from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
 from identity.services.audit import differences
-from identity.services.changes import Look, UseCases, told
+from identity.services.changes import TransactionState, UseCases, told
 from identity.services.holders import Holders
 from identity.services.known_browsers import KnownBrowsers
 from identity.services.links import CodeKind, Links, LinkUsed, mailed_to
@@ -52,17 +52,24 @@ class Trial:
 class Passwords(UseCases):
     """What is expensive, hashing, happens between transactions: nobody waits for a lock meanwhile."""
 
-    _look: Look
-    _attempts: Attempts
-    _holders: Holders
-    _login_names: LoginNames
-    _known_browsers: KnownBrowsers
-    _sessions: Sessions
-    _links: Links
-    _hasher: Hasher
-    _policies: Policies
-    _known_bad: Container[str]
-    _settings: Settings
+    def __init__(
+        self,
+        state: TransactionState,
+        attempts: Attempts,
+        holders: Holders,
+        login_names: LoginNames,
+        known_browsers: KnownBrowsers,
+        sessions: Sessions,
+        links: Links,
+        hasher: Hasher,
+        policies: Policies,
+        known_bad: Container[str],
+        settings: Settings,
+    ) -> None:
+        super().__init__(state)
+        self._attempts, self._holders, self._login_names = attempts, holders, login_names
+        self._known_browsers, self._sessions, self._links = known_browsers, sessions, links
+        self._hasher, self._policies, self._known_bad, self._settings = hasher, policies, known_bad, settings
 
     def min_length(self, whose: Subject | Organization) -> int:
         """The fewest characters of a password of the person, or of people who are new in the organization."""

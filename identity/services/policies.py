@@ -25,11 +25,11 @@ from identity.domain.policies import (
     stored_policy,
     tightest,
 )
-from identity.domain.records import CORE, NameSpace, Record
+from identity.domain.records import Record
 from identity.domain.users import HumanUser, Subject
 from identity.domain.words import say
 from identity.services.audit import differences
-from identity.services.changes import Look, Parts, UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.choices import Choices
 from identity.services.commands.policies import ChangePolicy
 from identity.services.holders import Holders
@@ -91,14 +91,18 @@ class Policies(UseCases):
     the instance's for them, so that no manager of their organization shuts them out.
     """
 
-    _settings: Settings
-    _choices: Choices
-    _holders: Holders
-    _policy_cache: PolicyCache
-    _look: Look
-
-    def __init__(self, services: Parts) -> None:
-        super().__init__(services)
+    def __init__(
+        self,
+        state: TransactionState,
+        settings: Settings,
+        choices: Choices,
+        holders: Holders,
+        policy_cache: PolicyCache,
+        records: Records,
+    ) -> None:
+        super().__init__(state)
+        self._settings, self._choices, self._holders = settings, choices, holders
+        self._policy_cache, self._records = policy_cache, records
         self._changed = False
         self._is_supposed = False
         self._version: int | None = None
@@ -348,10 +352,6 @@ class Policies(UseCases):
         kept = tuple(one for one in proofs if one.factor in (*allowed, REMEMBERED))
         first = next(iter(proofs), None)
         return kept if first is not None and first in kept else ()
-
-    @property
-    def _records(self) -> Records:
-        return Records(self._services, NameSpace(CORE))
 
     def _refuse(self, owner: str, policy: Policy, *, changed: Collection[str]) -> None:
         """Raise Invalid if the level may not set these rules. What it had set before stays, if it is not changed."""

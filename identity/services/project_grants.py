@@ -8,7 +8,7 @@ from identity.domain.permissions import Level, organization_resource
 from identity.domain.projects import Project, ProjectGrant
 from identity.domain.search import is_found
 from identity.domain.words import say
-from identity.services.access import Access, Principal
+from identity.services.access import Principal
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
 from identity.services.grant_sides import OfGrants
 from identity.services.lifecycle import Lifecycle
@@ -23,8 +23,6 @@ class ProjectGrants(OfGrants[ProjectGrant], Lifecycle[ProjectGrant]):
     kind = "project_grant"
     store = "project_grants"
     taken = _TAKEN
-
-    _access: Access
 
     def page_held(self, organization_id: str, request: PageRequest, *, by: Principal) -> Page[ProjectGrant]:
         """The grants that an organization holds and ``by`` may read, newest first; who manages single ones gets these

@@ -1,22 +1,21 @@
 """Projects and their roles."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from identity.domain.applications import Client
 from identity.domain.errors import Conflict
 from identity.domain.expirations import NEVER
-from identity.domain.permissions import Level, organization_resource, project_resource
+from identity.domain.permissions import Level, Resource, organization_resource, project_resource
 from identity.domain.projects import Project, ProjectRole
 from identity.domain.users import ServiceUser, Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.audit import differences, facts
-from identity.services.changes import Look, TellInstance, refuse_stale, told
+from identity.services.changes import TellInstance, TransactionState, refuse_stale, told
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
 from identity.services.lifecycle import Lifecycle
-from identity.services.managers import Managers
 from identity.storage.paging import FIRST_PAGE, Page, PageRequest, only_page
 from identity.storage.stores.projects import ORDERS
 
@@ -30,10 +29,15 @@ class Projects(Lifecycle[Project]):
     kind = "project"
     store = "projects"
 
-    _look: Look
-    _instance: TellInstance
-    _access: Access
-    _managers: Managers
+    def __init__(
+        self,
+        state: TransactionState,
+        instance: TellInstance,
+        access: Access,
+        add_creator: Callable[[str, Resource], object],
+    ) -> None:
+        super().__init__(state)
+        self._instance, self._access, self._add_creator = instance, access, add_creator
 
     def page(self, organization_id: str, request: PageRequest = FIRST_PAGE, *, by: Principal) -> Page[Project]:
         """The organization's projects that ``by`` may read, usually by name.
@@ -63,7 +67,7 @@ class Projects(Lifecycle[Project]):
         self._add("project.created", project, organization_id, of=("organization", organization_id))
         held = self._access.permissions(by, organization_resource(organization_id))
         if by.id is not None and "project.create" in held and "project.write" not in held:
-            self._managers.add_creator(by.id, project_resource(project))
+            self._add_creator(by.id, project_resource(project))
         return project
 
     def change(

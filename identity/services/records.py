@@ -11,7 +11,7 @@ from typing import Any
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import digest
 from identity.domain.records import NameSpace, Record
-from identity.services.changes import Look, Parts, UseCases, told
+from identity.services.changes import TransactionState, UseCases, told
 from identity.storage.errors import AlreadyUsed, Missing, Unreadable
 
 log = logging.getLogger(__name__)
@@ -29,12 +29,9 @@ class Records(UseCases):
     and underscores; another one, and a value that is no JSON object or larger than 64 KiB, raises ValueError.
     """
 
-    _look: Look
-    _sealer: Sealer
-
-    def __init__(self, services: Parts, name_space: NameSpace) -> None:
-        super().__init__(services)
-        self._plugin = name_space.plugin
+    def __init__(self, state: TransactionState, sealer: Sealer, name_space: NameSpace) -> None:
+        super().__init__(state)
+        self._sealer, self._plugin = sealer, name_space.plugin
 
     def add(
         self,

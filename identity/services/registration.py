@@ -10,7 +10,7 @@ from identity.domain.organizations import Organization
 from identity.domain.policies import RegistrationRule
 from identity.domain.users import EmailVerifier, HumanUser, PasswordHash, Profile, Subject
 from identity.domain.words import say
-from identity.services.changes import UseCases, told
+from identity.services.changes import TransactionState, UseCases, told
 from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
 from identity.services.links import CodeKind, Links, LinkUsed
@@ -59,9 +59,9 @@ class Registration(UseCases):
     are known, and every address is verified. Otherwise it is made at once, its address unverified.
     """
 
-    _links: Links
-    _mails: Mails
-    _policies: Policies
+    def __init__(self, state: TransactionState, links: Links, mails: Mails, policies: Policies) -> None:
+        super().__init__(state)
+        self._links, self._mails, self._policies = links, mails, policies
 
     def is_open(self, organization: Organization) -> bool:
         """True if people can make an account of the organization for themselves; somebody, at least."""

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_id, new_token
 from identity.domain.errors import NotFound
-from identity.domain.records import CORE, NameSpace
+from identity.domain.records import CORE
 from identity.domain.users import Subject
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.records import Records
 
 KIND = "remembered_browser"
@@ -29,6 +29,10 @@ class RememberedBrowser:
 class RememberedBrowsers(UseCases):
     """A browser shows a secret for one person; its digest is kept until it is over, revoked, or the person's password
     or factors change."""
+
+    def __init__(self, state: TransactionState, records: Records) -> None:
+        super().__init__(state)
+        self._records = records
 
     def remember(self, subject: Subject, user_agent: str, lifetime: timedelta) -> tuple[str, str]:
         """An id for the browser, and the secret to show from now on. Raises NotFound."""
@@ -74,10 +78,6 @@ class RememberedBrowsers(UseCases):
     def forget_all(self, user_id: str) -> int:
         """Have the person be asked everywhere; returns at how many browsers they were not."""
         return self._records.drop_of_owner(KIND, user_id=user_id)
-
-    @property
-    def _records(self) -> Records:
-        return Records(self._services, NameSpace(CORE))
 
     def _tell(self, event: str, subject: Subject) -> None:
         self._audit.record(event, kind="user", id=subject.user.id, organization_id=subject.organization.id)

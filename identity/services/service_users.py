@@ -18,7 +18,7 @@ from identity.domain.tokens import AccessToken
 from identity.domain.users import ServiceUser, Subject, TokenFormat
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.changes import Look, TellInstance, told
+from identity.services.changes import TellInstance, TransactionState, told
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
     AddServiceUserKey,
@@ -57,12 +57,18 @@ class ServiceUsers(Lifecycle[ServiceUser]):
     store = "users"
     taken = _TAKEN
 
-    _look: Look
-    _access: Access
-    _instance: TellInstance
-    _legal_holds: LegalHolds
-    _uses: LastUses
-    _settings: Settings
+    def __init__(
+        self,
+        state: TransactionState,
+        access: Access,
+        instance: TellInstance,
+        legal_holds: LegalHolds,
+        uses: LastUses,
+        settings: Settings,
+    ) -> None:
+        super().__init__(state)
+        self._access, self._instance, self._legal_holds, self._uses = access, instance, legal_holds, uses
+        self._settings = settings
 
     @property
     def usual_expiration(self) -> datetime:

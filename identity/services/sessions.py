@@ -11,7 +11,7 @@ from identity.domain.policies import Policy
 from identity.domain.records import CORE
 from identity.domain.sessions import EndedSessions, Session, SignedIn
 from identity.domain.users import HumanUser, Subject
-from identity.services.changes import Look, UseCases, told
+from identity.services.changes import TransactionState, UseCases, told
 from identity.services.holders import Holders
 from identity.services.links import CodeKind
 from identity.services.policies import INSTANCE, Policies
@@ -28,10 +28,9 @@ _MOST_LOOKED_AT = 5000
 class Sessions(UseCases):
     """A session belongs to one person at one browser, which shows its secret in a cookie."""
 
-    _holders: Holders
-    _look: Look
-    _policies: Policies
-    _settings: Settings
+    def __init__(self, state: TransactionState, holders: Holders, policies: Policies, settings: Settings) -> None:
+        super().__init__(state)
+        self._holders, self._policies, self._settings = holders, policies, settings
 
     def of_browser(self, secrets: Collection[str]) -> tuple[SignedIn, ...]:
         """The sessions whose secrets a browser shows, last selected first; expired ones among them, ended ones not."""

@@ -9,7 +9,7 @@ from identity.domain.authentication import PASSWORD, Proof
 from identity.domain.errors import Conflict, DomainError
 from identity.domain.sessions import PendingAuthorization, SignedIn
 from identity.domain.users import Subject
-from identity.services.changes import Look, UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed, Missing, Stale
 
@@ -60,8 +60,9 @@ class ChangedSignIn(DomainError):
 class SignIns(UseCases):
     """Each change is made to the newest version: two tabs at one sign-in do not get into each other's way."""
 
-    _look: Look
-    _settings: Settings
+    def __init__(self, state: TransactionState, settings: Settings) -> None:
+        super().__init__(state)
+        self._settings = settings
 
     @property
     def lifetime(self) -> timedelta:

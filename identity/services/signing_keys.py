@@ -12,7 +12,7 @@ from identity.crypto.secrets import new_id
 from identity.domain.errors import NotFound
 from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
 from identity.log_format import OnceAMinute
-from identity.services.changes import Look, UseCases
+from identity.services.changes import Look, TransactionState, UseCases
 from identity.settings import Settings
 from identity.storage.backend import Storage
 from identity.storage.errors import Duplicate, Missing, Unavailable
@@ -104,6 +104,16 @@ class KeyRing:
         """Drop the copy; the next look reads the storage."""
         self._copy = None
 
+    def stands_behind(self, key_id: str | None, look: Look, now: datetime) -> bool:
+        """True if tokens under this key id count: the key was not withdrawn. One that the copy lacks is looked for.
+
+        Raises Unavailable.
+        """
+        if self.schedule(look, now).find(key_id) is not None:
+            return True
+        self.forget()
+        return self.schedule(look, now).find(key_id) is not None
+
     def private(self, key: SigningKey) -> PrivateKey:
         """The key's private half, opened and parsed once per process."""
         parsed = self._private.get(key.id)
@@ -154,9 +164,9 @@ class KeyRing:
 class SigningKeys(UseCases):
     """Signing keys within one request or job."""
 
-    _look: Look
-    _ring: KeyRing
-    _settings: Settings
+    def __init__(self, state: TransactionState, ring: KeyRing, settings: Settings) -> None:
+        super().__init__(state)
+        self._ring, self._settings = ring, settings
 
     def schedule(self) -> KeySchedule:
         """All keys and what follows from them; may be CACHE_AGE old. Raises Unavailable."""
@@ -175,14 +185,8 @@ class SigningKeys(UseCases):
         return keys
 
     def stands_behind(self, key_id: str | None) -> bool:
-        """True if tokens under this key id count: the key was not withdrawn. One that the copy lacks is looked for.
-
-        Raises Unavailable.
-        """
-        if self.schedule().find(key_id) is not None:
-            return True
-        self._ring.forget()
-        return self.schedule().find(key_id) is not None
+        """True if tokens under this key id count. Raises Unavailable."""
+        return self._ring.stands_behind(key_id, self._look, self._now)
 
     def states(self, now: datetime | None = None) -> tuple[SigningKeyState, ...]:
         """Every stored key and where it stands, newest first; read anew, not from a copy."""

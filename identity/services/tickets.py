@@ -9,7 +9,7 @@ from identity.crypto import base64url
 from identity.crypto.sealing import Sealer, Unsealable
 from identity.crypto.secrets import digest, new_id
 from identity.domain.records import CORE, Record
-from identity.services.changes import UseCases
+from identity.services.changes import TransactionState, UseCases
 
 _KIND = "ticket"
 
@@ -18,7 +18,9 @@ class Tickets(UseCases):
     """Each is sealed for one purpose, which says all that it is bound to: a page, a sign-in, a person. So nobody else
     can make or read one, and a page that is only looked at writes nothing."""
 
-    _sealer: Sealer
+    def __init__(self, state: TransactionState, sealer: Sealer) -> None:
+        super().__init__(state)
+        self._sealer = sealer
 
     def issue(self, purpose: str, content: Mapping[str, Any], lifetime: timedelta) -> str:
         """A text for a form, which brings the content back within this time."""

@@ -13,10 +13,10 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import Record
 from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
-from identity.services.changes import Look, UseCases
+from identity.services.changes import TransactionState, UseCases
 from identity.services.last_uses import LastUses
 from identity.services.projects import Projects
-from identity.services.signing_keys import SigningKeys
+from identity.services.signing_keys import KeyRing
 from identity.settings import Settings
 from identity.storage.errors import AlreadyUsed, Missing
 
@@ -34,11 +34,11 @@ class NotRedeemable(DomainError):
 class Tokens(UseCases):
     """Tokens are known by digest: what was altered by one character was never issued."""
 
-    _look: Look
-    _projects: Projects
-    _signing_keys: SigningKeys
-    _uses: LastUses
-    _settings: Settings
+    def __init__(
+        self, state: TransactionState, projects: Projects, ring: KeyRing, uses: LastUses, settings: Settings
+    ) -> None:
+        super().__init__(state)
+        self._projects, self._ring, self._uses, self._settings = projects, ring, uses, settings
 
     def record(self, token: AccessToken, used: Record | None = None) -> None:
         """Keep an access token, as the last change of the transaction; its row is the record, not an audit event.
@@ -139,7 +139,8 @@ class Tokens(UseCases):
         issued = self._storage.tokens.find_issued(digest(text))
         if issued is None or not issued.live(self._now):
             return None
-        if issued.token.format is TokenFormat.JWT and not self._signing_keys.stands_behind(unverified_key_id(text)):
+        signed = issued.token.format is TokenFormat.JWT
+        if signed and not self._ring.stands_behind(unverified_key_id(text), self._look, self._now):
             return None
         issued = self._narrowed(issued)
         if issued.token.personal_access_token_id is not None:

@@ -12,7 +12,7 @@ from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider, i
 from identity.domain.users import Subject
 from identity.domain.words import say
 from identity.services.access import Access, Principal
-from identity.services.changes import Look
+from identity.services.changes import TransactionState
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 from identity.services.holders import Holders
 from identity.services.lifecycle import Lifecycle
@@ -36,10 +36,9 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
     kind = "upstream_provider"
     store = "upstream_providers"
 
-    _look: Look
-    _sealer: Sealer
-    _access: Access
-    _holders: Holders
+    def __init__(self, state: TransactionState, sealer: Sealer, access: Access, holders: Holders) -> None:
+        super().__init__(state)
+        self._sealer, self._access, self._holders = sealer, access, holders
 
     def serves(self, provider: UpstreamProvider, subject: Subject) -> bool:
         """True if the person may link an account there and sign in by it: of its organization or of any; with a role at

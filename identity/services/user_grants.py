@@ -6,6 +6,7 @@ from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import User
 from identity.domain.words import say
 from identity.services.access import Access, Principal
+from identity.services.changes import TransactionState
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.grant_sides import OfGrants
 from identity.services.lifecycle import Lifecycle
@@ -26,8 +27,9 @@ class UserGrants(OfGrants[UserGrant], Lifecycle[UserGrant]):
     taken = _TAKEN
     personal = frozenset({"user_id"})
 
-    _access: Access
-    _project_grants: ProjectGrants
+    def __init__(self, state: TransactionState, access: Access, project_grants: ProjectGrants) -> None:
+        super().__init__(state, access)
+        self._project_grants = project_grants
 
     def resource(self, grant: UserGrant) -> Resource:
         """Where permissions on the grant are judged: the project, or the project grant that it derives from.

@@ -15,7 +15,7 @@ from identity.domain.words import say
 from identity.services.access import Access, Principal
 from identity.services.attempts import Attempts, limits_by
 from identity.services.audit import facts
-from identity.services.changes import told
+from identity.services.changes import TransactionState, told
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, InviteHumanUser
 from identity.services.consents import Consents
 from identity.services.factors import Factors
@@ -66,15 +66,23 @@ class Users(Lifecycle[HumanUser]):
     store = "users"
     taken = _TAKEN
 
-    _attempts: Attempts
-    _factors: Factors
-    _legal_holds: LegalHolds
-    _passwords: Passwords
-    _links: Links
-    _policies: Policies
-    _sessions: Sessions
-    _consents: Consents
-    _access: Access
+    def __init__(
+        self,
+        state: TransactionState,
+        attempts: Attempts,
+        factors: Factors,
+        legal_holds: LegalHolds,
+        passwords: Passwords,
+        links: Links,
+        policies: Policies,
+        sessions: Sessions,
+        consents: Consents,
+        access: Access,
+    ) -> None:
+        super().__init__(state)
+        self._attempts, self._factors, self._legal_holds = attempts, factors, legal_holds
+        self._passwords, self._links, self._policies, self._sessions = passwords, links, policies, sessions
+        self._consents, self._access = consents, access
 
     def get(self, id: str) -> HumanUser:  # noqa: A002
         """The human user. Raises NotFound."""

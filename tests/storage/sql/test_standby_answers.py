@@ -223,8 +223,9 @@ def test_what_fails_at_the_standby_is_asked_of_the_primary(asking: Asking, pair:
 def test_what_lags_is_kept_apart(world: World) -> None:
     with world.identity.backend.reading() as storage:
         services = world.identity.lagging_services(storage, lambda: pytest.fail("nobody acts"))
-        for name in ("ring", "policy_cache"):
-            assert services.part(name) is not getattr(world.identity.process, name)
+        lagging, process = services._process, world.identity.process
+    assert lagging.ring is not process.ring
+    assert lagging.policy_cache is not process.policy_cache
 
 
 def test_all_else_is_read_where_it_was_written(asking: Asking, pair: Pair) -> None:
