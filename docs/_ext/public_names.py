@@ -27,11 +27,13 @@ def public(family: str) -> str:
 def _services() -> Iterator[str]:
     """The use cases that ``Services`` has and nobody has to import."""
     (bundle,) = _files(_BUNDLE)
-    for node in ast.parse(bundle.read_text("utf-8")).body:
+    tree = ast.parse(bundle.read_text("utf-8"))
+    had = {ast.unparse(one.returns) for one in ast.walk(tree) if isinstance(one, _Function) and one.returns}
+    for node in tree.body:
         if not isinstance(node, ast.ImportFrom) or not node.module or not node.module.startswith("identity.services."):
             continue
         if not is_public(node.module):
-            yield from _Module(next(_files(node.module))).lines({one.name for one in node.names})
+            yield from _Module(next(_files(node.module))).lines({one.name for one in node.names} & had)
 
 
 def _files(module: str) -> Iterator[Path]:

@@ -10,8 +10,9 @@ from identity.lazily import lazily
 from identity.services.audit import Recorder
 from identity.services.bundle import Services
 from identity.services.changes import Look, TransactionState
+from identity.services.deferred_storage import DeferredStorage
 from identity.services.process_state import ProcessState
-from identity.storage.backend import DeferredStorage, Storage
+from identity.storage.backend import Storage
 
 
 class UnitOfWork(Services):

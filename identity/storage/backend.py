@@ -1,11 +1,10 @@
 """Backend (one per process) and Storage (one per transaction)."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
-from identity.lazily import lazily
 from identity.storage.dump import Dump
 from identity.storage.errors import Unavailable
 from identity.storage.stores.applications import ApplicationStore
@@ -32,8 +31,6 @@ from identity.watching import Load
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
-
-Store = TypeVar("Store")
 
 
 class Storage(ABC):
@@ -63,56 +60,6 @@ class Storage(ABC):
     effects: EffectStore
     purges: PurgeStore
     sealed: SealedStore
-
-
-def _store(of: Callable[[Storage], Store]) -> lazily[Store]:
-    def find(deferred: "DeferredStorage") -> Store:
-        return of(deferred.open())
-
-    return lazily(find)
-
-
-class DeferredStorage(Storage):
-    """A Storage that is opened when its first store is asked for: until then nobody waits for it.
-
-    Asking for a store raises what opening raises.
-    """
-
-    def __init__(self, open_storage: Callable[[], Storage]) -> None:
-        self._open = open_storage
-        self._storage: Storage | None = None
-
-    @property
-    def opened(self) -> bool:
-        """True once a store was asked for."""
-        return self._storage is not None
-
-    def open(self) -> Storage:
-        """The storage behind it."""
-        if self._storage is None:
-            self._storage = self._open()
-        return self._storage
-
-    organizations = _store(lambda storage: storage.organizations)
-    projects = _store(lambda storage: storage.projects)
-    project_grants = _store(lambda storage: storage.project_grants)
-    user_grants = _store(lambda storage: storage.user_grants)
-    users = _store(lambda storage: storage.users)
-    credentials = _store(lambda storage: storage.credentials)
-    applications = _store(lambda storage: storage.applications)
-    upstream_providers = _store(lambda storage: storage.upstream_providers)
-    managers = _store(lambda storage: storage.managers)
-    sessions = _store(lambda storage: storage.sessions)
-    authorization_requests = _store(lambda storage: storage.authorization_requests)
-    attempts = _store(lambda storage: storage.attempts)
-    tokens = _store(lambda storage: storage.tokens)
-    signing_keys = _store(lambda storage: storage.signing_keys)
-    outbox = _store(lambda storage: storage.outbox)
-    audit = _store(lambda storage: storage.audit)
-    records = _store(lambda storage: storage.records)
-    effects = _store(lambda storage: storage.effects)
-    purges = _store(lambda storage: storage.purges)
-    sealed = _store(lambda storage: storage.sealed)
 
 
 class Backend(ABC):
