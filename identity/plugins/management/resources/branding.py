@@ -3,6 +3,7 @@
 from typing import Any
 
 from identity.domain import branding
+from identity.domain.applications import Application
 from identity.http import targets
 from identity.plugins.management.operation import Call
 from identity.plugins.management.representation import Representation, showing
@@ -23,9 +24,9 @@ class Branding(Representation):
 
 def _shown(call: Call, _branding: Any = None) -> Branding:
     """What it is now. A change makes another version of its owner."""
-    kind = type(call.value).__name__.lower()
-    owner = getattr(call.services, f"{kind}s").get(call.value.id)
-    brandings = call.services.branding
+    services, brandings = call.services, call.services.branding
+    owners = services.applications if isinstance(call.value, Application) else services.organizations
+    owner = owners.get(call.value.id)
     return Branding.of(brandings.of(owner), **brandings.logo_texts(owner), version=owner.version)
 
 
