@@ -1,19 +1,27 @@
 """DeferredStorage: the storage of a transaction, opened on first use."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from identity.lazily import lazily
 from identity.storage.backend import Storage
 
 Store = TypeVar("Store")
 
 
-def _store(of: Callable[[Storage], Store]) -> lazily[Store]:
-    def find(deferred: "DeferredStorage") -> Store:
-        return of(deferred._opened())
+class _Deferred(Generic[Store]):
+    """A store of the storage that is opened by the first of them."""
 
-    return lazily(find)
+    def __init__(self, of: Callable[[Storage], Store]) -> None:
+        self._of = of
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, deferred: "DeferredStorage", owner: type) -> Store:
+        if deferred._storage is None:
+            deferred._storage = deferred._open()
+        store = deferred.__dict__[self._name] = self._of(deferred._storage)
+        return store
 
 
 class DeferredStorage(Storage):
@@ -31,28 +39,23 @@ class DeferredStorage(Storage):
         """True once a store was asked for."""
         return self._storage is not None
 
-    def _opened(self) -> Storage:
-        if self._storage is None:
-            self._storage = self._open()
-        return self._storage
-
-    organizations = _store(lambda storage: storage.organizations)
-    projects = _store(lambda storage: storage.projects)
-    project_grants = _store(lambda storage: storage.project_grants)
-    user_grants = _store(lambda storage: storage.user_grants)
-    users = _store(lambda storage: storage.users)
-    credentials = _store(lambda storage: storage.credentials)
-    applications = _store(lambda storage: storage.applications)
-    upstream_providers = _store(lambda storage: storage.upstream_providers)
-    managers = _store(lambda storage: storage.managers)
-    sessions = _store(lambda storage: storage.sessions)
-    authorization_requests = _store(lambda storage: storage.authorization_requests)
-    attempts = _store(lambda storage: storage.attempts)
-    tokens = _store(lambda storage: storage.tokens)
-    signing_keys = _store(lambda storage: storage.signing_keys)
-    outbox = _store(lambda storage: storage.outbox)
-    audit = _store(lambda storage: storage.audit)
-    records = _store(lambda storage: storage.records)
-    effects = _store(lambda storage: storage.effects)
-    purges = _store(lambda storage: storage.purges)
-    sealed = _store(lambda storage: storage.sealed)
+    organizations = _Deferred(lambda storage: storage.organizations)
+    projects = _Deferred(lambda storage: storage.projects)
+    project_grants = _Deferred(lambda storage: storage.project_grants)
+    user_grants = _Deferred(lambda storage: storage.user_grants)
+    users = _Deferred(lambda storage: storage.users)
+    credentials = _Deferred(lambda storage: storage.credentials)
+    applications = _Deferred(lambda storage: storage.applications)
+    upstream_providers = _Deferred(lambda storage: storage.upstream_providers)
+    managers = _Deferred(lambda storage: storage.managers)
+    sessions = _Deferred(lambda storage: storage.sessions)
+    authorization_requests = _Deferred(lambda storage: storage.authorization_requests)
+    attempts = _Deferred(lambda storage: storage.attempts)
+    tokens = _Deferred(lambda storage: storage.tokens)
+    signing_keys = _Deferred(lambda storage: storage.signing_keys)
+    outbox = _Deferred(lambda storage: storage.outbox)
+    audit = _Deferred(lambda storage: storage.audit)
+    records = _Deferred(lambda storage: storage.records)
+    effects = _Deferred(lambda storage: storage.effects)
+    purges = _Deferred(lambda storage: storage.purges)
+    sealed = _Deferred(lambda storage: storage.sealed)
