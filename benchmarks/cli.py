@@ -6,13 +6,24 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from benchmarks import flood, growth, instructions, memory, page, profile, purging, ratios, storing, workers
-from benchmarks.filling import NoRoom
-from benchmarks.instructions import NoValgrind
-from benchmarks.load import LoadFailed, generator
-from benchmarks.measuring import Amount
-from benchmarks.service import NotServing
-from benchmarks.targets import Verdict, summary
+from benchmarks import (
+    cpu_profile,
+    cpu_ratios,
+    disk_usage,
+    instruction_counts,
+    large_database,
+    login_flood,
+    memory_usage,
+    one_machine_page,
+    purge_latency,
+    worker_scaling,
+)
+from benchmarks.database_fill import DiskTooSmall
+from benchmarks.instruction_counts import ValgrindMissing
+from benchmarks.load_generator import UnexpectedResponse, load_generator_process
+from benchmarks.measurement import MeasurementPlan
+from benchmarks.service_process import ServiceStartError
+from benchmarks.targets import TargetResult, format_summary
 
 MODES = {
     "ratios": "CPU of each request beside node-oidc-provider's, with verdicts (without a mode)",
@@ -29,66 +40,78 @@ MODES = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a mode and print what it found; returns the exit status: 1 for missed targets only with --strict."""
-    options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _stop)
+    options = _create_parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _exit_on_sigterm)
     try:
-        lines, verdicts = _run(options)
-    except (LoadFailed, NoRoom, NoValgrind, NotServing) as problem:
+        lines, verdicts = _run_mode(options)
+    except (UnexpectedResponse, DiskTooSmall, ValgrindMissing, ServiceStartError) as problem:
         print(f"The benchmark was given up: {problem}")
         return 2
     except KeyboardInterrupt:
         return 130
-    print("\n".join([*lines, *summary(verdicts)]))
-    return 1 if options.strict and not all(one.holds for one in verdicts) else 0
+    print("\n".join([*lines, *format_summary(verdicts)]))
+    return 1 if options.strict and not all(one.is_met for one in verdicts) else 0
 
 
-def _run(options: argparse.Namespace) -> tuple[Iterable[str], list[Verdict]]:
-    amount = Amount(options.requests, options.seconds, options.rounds, options.connections)
+def _run_mode(options: argparse.Namespace) -> tuple[Iterable[str], list[TargetResult]]:
+    amount = MeasurementPlan(options.requests, options.seconds, options.rounds, options.connections)
     storages, cases = options.storage, options.cases
-    with generator() as pool, generator() as another:
+    with load_generator_process() as pool, load_generator_process() as another:
         if options.page:
-            return page.write(options.page_file, pool, amount)
+            return one_machine_page.write_one_machine_page(options.page_file, pool, amount)
         match options.mode:
             case "instructions":
-                return instructions.find(storages or ["sqlite"], cases or list(ratios.TITLES), pool)
+                return instruction_counts.count_instructions(
+                    storages or ["sqlite"], cases or list(cpu_ratios.TITLES), pool
+                )
             case "profile":
-                return profile.find((storages or ["sqlite"])[0], (cases or ["opaque"])[0], pool, options.seconds)
+                return cpu_profile.profile_case(
+                    (storages or ["sqlite"])[0], (cases or ["opaque"])[0], pool, options.seconds
+                )
             case "memory":
-                return memory.find(storages or ratios.STORAGES, pool, amount)
+                return memory_usage.measure_memory(storages or cpu_ratios.STORAGES, pool, amount)
             case "flood":
-                return flood.find(storages or ratios.STORAGES, (pool, another), options.rounds)
+                return login_flood.measure_flood(storages or cpu_ratios.STORAGES, (pool, another), options.rounds)
             case "workers":
-                return workers.find(cases or workers.CASES, pool, amount)
+                return worker_scaling.measure_worker_scaling(cases or worker_scaling.CASES, pool, amount)
             case "growth":
-                return growth.find((storages or ["sqlite"])[0], pool, amount, options.tokens or growth.LARGE)
+                return large_database.measure_large_database(
+                    (storages or ["sqlite"])[0], pool, amount, options.tokens or large_database.LARGE_TOKEN_COUNT
+                )
             case "purge":
-                return purging.find((storages or ["sqlite"])[0], pool, options.tokens or purging.ROWS)
+                return purge_latency.measure_purge(
+                    (storages or ["sqlite"])[0], pool, options.tokens or purge_latency.ROWS
+                )
             case "storing":
-                return storing.find((storages or ["sqlite"])[0], pool, options.requests)
-        return ratios.find(storages or list(ratios.STORAGES), cases or list(ratios.TITLES), pool, amount)
+                return disk_usage.measure_disk_usage((storages or ["sqlite"])[0], pool, options.requests)
+        return cpu_ratios.measure_ratios(
+            storages or list(cpu_ratios.STORAGES), cases or list(cpu_ratios.TITLES), pool, amount
+        )
 
 
-def _parser() -> argparse.ArgumentParser:
+def _create_parser() -> argparse.ArgumentParser:
     told = "\n".join(f"  {name:<14}{text}" for name, text in MODES.items())
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=f"{__doc__}\n\nmodes:\n{told}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    default = Amount()
+    default = MeasurementPlan()
     parser.add_argument("mode", nargs="?", choices=MODES, default="ratios", metavar="MODE")
-    parser.add_argument("--storage", nargs="+", choices=ratios.STORAGES, help="the storages (both, or sqlite)")
-    parser.add_argument("--cases", nargs="+", choices=tuple(ratios.TITLES), help="these requests alone")
+    parser.add_argument("--storage", nargs="+", choices=cpu_ratios.STORAGES, help="the storages (both, or sqlite)")
+    parser.add_argument("--cases", nargs="+", choices=tuple(cpu_ratios.TITLES), help="these requests alone")
     parser.add_argument("--rounds", type=int, default=default.rounds, metavar="N", help="rounds (%(default)s)")
     parser.add_argument("--seconds", type=float, default=default.seconds, metavar="S", help="of a round (%(default)s)")
     parser.add_argument("--requests", type=int, default=default.count, metavar="N", help="at most (%(default)s)")
     parser.add_argument("--connections", type=int, default=default.connections, metavar="N", help="(%(default)s)")
     parser.add_argument("--tokens", type=int, metavar="N", help="stored for growth (10 million) or purge (1 million)")
     parser.add_argument("--page", action="store_true", help="write the figures of docs/operators/one-machine instead")
-    parser.add_argument("--page-file", type=Path, default=page.FILE, metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--page-file", type=Path, default=one_machine_page.RESULTS_FILE, metavar="FILE", help=argparse.SUPPRESS
+    )
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
     return parser
 
 
-def _stop(*_: object) -> NoReturn:
+def _exit_on_sigterm(*_: object) -> NoReturn:
     raise SystemExit(143)

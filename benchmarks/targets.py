@@ -29,7 +29,7 @@ PURGE = 50.0
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TargetResult:
     """A figure, its target, and whether it holds."""
 
     title: str
@@ -37,17 +37,17 @@ class Verdict:
     target: float
 
     @property
-    def holds(self) -> bool:
+    def is_met(self) -> bool:
         """True if the figure is at most the target, as both are printed."""
         return round(self.value, 2) <= self.target
 
     def __str__(self) -> str:
-        return f"{self.value:.2f} (target {self.target:g}{'' if self.holds else ', missed'})"
+        return f"{self.value:.2f} (target {self.target:g}{'' if self.is_met else ', missed'})"
 
 
-def summary(verdicts: list[Verdict]) -> Iterator[str]:
+def format_summary(verdicts: list[TargetResult]) -> Iterator[str]:
     """The lines at the end of a run."""
     if verdicts:
         yield ""
-        yield f"verdict: {sum(one.holds for one in verdicts)} of {len(verdicts)} targets hold"
-    yield from (f"  missed: {one.title} {one}" for one in verdicts if not one.holds)
+        yield f"verdict: {sum(one.is_met for one in verdicts)} of {len(verdicts)} targets hold"
+    yield from (f"  missed: {one.title} {one}" for one in verdicts if not one.is_met)

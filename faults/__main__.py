@@ -11,109 +11,115 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from faults.databases import Unsuitable, small_disk
-from faults.nodes import placed, stop_in_order
-from faults.of_clients import CLIENTS
-from faults.of_clusters import CLUSTERS
-from faults.of_databases import DATABASES
-from faults.of_migrations import MIGRATIONS
-from faults.of_nodes import NODES
-from faults.report import printed, troubles
-from faults.scene import Fault, Report, Scene, tried
-from faults.stock import prepared
-from faults.storages import STORAGES, USUAL, faults_of, missing, opened
+from faults.client_faults import CLIENT_FAULTS
+from faults.cluster_faults import CLUSTER_FAULTS
+from faults.database import FaultUnavailable, mount_small_disk
+from faults.database_faults import DATABASE_FAULTS
+from faults.fault_run import Fault, FaultEnvironment, FaultReport, run_fault
+from faults.migration_faults import MIGRATION_FAULTS
+from faults.node_faults import NODE_FAULTS
+from faults.report import format_reports, list_failures
+from faults.seed_data import create_seed_data
+from faults.service_nodes import create_nodes, exit_on_sigterm
+from faults.storages import DEFAULT_STORAGES, STORAGES, create_database, storage_with_same_faults, unavailable_reason
 
-FAULTS: Sequence[Fault] = (*NODES, *DATABASES, *CLIENTS, *CLUSTERS)
+FAULTS: Sequence[Fault] = (*NODE_FAULTS, *DATABASE_FAULTS, *CLIENT_FAULTS, *CLUSTER_FAULTS)
 #: Where a quick run has all of them.
-_QUICK = "postgresql"
+_QUICK_STORAGE = "postgresql"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if all is well, 1 if something has to be mended."""
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
-    names = sorted({one.name for one in FAULTS} | {one.name for one in MIGRATIONS})
+    names = sorted({one.name for one in FAULTS} | {one.name for one in MIGRATION_FAULTS})
     parser.add_argument("--only", action="append", metavar="NAME", choices=names, help=", ".join(names))
     parser.add_argument("--storage", action="append", choices=STORAGES, help="such storages alone")
-    parser.add_argument("--quick", action="store_true", help=f"all faults on {_QUICK}, elsewhere what databases decide")
+    parser.add_argument(
+        "--quick", action="store_true", help=f"all faults on {_QUICK_STORAGE}, elsewhere what databases decide"
+    )
     parser.add_argument("--seconds", type=float, default=3.0, help="how long a fault lasts, about (3)")
     parser.add_argument("--expired", type=int, default=10_000, help="how many expired tokens are purged (10000)")
     parser.add_argument("--strict", action="store_true", help="what cannot be tried here counts as not well")
     given = parser.parse_args(arguments)
-    stop_in_order()
-    reports: list[Report] = []
+    exit_on_sigterm()
+    reports: list[FaultReport] = []
     left_out = {}
-    for storage in given.storage or USUAL:
-        reason = missing(storage)
+    for storage in given.storage or DEFAULT_STORAGES:
+        reason = unavailable_reason(storage)
         if reason is not None:
             left_out[storage] = reason
             continue
-        for migration in MIGRATIONS:
-            if faults_of(storage) in migration.storages and (given.only is None or migration.name in given.only):
-                with _folder() as folder:
+        for migration in MIGRATION_FAULTS:
+            if storage_with_same_faults(storage) in migration.storages and (
+                given.pop_only_message is None or migration.name in given.pop_only_message
+            ):
+                with _temporary_folder() as folder:
                     reports.append(migration.run(storage, folder))
-        wanted = [fault for fault in FAULTS if _is_wanted(fault, storage, given)]
+        wanted = [fault for fault in FAULTS if _is_selected(fault, storage, given)]
         # Those that need the same kind of place share one.
-        for _, group in itertools.groupby(wanted, key=lambda fault: fault.place):
-            reports += _all(list(group), storage, given.seconds, given.expired)
-    print(printed(reports))
+        for _, group in itertools.groupby(wanted, key=lambda fault: fault.environment_key):
+            reports += _run_all(list(group), storage, given.seconds, given.expired)
+    print(format_reports(reports))
     for storage, reason in left_out.items():
         print(f"left out: {storage}: {reason}")
-    return 0 if is_well(reports, left_out, given) else 1
+    return 0 if is_passed(reports, left_out, given) else 1
 
 
-def is_well(reports: Sequence[Report], left_out: Collection[str], given: argparse.Namespace) -> bool:
+def is_passed(reports: Sequence[FaultReport], left_out: Collection[str], options: argparse.Namespace) -> bool:
     """True if nothing has to be mended, and nothing was left out that had to be tried."""
-    if given.strict and (left_out or any(report.skipped for report in reports)):
+    if options.strict and (left_out or any(report.skipped for report in reports)):
         return False
-    return bool(reports) and all(report.is_good for report in reports) and not (given.storage and left_out)
+    return bool(reports) and all(report.is_passed for report in reports) and not (options.storage and left_out)
 
 
-def _is_wanted(fault: Fault, storage: str, given: argparse.Namespace) -> bool:
-    if faults_of(storage) not in fault.storages or (given.only is not None and fault.name not in given.only):
+def _is_selected(fault: Fault, storage: str, given: argparse.Namespace) -> bool:
+    if storage_with_same_faults(storage) not in fault.storages or (
+        given.pop_only_message is not None and fault.name not in given.pop_only_message
+    ):
         return False
-    return not given.quick or storage == _QUICK or fault.everywhere or len(fault.storages) == 1
+    return not given.quick or storage == _QUICK_STORAGE or fault.is_quick_on_all_storages or len(fault.storages) == 1
 
 
-def _all(faults: Sequence[Fault], storage: str, span: float, expired: int) -> Iterator[Report]:
+def _run_all(faults: Sequence[Fault], storage: str, span: float, expired: int) -> Iterator[FaultReport]:
     try:
-        with _scene(faults[0], storage, span, expired) as scene:
+        with _create_environment(faults[0], storage, span, expired) as scene:
             for fault in faults:
                 began = time.monotonic()
-                report = _one(fault, scene)
-                words = "well" if report.is_good else "NOT WELL"
+                report = _run_fault(fault, scene)
+                words = "well" if report.is_passed else "NOT WELL"
                 print(f"{storage:11} {fault.title}: {words}, {time.monotonic() - began:.0f} s", file=sys.stderr)
-                for line in troubles(report):
+                for line in list_failures(report):
                     print(line, file=sys.stderr)
                 yield report
-    except Unsuitable as reason:
+    except FaultUnavailable as reason:
         for fault in faults:
-            yield Report(fault, storage, skipped=str(reason))
+            yield FaultReport(fault, storage, skipped=str(reason))
 
 
-def _one(fault: Fault, scene: Scene) -> Report:
+def _run_fault(fault: Fault, scene: FaultEnvironment) -> FaultReport:
     try:
-        return tried(fault, scene)
+        return run_fault(fault, scene)
     except AssertionError as problem:
-        return Report(fault, scene.database.name, offences=[str(problem)])
+        return FaultReport(fault, scene.database.name, violations=[str(problem)])
     except Exception:
-        return Report(fault, scene.database.name, offences=[traceback.format_exc()])
+        return FaultReport(fault, scene.database.name, violations=[traceback.format_exc()])
 
 
 @contextmanager
-def _scene(fault: Fault, storage: str, span: float, expired: int) -> Iterator[Scene]:
+def _create_environment(fault: Fault, storage: str, span: float, expired: int) -> Iterator[FaultEnvironment]:
     with ExitStack() as stack:
-        folder = stack.enter_context(_folder())
-        if fault.disk is not None:
-            stack.enter_context(small_disk(folder, fault.disk))
+        folder = stack.enter_context(_temporary_folder())
+        if fault.disk_megabytes is not None:
+            stack.enter_context(mount_small_disk(folder, fault.disk_megabytes))
         environment = fault.environment(folder) if fault.environment else {}
-        database = stack.enter_context(opened(storage, folder))
-        nodes = stack.enter_context(placed(folder, database, fault.nodes, environment, fault.workers))
-        stock = prepared(nodes[0].ini)
-        yield Scene(database, nodes, stock, nodes.start(), span, expired)
+        database = stack.enter_context(create_database(storage, folder))
+        nodes = stack.enter_context(create_nodes(folder, database, fault.nodes, environment, fault.workers))
+        stock = create_seed_data(nodes[0].ini)
+        yield FaultEnvironment(database, nodes, stock, nodes.start(), span, expired)
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def _temporary_folder() -> Iterator[Path]:
     # Not below our own folder: the database server may run as another user, who cannot enter it.
     folder = Path(tempfile.mkdtemp(prefix="identity-faults-"))
     folder.chmod(0o755)

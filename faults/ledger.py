@@ -7,34 +7,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from faults.client import Answer, Client
-from faults.paths import INTROSPECT, MANAGEMENT, TOKEN
-from faults.stock import Stock
+from faults.endpoint_paths import INTROSPECT, MANAGEMENT, TOKEN
+from faults.http_client import FailoverClient, ReceivedResponse
+from faults.seed_data import SeedData
 
 #: So many of each kind are looked at that were acknowledged just before the fault, while it lasted (all the while, one
 #: out of several), and last.
-_BEFORE, _WHILE, _LAST = 120, 240, 60
+_SAMPLED_BEFORE, _SAMPLED_DURING, _SAMPLED_LAST = 120, 240, 60
 #: So many of each of these are asked for a second time.
-_REPEATED = 10
+_MAX_REPETITIONS = 10
 _KINDS = ("tokens", "revoked", "spent", "unused_codes", "chains", "projects")
 _Entry = TypeVar("_Entry")
 _ATTEMPTS = 40
 
 
 @dataclass
-class Chain:
+class RefreshTokenChain:
     """Refresh tokens of one family: the last that was acknowledged, and all that were used before it, the latest last.
 
     ``is_certain``: nobody has shown the last one. If it was shown and no answer came, it may be used up or not.
     """
 
     current: str
-    used: list[str] = field(default_factory=list)
+    rotated: list[str] = field(default_factory=list)
     is_certain: bool = True
 
 
 @dataclass
-class Project:
+class AcknowledgedProject:
     """A project that was asked for under one idempotency key, and the names that it was given since."""
 
     key: str
@@ -42,16 +42,16 @@ class Project:
     id: str | None = None
     #: The last name that was acknowledged, and those asked for since.
     name: str = ""
-    perhaps: set[str] = field(default_factory=set)
+    possible_names: set[str] = field(default_factory=set)
 
 
 @dataclass
-class Verdict:
+class LedgerFindings:
     """What the ledger found: sentences; empty is good."""
 
     checked: int = 0
     lost: list[str] = field(default_factory=list)
-    doubled: list[str] = field(default_factory=list)
+    duplicated: list[str] = field(default_factory=list)
 
 
 class Ledger:
@@ -65,116 +65,121 @@ class Ledger:
         #: Seconds of the longest time for which nobody could learn that a token is active.
         self.silence = 0.0
         #: The forms of what was shown once with success, and must not succeed again.
-        self.spent: list[Mapping[str, str]] = []
+        self.used_assertions: list[Mapping[str, str]] = []
         #: Forms of codes that nobody has shown yet.
         self.unused_codes: list[Mapping[str, str]] = []
-        self.chains: list[Chain] = []
-        self.projects: list[Project] = []
+        self.chains: list[RefreshTokenChain] = []
+        self.projects: list[AcknowledgedProject] = []
         #: Unless clocks are right nobody can say for how long that lives which is issued during the fault.
         self._keeps_time = keeps_time
         self._marks: list[Mapping[str, int]] = []
         #: Codes that a judge has shown.
         self._judged: set[str] = set()
 
-    def mark(self) -> None:
+    def mark_phase(self) -> None:
         """The fault begins now; or its cause has ended, when it is told for the second time."""
         self._marks.append({name: len(vars(self)[name]) for name in _KINDS})
 
-    def dead(self) -> str | None:
+    def latest_certainly_revoked(self) -> str | None:
         """The token that was revoked last among those that must be dead by now."""
         latest = time.monotonic() - self.staleness
         return next((token for token, at in reversed([*self.revoked.items()]) if at <= latest), None)
 
-    def judge(self, stock: Stock, client: Client) -> Verdict:
+    def verify(self, stock: SeedData, client: FailoverClient) -> LedgerFindings:
         """Ask the service, which has recovered, about all of it. Raises NoAnswer if it has not.
 
         It can be asked again: what was shown for the first time by then must not be accepted any more.
         """
-        verdict = Verdict()
+        verdict = LedgerFindings()
         self._judge_tokens(stock, client, verdict)
         self._judge_projects(stock, client, verdict)
         self._judge_codes(stock, client, verdict)
         self._judge_chains(stock, client, verdict)
         return verdict
 
-    def revived(self, stock: Stock, client: Client) -> Sequence[str]:
+    def find_revived(self, stock: SeedData, client: FailoverClient) -> Sequence[str]:
         """What lives of all that is dead for good, in sentences: that is sure while clocks are wrong, too.
 
         Raises NoAnswer.
         """
         said = ["a token that was revoked" for token in self.revoked if _is_active(token, stock, client)]
-        shown = [(form, stock.application if "code" in form else None) for form in self.spent]
-        shown += [(refreshing(used), stock.application) for chain in self.chains for used in chain.used[::-1]]
+        shown = [(form, stock.application if "code" in form else None) for form in self.used_assertions]
+        shown += [(refresh_form(used), stock.application) for chain in self.chains for used in chain.rotated[::-1]]
         return said + [
             f"a {form['grant_type']} that was used"
             for form, authorization in shown
-            if _answered(client, form, authorization).status == 200
+            if _redeem(client, form, authorization).status == 200
         ]
 
-    def _judge_tokens(self, stock: Stock, client: Client, verdict: Verdict) -> None:
-        for token in self._chosen("tokens", self.tokens, during=_WHILE * self._keeps_time):
+    def _judge_tokens(self, stock: SeedData, client: FailoverClient, verdict: LedgerFindings) -> None:
+        for token in self._sample("tokens", self.tokens, during=_SAMPLED_DURING * self._keeps_time):
             verdict.checked += 1
             if not _is_active(token, stock, client):
                 verdict.lost.append("an access token that was issued is not there")
         time.sleep(max([0.0, *(at + self.staleness - time.monotonic() for at in self.revoked.values())]))
-        for token in self._chosen("revoked", [*self.revoked]):
+        for token in self._sample("revoked", [*self.revoked]):
             verdict.checked += 1
             if _is_active(token, stock, client):
                 verdict.lost.append("a revocation: the token lives")
 
-    def _judge_codes(self, stock: Stock, client: Client, verdict: Verdict) -> None:
-        for form in self._chosen("unused_codes", self.unused_codes, during=_WHILE * self._keeps_time):
+    def _judge_codes(self, stock: SeedData, client: FailoverClient, verdict: LedgerFindings) -> None:
+        for form in self._sample("unused_codes", self.unused_codes, during=_SAMPLED_DURING * self._keeps_time):
             verdict.checked += 1
             is_first = form["code"] not in self._judged
             self._judged.add(form["code"])
-            is_accepted = _answered(client, form, stock.application).status == 200
+            is_accepted = _redeem(client, form, stock.application).status == 200
             if is_first and not is_accepted:
                 verdict.lost.append("a code that was issued is not there")
             if is_accepted and not is_first:
-                verdict.doubled.append("a code was accepted twice")
-        for form in self._chosen("spent", self.spent):
+                verdict.duplicated.append("a code was accepted twice")
+        for form in self._sample("spent", self.used_assertions):
             verdict.checked += 1
-            if _answered(client, form, stock.application if "code" in form else None).status == 200:
-                verdict.doubled.append(f"{form['grant_type']} was accepted twice")
+            if _redeem(client, form, stock.application if "code" in form else None).status == 200:
+                verdict.duplicated.append(f"{form['grant_type']} was accepted twice")
 
-    def _judge_chains(self, stock: Stock, client: Client, verdict: Verdict) -> None:
-        for chain in self._chosen("chains", self.chains):
+    def _judge_chains(self, stock: SeedData, client: FailoverClient, verdict: LedgerFindings) -> None:
+        for chain in self._sample("chains", self.chains):
             verdict.checked += 1
-            used = chain.used[-1:]
+            used = chain.rotated[-1:]
             if chain.is_certain:
-                answer = _answered(client, refreshing(chain.current), stock.application)
+                answer = _redeem(client, refresh_form(chain.current), stock.application)
                 if answer.status != 200:
                     verdict.lost.append(f"a rotation: the successor is not there: {answer.body!r}")
             else:
                 # Of rotations that were lost the service knows nothing: then the one before them is good again.
-                used = chain.used[::-1]
-            if any(_answered(client, refreshing(one), stock.application).status == 200 for one in used):
-                verdict.doubled.append("a refresh token was accepted after its successor")
+                used = chain.rotated[::-1]
+            if any(_redeem(client, refresh_form(one), stock.application).status == 200 for one in used):
+                verdict.duplicated.append("a refresh token was accepted after its successor")
             if chain.is_certain:
-                chain.used.append(chain.current)
+                chain.rotated.append(chain.current)
                 chain.is_certain = False
 
-    def _judge_projects(self, stock: Stock, client: Client, verdict: Verdict) -> None:
-        present = _projects(stock, client)
-        for project in self._chosen("projects", self.projects):
+    def _judge_projects(self, stock: SeedData, client: FailoverClient, verdict: LedgerFindings) -> None:
+        present = _list_projects(stock, client)
+        for project in self._sample("projects", self.projects):
             verdict.checked += 1
-            names = {project.first_name, project.name, *project.perhaps}
+            names = {project.first_name, project.name, *project.possible_names}
             found = [one for one in present if one["name"] in names]
             if len(found) > 1:
-                verdict.doubled.append(f"{len(found)} projects were made for one idempotency key")
+                verdict.duplicated.append(f"{len(found)} projects were made for one idempotency key")
             if project.id is None:
                 continue
             if [one["id"] for one in found] != [project.id]:
                 verdict.lost.append("a project that was made is not there")
-            elif found[0]["name"] not in {project.name, *project.perhaps}:
+            elif found[0]["name"] not in {project.name, *project.possible_names}:
                 verdict.lost.append("a project's new name")
-        for project in self._chosen("projects", self.projects, _REPEATED, _REPEATED, _REPEATED):
-            again = _repeat(project, stock, client)
+        for project in self._sample("projects", self.projects, _MAX_REPETITIONS, _MAX_REPETITIONS, _MAX_REPETITIONS):
+            again = _repeat_project_request(project, stock, client)
             if project.id is not None and again != project.id:
-                verdict.doubled.append("the repetition of a management write was not answered as the first one")
+                verdict.duplicated.append("the repetition of a management write was not answered as the first one")
 
-    def _chosen(
-        self, name: str, filled: Sequence[_Entry], before: int = _BEFORE, during: int = _WHILE, last: int = _LAST
+    def _sample(
+        self,
+        name: str,
+        filled: Sequence[_Entry],
+        before: int = _SAMPLED_BEFORE,
+        during: int = _SAMPLED_DURING,
+        last: int = _SAMPLED_LAST,
     ) -> Sequence[_Entry]:
         """Those of a kind that are looked at."""
         marks = [mark[name] for mark in self._marks] or [len(filled)]
@@ -183,56 +188,58 @@ class Ledger:
         return [*filled[max(0, begin - before) : begin], *spread, *filled[max(end, len(filled) - last) :]]
 
 
-class NoAnswer(Exception):
+class NotRecovered(Exception):
     """The service has not recovered."""
 
 
-def refreshing(token: str) -> Mapping[str, str]:
+def refresh_form(token: str) -> Mapping[str, str]:
     """The form that shows a refresh token."""
     return {"grant_type": "refresh_token", "refresh_token": token}
 
 
-def creating(stock: Stock, project: Project) -> tuple[str, str, Mapping[str, str], str]:
+def create_project_request(stock: SeedData, project: AcknowledgedProject) -> tuple[str, str, Mapping[str, str], str]:
     """The request that makes a project, as ``Client.ask`` takes it."""
-    headers = {**stock.managing, "Content-Type": "application/json", "Idempotency-Key": project.key}
+    headers = {**stock.management_headers, "Content-Type": "application/json", "Idempotency-Key": project.key}
     path = f"{MANAGEMENT}/organizations/{stock.organization_id}/projects"
     return "POST", path, headers, json.dumps({"name": project.first_name})
 
 
-def _is_active(token: str, stock: Stock, client: Client) -> bool:
-    answer = _asked(client, "POST", INTROSPECT, {"token": token}, stock.resource_server, 200)
-    return bool(answer.members["active"])
+def _is_active(token: str, stock: SeedData, client: FailoverClient) -> bool:
+    answer = _request(client, "POST", INTROSPECT, {"token": token}, stock.resource_server, 200)
+    return bool(answer.json["active"])
 
 
-def _answered(client: Client, form: Mapping[str, str], authorization: str | None) -> Answer:
-    return _asked(client, "POST", TOKEN, form, authorization, 200, 400)
+def _redeem(client: FailoverClient, form: Mapping[str, str], authorization: str | None) -> ReceivedResponse:
+    return _request(client, "POST", TOKEN, form, authorization, 200, 400)
 
 
-def _asked(client: Client, method: str, path: str, form: Mapping[str, str], who: str | None, *expected: int) -> Answer:
+def _request(
+    client: FailoverClient, method: str, path: str, form: Mapping[str, str], who: str | None, *expected: int
+) -> ReceivedResponse:
     for _ in range(_ATTEMPTS):
         answer = client.post(path, form, who, *expected)
         if answer is not None:
             return answer
-    raise NoAnswer(f"{method} {path} was asked {_ATTEMPTS} times")
+    raise NotRecovered(f"{method} {path} was asked {_ATTEMPTS} times")
 
 
-def _projects(stock: Stock, client: Client) -> list[Mapping[str, Any]]:
+def _list_projects(stock: SeedData, client: FailoverClient) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     path = where = f"{MANAGEMENT}/organizations/{stock.organization_id}/projects?limit=100"
     while True:
-        answer = client.get(where, stock.managing, 200)
+        answer = client.get(where, stock.management_headers, 200)
         if answer is None:
-            raise NoAnswer(f"GET {path} was not answered")
-        found += answer.members["items"]
-        cursor = answer.members.get("next_cursor")
+            raise NotRecovered(f"GET {path} was not answered")
+        found += answer.json["items"]
+        cursor = answer.json.get("next_cursor")
         if cursor is None:
             return found
         where = f"{path}&cursor={cursor}"
 
 
-def _repeat(project: Project, stock: Stock, client: Client) -> str:
-    answer = client.ask(*creating(stock, project), 201)
+def _repeat_project_request(project: AcknowledgedProject, stock: SeedData, client: FailoverClient) -> str:
+    answer = client.request(*create_project_request(stock, project), 201)
     if answer is None:
-        raise NoAnswer("a repeated management write was not answered")
-    made: str = answer.members["id"]
+        raise NotRecovered("a repeated management write was not answered")
+    made: str = answer.json["id"]
     return made

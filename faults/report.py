@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from faults.client import Kind
-from faults.scene import Report
+from faults.fault_run import FaultReport
+from faults.http_client import ResponseClass
 
 _COLUMNS = (
     "fault",
@@ -20,32 +20,32 @@ _COLUMNS = (
 )
 
 
-def printed(reports: Sequence[Report]) -> str:
+def format_reports(reports: Sequence[FaultReport]) -> str:
     """All reports as a table, with sentences below for those that are not good."""
-    rows = [_COLUMNS, *(_row(report) for report in reports)]
+    rows = [_COLUMNS, *(_format_row(report) for report in reports)]
     widths = [max(len(row[number]) for row in rows) for number in range(len(_COLUMNS))]
     lines = ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     for report in reports:
         if report.skipped:
             lines.append(f"not tried: {report.fault.title}: {report.skipped}")
-        if not report.is_good:
-            lines += ["", f"NOT WELL: {report.fault.title} ({report.storage})", *troubles(report)]
+        if not report.is_passed:
+            lines += ["", f"NOT WELL: {report.fault.title} ({report.storage})", *list_failures(report)]
     return "\n".join(lines)
 
 
-def troubles(report: Report) -> Sequence[str]:
+def list_failures(report: FaultReport) -> Sequence[str]:
     """What is not good, in lines; none if all is."""
     lines = []
     if report.recovery > report.allowed:
         lines.append(f"  recovery took {report.recovery:.1f} s, {report.allowed:.1f} s are allowed")
-    if report.slowest > report.fault.slowest:
-        lines.append(f"  somebody waited for {report.slowest:.1f} s, {report.fault.slowest:.1f} s are allowed")
-    return lines + [f"  {one}" for one in (*report.lost[:10], *report.doubled[:10], *report.offences[:10])]
+    if report.slowest > report.fault.max_latency:
+        lines.append(f"  somebody waited for {report.slowest:.1f} s, {report.fault.max_latency:.1f} s are allowed")
+    return lines + [f"  {one}" for one in (*report.lost[:10], *report.duplicated[:10], *report.violations[:10])]
 
 
-def _row(report: Report) -> tuple[str, ...]:
-    def count(*kinds: Kind) -> str:
-        return str(sum(report.kinds.get(kind, 0) for kind in kinds))
+def _format_row(report: FaultReport) -> tuple[str, ...]:
+    def count(*kinds: ResponseClass) -> str:
+        return str(sum(report.counts.get(kind, 0) for kind in kinds))
 
     if report.skipped:
         return (report.fault.name, report.storage, "not tried", *[""] * (len(_COLUMNS) - 3))
@@ -53,12 +53,12 @@ def _row(report: Report) -> tuple[str, ...]:
         report.fault.name,
         report.storage,
         str(report.requests),
-        count(Kind.BUSY),
-        count(Kind.REFUSED),
-        count(Kind.CUT, Kind.SILENT, Kind.WRONG),
+        count(ResponseClass.BUSY),
+        count(ResponseClass.REFUSED),
+        count(ResponseClass.CUT, ResponseClass.SILENT, ResponseClass.WRONG),
         f"{report.slowest:.1f}",
         f"{report.recovery:.1f}",
         str(report.checked),
         str(len(report.lost)),
-        str(len(report.doubled)),
+        str(len(report.duplicated)),
     )

@@ -4,36 +4,39 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from faults.databases import Database, Sqlite
-from faults.galera import Galera
-from faults.servers import Mariadb, Pooled, Postgresql
+from faults.database import FaultDatabase, SqliteDatabase
+from faults.database_servers import MariadbFaultServer, PgbouncerFaultServer, PostgresqlFaultServer
+from faults.galera_database import GaleraDatabase
 from identity.testing import galera
 from identity.testing.mariadb import find_program
 
-_KINDS: Mapping[str, type[Database]] = {kind.name: kind for kind in (Sqlite, Postgresql, Pooled, Mariadb, Galera)}
-STORAGES = tuple(_KINDS)
+_DATABASE_CLASSES: Mapping[str, type[FaultDatabase]] = {
+    kind.name: kind
+    for kind in (SqliteDatabase, PostgresqlFaultServer, PgbouncerFaultServer, MariadbFaultServer, GaleraDatabase)
+}
+STORAGES = tuple(_DATABASE_CLASSES)
 #: Those that are tried unless one is asked for.
-USUAL = tuple(name for name in STORAGES if name != Pooled.name)
+DEFAULT_STORAGES = tuple(name for name in STORAGES if name != PgbouncerFaultServer.name)
 
 
-def missing(kind: str) -> str | None:
+def unavailable_reason(kind: str) -> str | None:
     """Why it cannot be tried here; None if it can."""
-    if kind == Galera.name:
-        return galera.missing()
-    if kind == Mariadb.name and find_program("mariadbd") is None:
+    if kind == GaleraDatabase.name:
+        return galera.missing_requirement()
+    if kind == MariadbFaultServer.name and find_program("mariadbd") is None:
         return "MariaDB is not installed"
     return None
 
 
-def faults_of(kind: str) -> str:
+def storage_with_same_faults(kind: str) -> str:
     """The storage whose faults it has."""
-    return Postgresql.name if kind == Pooled.name else kind
+    return PostgresqlFaultServer.name if kind == PgbouncerFaultServer.name else kind
 
 
 @contextmanager
-def opened(kind: str, folder: Path) -> Iterator[Database]:
+def create_database(kind: str, folder: Path) -> Iterator[FaultDatabase]:
     """A new database in this folder."""
-    database = _KINDS[kind](folder)
+    database = _DATABASE_CLASSES[kind](folder)
     try:
         yield database
     finally:

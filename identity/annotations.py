@@ -15,6 +15,6 @@ if sys.version_info >= (3, 14):
     _AS["format"] = Format.STRING
 
 
-def annotated(cls: type) -> set[str]:
+def annotated_names(cls: type) -> set[str]:
     """The names that a class annotates, or one that it is derived from."""
     return {name for one in cls.__mro__ for name in get_annotations(one, **_AS)}

@@ -1,7 +1,7 @@
 """Synchronous code that waits without blocking an event loop.
 
 Endpoints, use cases and storages are plain functions. A server with an event loop runs each request in a greenlet
-(``Greenlets.run``). Where the code waits, by a function of this module, the loop continues with other requests. In a
+(``GreenletPool.run``). Where the code waits, by a function of this module, the loop continues with other requests. In a
 thread without a greenlet the same functions wait as threads do, so tests, programs and WSGI servers need nothing else.
 """
 
@@ -24,22 +24,22 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-class Greenlets:
+class GreenletPool:
     """Runs functions in greenlets of the running event loop, at most ``limit`` at a time; the rest waits in line."""
 
     def __init__(self, limit: int = 100) -> None:
         self.loop = asyncio.get_running_loop()
         self._limit = limit
         self._busy = 0
-        self._aside = 0
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._released = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
         # A new greenlet costs as much as a fifth of the cheapest request, so they are used again.
         self._idle: list[_Greenlet] = []
 
     @property
-    def busy(self) -> int:
+    def active_count(self) -> int:
         """How many functions have begun and not ended."""
-        return self._busy + self._aside
+        return self._busy + self._released
 
     async def run(self, function: Callable[[], Result]) -> Result:
         """What the function returns or raises. It sees the context variables of the caller, and what it sets ends with
@@ -50,45 +50,45 @@ class Greenlets:
         if self._busy < self._limit:
             self._busy += 1
         else:
-            await self._wait_in_line()
+            await self._wait_for_slot()
         call = _Call(function)
         running = self._idle.pop() if self._idle else _Greenlet(self)
         running.gr_context = copy_context()
         running.start(call)
         if not call.has_ended:
-            call.end = self.loop.create_future()
-            await call.end
+            call.ended = self.loop.create_future()
+            await call.ended
         return call.outcome()
 
-    async def _wait_in_line(self) -> None:
+    async def _wait_for_slot(self) -> None:
         turn = self.loop.create_future()
-        self._line.append(turn)
+        self._waiters.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self._leave()
+                self._free_slot()
             raise
 
-    def rest(self, ended: "_Greenlet") -> None:
+    def return_idle(self, ended: "_Greenlet") -> None:
         """Keep the greenlet for another function, and give its place to the first in line."""
         self._idle.append(ended)
-        self._leave()
+        self._free_slot()
 
-    def step_aside(self) -> None:
+    def release_slot(self) -> None:
         """Give the place of the current greenlet to the first in line, before it waits for something slow."""
-        self._aside += 1
-        self._leave()
+        self._released += 1
+        self._free_slot()
 
-    def return_to_place(self) -> None:
+    def reacquire_slot(self) -> None:
         """Take it again, though another one may have it now."""
-        self._aside -= 1
+        self._released -= 1
         self._busy += 1
 
-    def _leave(self) -> None:
+    def _free_slot(self) -> None:
         self._busy -= 1
-        while self._line and self._busy < self._limit:
-            turn = self._line.popleft()
+        while self._waiters and self._busy < self._limit:
+            turn = self._waiters.popleft()
             if not turn.done():
                 self._busy += 1
                 turn.set_result(None)
@@ -97,7 +97,7 @@ class Greenlets:
 class _Call(Generic[Result]):
     """A function, and what has come of it."""
 
-    __slots__ = ("_error", "_function", "_result", "end", "has_ended")
+    __slots__ = ("_error", "_function", "_result", "ended", "has_ended")
 
     def __init__(self, function: Callable[[], Result]) -> None:
         self._function = function
@@ -105,7 +105,7 @@ class _Call(Generic[Result]):
         self._error: BaseException | None = None
         self.has_ended = False
         #: Set where the function has waited, for who waits for its end.
-        self.end: asyncio.Future[None] | None = None
+        self.ended: asyncio.Future[None] | None = None
 
     def execute(self) -> None:
         try:
@@ -113,10 +113,10 @@ class _Call(Generic[Result]):
         except BaseException as error:
             self._error = error
         self.has_ended = True
-        if self.end is None:
+        if self.ended is None:
             return
-        if not self.end.done():
-            self.end.set_result(None)
+        if not self.ended.done():
+            self.ended.set_result(None)
         elif self._error is not None:
             log.error("a request failed after its client had left", exc_info=self._error)
 
@@ -136,13 +136,13 @@ class _Greenlet(greenlet):
     #: SQLAlchemy's ``await_only`` may be called in it, too.
     __sqlalchemy_greenlet_provider__ = True
 
-    def __init__(self, owner: Greenlets) -> None:
+    def __init__(self, owner: GreenletPool) -> None:
         #: In which the event loop runs.
         self.main = getcurrent()
         super().__init__(parent=self.main)
         self.loop = owner.loop
         self.thread = threading.get_ident()
-        self.owner = owner
+        self.pool = owner
         self._call: _Call[Any] | None = None
 
     def run(self) -> None:
@@ -151,7 +151,7 @@ class _Greenlet(greenlet):
             self._call = None
             # What the context holds is not to live until the next call.
             self.gr_context = None
-            self.owner.rest(self)
+            self.pool.return_idle(self)
             self.main.switch(None)
 
     def start(self, call: _Call[Any]) -> None:
@@ -181,13 +181,13 @@ def in_greenlet() -> bool:
     return isinstance(getcurrent(), _Greenlet)
 
 
-def own_greenlets() -> Greenlets | None:
+def current_greenlet_pool() -> GreenletPool | None:
     """Those to which the current greenlet belongs; None in a plain thread."""
     current = getcurrent()
-    return current.owner if isinstance(current, _Greenlet) else None
+    return current.pool if isinstance(current, _Greenlet) else None
 
 
-def running_loop() -> asyncio.AbstractEventLoop | None:
+def greenlet_event_loop() -> asyncio.AbstractEventLoop | None:
     """The event loop of the current greenlet; None in a plain thread."""
     current = getcurrent()
     return current.loop if isinstance(current, _Greenlet) else None
@@ -198,10 +198,10 @@ def await_(awaitable: Awaitable[Result]) -> Result:
     current = getcurrent()
     if isinstance(current, _Greenlet):
         return current.main.switch(awaitable)  # type: ignore[no-any-return]
-    return asyncio.run(_awaited(awaitable))
+    return asyncio.run(_as_coroutine(awaitable))
 
 
-async def _awaited(awaitable: Awaitable[Result]) -> Result:
+async def _as_coroutine(awaitable: Awaitable[Result]) -> Result:
     return await awaitable
 
 

@@ -30,29 +30,29 @@ if TYPE_CHECKING:
     from pyramid.config import Configurator
 
     from identity.domain.audit import AuditEvent
-    from identity.domain.managers import Role
+    from identity.domain.managers import ManagerRole
     from identity.domain.permissions import Resource
-    from identity.domain.records import NameSpace
+    from identity.domain.records import RecordNamespace
     from identity.domain.users import User
-    from identity.operations import Check, Command, OpenServices, Running
-    from identity.provider.client_authentication import ClientAuthentication
+    from identity.extension_points import CliCommand, ServicesFactory, ServingProcess, SystemCheck
+    from identity.instrumentation import InstrumentationObserver
+    from identity.provider.client_authentication import ClientAuthenticationMethod
     from identity.provider.directory import Directory
     from identity.provider.factor import Factor
-    from identity.provider.grant import Authorization, Grant
+    from identity.provider.grant_type import Authorization, GrantType
     from identity.provider.interaction import Interaction
+    from identity.provider.logout_handler import LogoutHandler
     from identity.provider.response_type import ResponseType
     from identity.provider.scope import GrantedScopes, Scope
-    from identity.provider.sign_out_way import SignOutWay
-    from identity.services.access import Principal
-    from identity.services.choices import HasWay
+    from identity.services.access_control import Principal
+    from identity.services.capabilities import HasSignInMethod
     from identity.services.lookup import Lookup
     from identity.services.outbox import Delivery
     from identity.settings import Settings
     from identity.storage.backend import Backend
-    from identity.watching import Watcher
 
 
-class Host(Protocol):
+class HookspecRegistrar(Protocol):
     """What loads the plugins."""
 
     def add_hookspecs(self, module: ModuleType | type) -> None:
@@ -60,7 +60,7 @@ class Host(Protocol):
 
 
 #: The major version of these hooks; ``Plugin.hookspecs`` must equal it. Additions keep it, removals raise it.
-VERSION = 1
+HOOKSPEC_VERSION = 1
 
 hookspec = HookspecMarker("identity")
 
@@ -68,7 +68,7 @@ hookspec = HookspecMarker("identity")
 
 
 @hookspec
-def identity_add_hookspecs(host: Host) -> None:
+def identity_add_hookspecs(host: HookspecRegistrar) -> None:
     """Register hookspecs of your own before hooks are verified.
 
     Called once at start, before any other hook. ``host.add_hookspecs(module)`` takes a module or class with
@@ -84,7 +84,7 @@ def identity_add_hookspecs(host: Host) -> None:
 
 
 @hookspec
-def identity_name_space(name_space: NameSpace) -> None:
+def identity_record_namespace(namespace: RecordNamespace) -> None:
     """Take the name space in which the plugin keeps records of its own.
 
     Called once at start, before anything is offered. ``name_space`` is the plugin's alone: with it,
@@ -94,7 +94,7 @@ def identity_name_space(name_space: NameSpace) -> None:
     Example::
 
         @hookimpl
-        def identity_name_space(self, name_space):
+        def identity_record_namespace(self, name_space):
             self.name_space = name_space
     """
 
@@ -118,7 +118,7 @@ def identity_configure(config: Configurator) -> None:
 
 
 @hookspec
-def identity_running(running: Running) -> AbstractContextManager[object]:  # type: ignore[empty-body]
+def identity_lifespan(process: ServingProcess) -> AbstractContextManager[object]:  # type: ignore[empty-body]
     """Do something for as long as a process answers requests, such as to listen at an address of one's own.
 
     Called once in each process that answers requests, after any fork, when it is about to begin. ``running`` shows what
@@ -128,7 +128,7 @@ def identity_running(running: Running) -> AbstractContextManager[object]:  # typ
     Example::
 
         @hookimpl
-        def identity_running(self, running):
+        def identity_lifespan(self, running):
             return Listener(self.settings.address, running.loads)
     """
 
@@ -152,7 +152,7 @@ def identity_storage_backends() -> Iterable[Backend]:  # type: ignore[empty-body
 
 
 @hookspec
-def identity_client_authentications() -> Iterable[ClientAuthentication]:  # type: ignore[empty-body]
+def identity_client_authentication_methods() -> Iterable[ClientAuthenticationMethod]:  # type: ignore[empty-body]
     """Offer ways in which a client proves who it is.
 
     Called once at start. Returns ClientAuthentication objects; their names appear in discovery. A request may use one
@@ -161,16 +161,16 @@ def identity_client_authentications() -> Iterable[ClientAuthentication]:  # type
     Example::
 
         @hookimpl
-        def identity_client_authentications(self):
+        def identity_client_authentication_methods(self):
             return [ClientSecretBasic()]
     """
 
 
 @hookspec
-def identity_grant_types() -> Iterable[Grant]:  # type: ignore[empty-body]
+def identity_grant_types() -> Iterable[GrantType]:  # type: ignore[empty-body]
     """Offer grant types for the token endpoint.
 
-    Called once at start. Returns Grant objects; each passes ``identity.testing.grant_contract``. An exception stops the
+    Called once at start. Returns Grant objects; each passes ``identity.testing.grant_type_contract``. An exception stops the
     start.
 
     Example::
@@ -244,7 +244,7 @@ def identity_directories() -> Iterable[Directory[Any]]:  # type: ignore[empty-bo
 
 
 @hookspec
-def identity_sign_out_ways() -> Iterable[SignOutWay]:  # type: ignore[empty-body]
+def identity_logout_handlers() -> Iterable[LogoutHandler]:  # type: ignore[empty-body]
     """Offer ways by which people sign out elsewhere, too, whose session ends at this browser.
 
     Called once at start. Returns SignOutWay objects; the first in ini order that concerns one of the sessions is taken,
@@ -253,13 +253,13 @@ def identity_sign_out_ways() -> Iterable[SignOutWay]:  # type: ignore[empty-body
     Example::
 
         @hookimpl
-        def identity_sign_out_ways(self):
+        def identity_logout_handlers(self):
             return [SignOutOfTheWiki()]
     """
 
 
 @hookspec
-def identity_ways() -> Iterable[tuple[str, str] | tuple[str, str, HasWay]]:  # type: ignore[empty-body]
+def identity_sign_in_methods() -> Iterable[tuple[str, str] | tuple[str, str, HasSignInMethod]]:  # type: ignore[empty-body]
     """Offer ways to sign in that stand for the password and are no factor of the plugin's own.
 
     Called once at start. Returns pairs: the factor that their proofs name (``services.sign_ins.prove``), and what
@@ -270,7 +270,7 @@ def identity_ways() -> Iterable[tuple[str, str] | tuple[str, str, HasWay]]:  # t
     Example::
 
         @hookimpl
-        def identity_ways(self):
+        def identity_sign_in_methods(self):
             return [("smartcard", "Smart card")]
     """
 
@@ -291,7 +291,7 @@ def identity_scopes() -> Iterable[Scope]:  # type: ignore[empty-body]
 
 
 @hookspec
-def identity_manager_roles() -> Iterable[Role]:  # type: ignore[empty-body]
+def identity_manager_roles() -> Iterable[ManagerRole]:  # type: ignore[empty-body]
     """Offer manager roles: name, level, permissions.
 
     Called once at start. Returns Role values, whose permissions must be known ones. An exception stops the start.
@@ -305,7 +305,7 @@ def identity_manager_roles() -> Iterable[Role]:  # type: ignore[empty-body]
 
 
 @hookspec
-def identity_commands() -> Iterable[Command]:  # type: ignore[empty-body]
+def identity_commands() -> Iterable[CliCommand]:  # type: ignore[empty-body]
     """Offer subcommands of the ``identity`` program.
 
     Called once when the program runs with an ini file. Returns Command objects. An exception stops the program.
@@ -319,7 +319,7 @@ def identity_commands() -> Iterable[Command]:  # type: ignore[empty-body]
 
 
 @hookspec
-def identity_checks(settings: Settings, reading: OpenServices) -> Iterable[Check]:  # type: ignore[empty-body]
+def identity_system_checks(settings: Settings, open_services: ServicesFactory) -> Iterable[SystemCheck]:  # type: ignore[empty-body]
     """Offer checks that tell an operator what to fix (``identity check``, /readyz).
 
     Called once at start. ``settings`` are the core's; ``reading`` opens services to read what is stored, while a check
@@ -329,22 +329,22 @@ def identity_checks(settings: Settings, reading: OpenServices) -> Iterable[Check
     Example::
 
         @hookimpl
-        def identity_checks(self, settings, reading):
+        def identity_system_checks(self, settings, reading):
             return [Check("directory", self.directory_answers)]
     """
 
 
 @hookspec
-def identity_watchers() -> Iterable[Watcher]:  # type: ignore[empty-body]
+def identity_observers() -> Iterable[InstrumentationObserver]:  # type: ignore[empty-body]
     """Offer watchers: they hear how long hashes, signatures and statements took, and what sign-ins came to.
 
-    Called once at start, before anything is opened. Returns Watcher objects (``identity.watching``). An exception stops
+    Called once at start, before anything is opened. Returns Watcher objects (``identity.instrumentation``). An exception stops
     the start.
 
     Example::
 
         @hookimpl
-        def identity_watchers(self):
+        def identity_observers(self):
             return [SlowStatements(self.settings.threshold)]
     """
 
@@ -461,7 +461,7 @@ def identity_deny(principal: Principal, permission: str, resource: Resource, loo
 
 
 @hookspec
-def identity_audited(event: AuditEvent) -> None:
+def identity_audit_event_recorded(event: AuditEvent) -> None:
     """Learn of an audit event, after its transaction is committed.
 
     Called once per event, in the process that wrote it; a refused attempt is an event too. ``event`` holds no secret.
@@ -471,6 +471,6 @@ def identity_audited(event: AuditEvent) -> None:
     Example::
 
         @hookimpl
-        def identity_audited(self, event):
+        def identity_audit_event_recorded(self, event):
             self.counter.labels(event.event).inc()
     """

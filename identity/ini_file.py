@@ -21,27 +21,27 @@ from typing import Any, NamedTuple
 import plaster
 from plaster_pastedeploy import Loader
 
-from identity.ini_values import BadSetting
+from identity.settings_parser import InvalidSetting
 
-APPLICATION = "app:main"
-SERVER = "server:main"
+APP_SECTION = "app:main"
+SERVER_SECTION = "server:main"
 
 #: Where a variable is put in; %% is a % that stands for itself.
-_PUT_IN = re.compile(r"%(?:%|\(([^)\s]+)\)s)")
+_INTERPOLATION = re.compile(r"%(?:%|\(([^)\s]+)\)s)")
 #: Where a section is taken from another file.
-_OTHER_FILE = re.compile(r"(?<!\S)config:([^\s#?]+)")
+_INCLUDED_FILE = re.compile(r"(?<!\S)config:([^\s#?]+)")
 #: What logging takes as it stands: there a record's values are put in.
-_OF_RECORDS = frozenset({"format", "datefmt"})
+_LOG_FORMAT_KEYS = frozenset({"format", "datefmt"})
 #: What PasteDeploy offers to every file.
-_OFFERED = frozenset({"here", "__file__"})
+_PASTEDEPLOY_VARIABLES = frozenset({"here", "__file__"})
 
 #: A variable by which a service in development does not say again where it is.
-QUIET = "__quiet__"
+QUIET_VARIABLE = "__quiet__"
 #: What PasteDeploy takes for itself out of a section.
-_ITS_OWN = frozenset({"use", "paste.app_factory", "paste.server_factory"})
+_PASTEDEPLOY_KEYS = frozenset({"use", "paste.app_factory", "paste.server_factory"})
 
 
-class NoSection(BadSetting):
+class MissingSection(InvalidSetting):
     """The ini file has no such section."""
 
 
@@ -50,79 +50,79 @@ def read_section(path: str, section: str, variables: Mapping[str, str]) -> dict[
 
     Raises BadSetting if the file is no ini file, or has no such section; OSError if it cannot be read.
     """
-    found = _loaded(path, section, variables)
-    return {key: value for key, value in found.items() if key not in _ITS_OWN}
+    found = _load_section(path, section, variables)
+    return {key: value for key, value in found.items() if key not in _PASTEDEPLOY_KEYS}
 
 
-def server_section(path: str, variables: Mapping[str, str]) -> dict[str, str]:
+def read_server_section(path: str, variables: Mapping[str, str]) -> dict[str, str]:
     """The settings in [server:main], with what names the server (``use``); empty if there is no such section.
 
     Raises BadSetting and OSError as ``read_section`` does.
     """
     try:
-        return dict(_loaded(path, SERVER, variables))
-    except NoSection:
+        return dict(_load_section(path, SERVER_SECTION, variables))
+    except MissingSection:
         return {}
 
 
 def check_variables(path: str, variables: Iterable[str]) -> None:
     """Raise BadSetting for a variable that the file neither has in [DEFAULT] nor puts in anywhere: it would have no
     effect. Raises OSError."""
-    names = _names(path)
+    names = _read_variable_names(path)
     if names is None:
         # Whoever reads it for its settings says what is wrong.
         return
-    known = names.known - _OFFERED
+    known = names.all_names - _PASTEDEPLOY_VARIABLES
     for name in variables:
         # What programs add is none of whoever types.
-        if name not in names.known and not name.startswith("__"):
+        if name not in names.all_names and not name.startswith("__"):
             near = get_close_matches(name.lower(), sorted(known), n=1)
             meant = f"Is {near[0]} meant?" if near else f"It knows {', '.join(sorted(known)) or 'none'}."
-            raise BadSetting(name, f"is no variable of {Path(path.partition('#')[0]).name}. {meant}")
+            raise InvalidSetting(name, f"is no variable of {Path(path.partition('#')[0]).name}. {meant}")
 
 
-def last_run(path: str) -> dict[str, str]:
-    """The variables with which the service was last started, from the file that ``last_run`` in [DEFAULT] names.
+def read_last_run(path: str) -> dict[str, str]:
+    """The variables with which the service was last started, from the file that ``read_last_run`` in [DEFAULT] names.
 
     Empty where none is named, or nothing noted. Raises BadSetting as ``read_section`` does, and OSError.
     """
-    noted = _loaded(path, APPLICATION, {}).global_conf.get("last_run")
+    noted = _load_section(path, APP_SECTION, {}).global_conf.get("last_run")
     lines = Path(noted).read_text().splitlines() if noted and Path(noted).exists() else []
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
-def note_run(global_config: Mapping[str, str]) -> None:
-    """Note in the file ``last_run`` the variables of [DEFAULT] that ``noted`` names. Raises BadSetting and OSError.
+def save_last_run(global_config: Mapping[str, str]) -> None:
+    """Note in the file ``read_last_run`` the variables of [DEFAULT] that ``noted`` names. Raises BadSetting and OSError.
 
     Only once the service is made: who finds the port taken, or cannot start, leaves alone what was noted of another.
     """
     names, path = global_config.get("noted", "").split(), global_config.get("last_run")
     unknown = [name for name in names if name not in global_config]
     if unknown:
-        raise BadSetting("noted", f"names {unknown[0]}, which [DEFAULT] does not have")
+        raise InvalidSetting("noted", f"names {unknown[0]}, which [DEFAULT] does not have")
     if names and path:
         lines = [f"{name}={global_config[name].replace('%', '%%')}\n" for name in names]
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text("".join(lines))
 
 
-def set_up_logging(path: str, variables: Mapping[str, str]) -> None:
+def setup_logging(path: str, variables: Mapping[str, str]) -> None:
     """Log as the ini file says."""
-    _loader(path).setup_logging(dict(variables))
+    _create_loader(path).setup_logging(dict(variables))
 
 
-def application(path: str, variables: Mapping[str, str], *, announce: bool = True) -> Any:
+def load_wsgi_app(path: str, variables: Mapping[str, str], *, print_getting_started: bool = True) -> Any:
     """The application of the ini file's [app:main], as ``pserve`` makes it.
 
     ``variables`` that the file does not know are left out: what was typed is checked before, and the file may have
     changed since, as at a reload.
     """
-    names = _names(path)
-    known = {name: value for name, value in variables.items() if names is None or name in names.known}
-    return _loader(path).get_wsgi_app(None, known if announce else {**known, QUIET: "yes"})
+    names = _read_variable_names(path)
+    known = {name: value for name, value in variables.items() if names is None or name in names.all_names}
+    return _create_loader(path).get_wsgi_app(None, known if print_getting_started else {**known, QUIET_VARIABLE: "yes"})
 
 
-def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+def apply_variables(global_config: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
     """The settings that PasteDeploy handed to a factory, as they read with the values from the command line.
 
     Settings that come from elsewhere than an ini file are returned as they are.
@@ -132,53 +132,61 @@ def with_variables(global_config: Mapping[str, str], settings: Mapping[str, str]
         return dict(settings)
     # PasteDeploy leaves out a setting of the same name: what is unknown is refused before anything is looked for.
     check_variables(path, global_config)
-    without_default = _without_default(path, global_config)
-    for section in _loader(path).get_sections():
+    without_default = _required_variables(path, global_config)
+    for section in _create_loader(path).get_sections():
         # Sections for logging hold % signs that are not meant for the ini file's reader.
         if ":" in section and read_section(path, section, without_default) == settings:
-            return read_section(path, section, _given(path, section, global_config))
+            return read_section(path, section, _command_line_values(path, section, global_config))
     return dict(settings)
 
 
-def server_of(global_config: Mapping[str, str]) -> dict[str, str]:
-    """What ``server_section`` returns for the file of which PasteDeploy makes an application; empty without a file."""
+def read_server_settings(global_config: Mapping[str, str]) -> dict[str, str]:
+    """What ``read_server_section`` returns for the file of which PasteDeploy makes an application; empty without a file."""
     path = global_config.get("__file__")
     try:
-        return {} if path is None else server_section(path, _given(path, SERVER, global_config))
-    except NoSection:
+        return (
+            {} if path is None else read_server_section(path, _command_line_values(path, SERVER_SECTION, global_config))
+        )
+    except MissingSection:
         return {}
 
 
-def _given(path: str, section: str, global_config: Mapping[str, str]) -> dict[str, str]:
+def _command_line_values(path: str, section: str, global_config: Mapping[str, str]) -> dict[str, str]:
     """The values from the command line, which PasteDeploy mixes with the file's own [DEFAULT]."""
-    without_default = _without_default(path, global_config)
-    own = _loaded(path, section, without_default).global_conf
+    without_default = _required_variables(path, global_config)
+    own = _load_section(path, section, without_default).global_conf
     return without_default | {name: value for name, value in global_config.items() if value != own.get(name)}
 
 
-def _without_default(path: str, global_config: Mapping[str, str]) -> dict[str, str]:
+def _required_variables(path: str, global_config: Mapping[str, str]) -> dict[str, str]:
     """The values of what the file puts in and has not in [DEFAULT]: without them it cannot be read."""
-    names = _names(path)
-    needed = names.put_in - names.defaults - _OFFERED if names else frozenset[str]()
+    names = _read_variable_names(path)
+    needed = names.interpolated - names.defaults - _PASTEDEPLOY_VARIABLES if names else frozenset[str]()
     return {name: global_config[name] for name in needed if name in global_config}
 
 
-class _Names(NamedTuple):
+class _VariableNames(NamedTuple):
     """Of an ini file's variables."""
 
     defaults: frozenset[str]
-    put_in: frozenset[str]
+    interpolated: frozenset[str]
     #: For what a section is made of: ``set NAME = VALUE``.
-    set_by_sections: frozenset[str]
+    section_assignments: frozenset[str]
     #: Known to files of which this one makes use.
-    of_others: frozenset[str]
+    from_included_files: frozenset[str]
 
     @property
-    def known(self) -> frozenset[str]:
-        return self.defaults | self.put_in | self.set_by_sections | self.of_others | _OFFERED
+    def all_names(self) -> frozenset[str]:
+        return (
+            self.defaults
+            | self.interpolated
+            | self.section_assignments
+            | self.from_included_files
+            | _PASTEDEPLOY_VARIABLES
+        )
 
 
-def _names(path: str, users: tuple[Path, ...] = ()) -> _Names | None:
+def _read_variable_names(path: str, users: tuple[Path, ...] = ()) -> _VariableNames | None:
     """None if it is no ini file. Raises OSError."""
     file = Path(path.partition("#")[0])
     parser = RawConfigParser(strict=False, allow_no_value=True)
@@ -191,46 +199,48 @@ def _names(path: str, users: tuple[Path, ...] = ()) -> _Names | None:
         (key, value or "")
         for section in ("DEFAULT", *parser.sections())
         for key, value in parser[section].items()
-        if not (section.startswith("formatter_") and key in _OF_RECORDS)
+        if not (section.startswith("formatter_") and key in _LOG_FORMAT_KEYS)
     ]
-    return _Names(
+    return _VariableNames(
         defaults=frozenset(parser.defaults()),
-        put_in=frozenset(
-            [name for _, value in lines for name in _PUT_IN.findall(value) if name]
+        interpolated=frozenset(
+            [name for _, value in lines for name in _INTERPOLATION.findall(value) if name]
             + [value.strip() for key, value in lines if key.startswith("get ")]
         ),
-        set_by_sections=frozenset(key.removeprefix("set ").strip() for key, _ in lines if key.startswith("set ")),
-        of_others=frozenset(_known_to_others(file, (value for _, value in lines), (*users, file.resolve()))),
+        section_assignments=frozenset(key.removeprefix("set ").strip() for key, _ in lines if key.startswith("set ")),
+        from_included_files=frozenset(
+            _names_in_included_files(file, (value for _, value in lines), (*users, file.resolve()))
+        ),
     )
 
 
-def _known_to_others(file: Path, values: Iterable[str], users: tuple[Path, ...]) -> Iterator[str]:
+def _names_in_included_files(file: Path, values: Iterable[str], users: tuple[Path, ...]) -> Iterator[str]:
     """What the files know that are named as ``config:FILE``."""
     folder = file.absolute().parent
-    for name in {name for value in values for name in _OTHER_FILE.findall(value)}:
+    for name in {name for value in values for name in _INCLUDED_FILE.findall(value)}:
         other = folder / name.replace("%(here)s", str(folder))
         if other.is_file() and other.resolve() not in users:
-            names = _names(str(other), users)
-            yield from names.known if names else ()
+            names = _read_variable_names(str(other), users)
+            yield from names.all_names if names else ()
 
 
-def _loaded(path: str, section: str, variables: Mapping[str, str]) -> Any:
+def _load_section(path: str, section: str, variables: Mapping[str, str]) -> Any:
     name = Path(path.partition("#")[0]).name
     try:
-        loader = _loader(path)
+        loader = _create_loader(path)
         if section not in loader.get_sections():
-            raise NoSection(name, f"has no section [{section}]")
+            raise MissingSection(name, f"has no section [{section}]")
         return loader.get_settings(section, dict(variables))
     except (ParserError, ValueError, LookupError, plaster.PlasterError) as problem:
-        raise BadSetting(name, f"cannot be used as an ini file: {_why(problem)}") from None
+        raise InvalidSetting(name, f"cannot be used as an ini file: {_parse_error_reason(problem)}") from None
 
 
-def _loader(path: str) -> Loader:
+def _create_loader(path: str) -> Loader:
     """What pserve reads the file with; plaster would look through all that is installed to find it."""
     return Loader(plaster.parse_uri(path))
 
 
-def _why(problem: Exception) -> str:
+def _parse_error_reason(problem: Exception) -> str:
     """What is wrong and where, without the values that stand there: one may hold a password."""
     if isinstance(problem, MissingSectionHeaderError):
         return f"line {problem.lineno} stands below no [section]"

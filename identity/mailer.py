@@ -9,17 +9,17 @@ from email.message import EmailMessage
 from email.utils import formatdate, make_msgid, parseaddr
 from typing import TYPE_CHECKING
 
-from identity.ini_values import BadSetting
-from identity.services.mails import KIND, Forgotten, Mail, Notice, queued
-from identity.services.outbox import Delivery, NotTaken, Undeliverable
+from identity.services.mails import MAIL_KIND, Mail, Notification, PasswordResetMail, parse_queued
+from identity.services.outbox import Delivery, DeliveryFailed, DeliveryRejected
 from identity.settings import SmtpSecurity, SmtpSettings
+from identity.settings_parser import InvalidSetting
 
 if TYPE_CHECKING:
     from email.headerregistry import Address
 
-_TIMEOUT = 10.0
+_TIMEOUT_SECONDS = 10.0
 #: Replies from here on stay the same however often one asks (RFC 5321 §4.2.1).
-_FOR_GOOD = 500
+_PERMANENT_FAILURE = 500
 
 
 #: What a failure means, the narrower kinds of exceptions first.
@@ -49,11 +49,11 @@ class Mailer:
     def __init__(self, settings: SmtpSettings) -> None:
         self._settings = settings
         #: False if no mail goes anywhere: then nothing is to be promised that needs one.
-        self.enabled = bool(settings.host)
+        self.is_enabled = bool(settings.host)
         #: Words a notice; set by the pages, which know the templates. A process without pages sends none.
-        self.worded: Callable[[Notice], Mail] | None = None
+        self.render_notification: Callable[[Notification], Mail] | None = None
         #: The same for the accounts of an address: a mail for each spelling of it.
-        self.forgotten: Callable[[Forgotten], list[Mail]] | None = None
+        self.render_password_reset: Callable[[PasswordResetMail], list[Mail]] | None = None
 
     def send(self, mail: Mail) -> None:
         """Send it. Raises Undeliverable if the server refuses the address for good; OSError, smtplib.SMTPException."""
@@ -68,26 +68,26 @@ class Mailer:
         message.set_content(mail.text)
         if mail.html:
             message.add_alternative(mail.html, subtype="html")
-        with self._connection() as server:
+        with self._connect() as server:
             if self._settings.user:
-                server.login(self._settings.user, self._password())
+                server.login(self._settings.user, self._read_password())
             try:
                 # Named once more: nothing in the header is to say where a link goes.
                 server.send_message(message, to_addrs=[mail.to])
             except smtplib.SMTPRecipientsRefused as refused:
-                if all(code >= _FOR_GOOD for code, _ in refused.recipients.values()):
-                    raise Undeliverable from None
+                if all(code >= _PERMANENT_FAILURE for code, _ in refused.recipients.values()):
+                    raise DeliveryRejected from None
                 raise
 
-    def check(self) -> str | None:
+    def find_problem(self) -> str | None:
         """What is wrong with the way to the mail server, as a sentence that names settings, or None."""
         try:
-            with self._connection() as server:
+            with self._connect() as server:
                 if self._settings.user:
-                    server.login(self._settings.user, self._password())
-        except (OSError, smtplib.SMTPException, BadSetting) as problem:
+                    server.login(self._settings.user, self._read_password())
+        except (OSError, smtplib.SMTPException, InvalidSetting) as problem:
             where = f"{self._settings.host}:{self._settings.port}"
-            return f"The mail server {where} does not take our mail: {_why(problem)}."
+            return f"The mail server {where} does not take our mail: {_failure_reason(problem)}."
         return None
 
     def _sender(self, name: str) -> "str | Address":
@@ -98,13 +98,13 @@ class Mailer:
 
         return Address(display_name=name, addr_spec=parseaddr(self._settings.sender)[1])
 
-    def _connection(self) -> smtplib.SMTP:
+    def _connect(self) -> smtplib.SMTP:
         settings = self._settings
         if settings.security is SmtpSecurity.TLS:
             return smtplib.SMTP_SSL(
-                settings.host, settings.port, timeout=_TIMEOUT, context=ssl.create_default_context()
+                settings.host, settings.port, timeout=_TIMEOUT_SECONDS, context=ssl.create_default_context()
             )
-        server = smtplib.SMTP(settings.host, settings.port, timeout=_TIMEOUT)
+        server = smtplib.SMTP(settings.host, settings.port, timeout=_TIMEOUT_SECONDS)
         if settings.security is SmtpSecurity.STARTTLS:
             try:
                 server.starttls(context=ssl.create_default_context())
@@ -113,19 +113,19 @@ class Mailer:
                 raise
         return server
 
-    def _password(self) -> str:
+    def _read_password(self) -> str:
         file = self._settings.password_file
         if file is None:
-            raise BadSetting("identity.smtp.password_file", "is missing")
+            raise InvalidSetting("identity.smtp.password_file", "is missing")
         try:
             return file.read_text("utf-8").strip()
         except OSError as problem:
-            raise BadSetting("identity.smtp.password_file", f"{file} cannot be read: {problem.strerror}") from None
+            raise InvalidSetting("identity.smtp.password_file", f"{file} cannot be read: {problem.strerror}") from None
 
 
-def _why(problem: Exception) -> str:
+def _failure_reason(problem: Exception) -> str:
     """What an operator has to look at."""
-    if isinstance(problem, BadSetting):
+    if isinstance(problem, InvalidSetting):
         return str(problem)
     for kind, sentence in _REASONS:
         if isinstance(problem, kind):
@@ -136,10 +136,10 @@ def _why(problem: Exception) -> str:
 class MailDelivery(Delivery):
     """Mails out of the outbox."""
 
-    kind = KIND
+    kind = MAIL_KIND
     # No mail of ours is worth anything later: what it links to works for an hour at most.
-    worth_sending = timedelta(hours=1)
-    longest_delay = timedelta(minutes=10)
+    message_lifetime = timedelta(hours=1)
+    max_delay = timedelta(minutes=10)
 
     def __init__(self, mailer: Mailer) -> None:
         self._mailer = mailer
@@ -147,22 +147,22 @@ class MailDelivery(Delivery):
     def send(self, content: bytes) -> None:
         """Send the mail; one that stands for none goes nowhere."""
         refused = None
-        for mail in self._mails(queued(content)):
+        for mail in self._render_mails(parse_queued(content)):
             try:
                 if mail.to:
                     self._mailer.send(mail)
-            except Undeliverable as problem:
+            except DeliveryRejected as problem:
                 # The others go out all the same.
                 refused = problem
         if refused is not None:
             raise refused
 
-    def _mails(self, found: Mail | Notice | Forgotten) -> list[Mail]:
+    def _render_mails(self, found: Mail | Notification | PasswordResetMail) -> list[Mail]:
         """Raises NotTaken where nobody words them."""
         if isinstance(found, Mail):
             return [found]
-        if isinstance(found, Notice) and self._mailer.worded is not None:
-            return [self._mailer.worded(found)]
-        if isinstance(found, Forgotten) and self._mailer.forgotten is not None:
-            return self._mailer.forgotten(found) if found.key else []
-        raise NotTaken("no page of this process words it")
+        if isinstance(found, Notification) and self._mailer.render_notification is not None:
+            return [self._mailer.render_notification(found)]
+        if isinstance(found, PasswordResetMail) and self._mailer.render_password_reset is not None:
+            return self._mailer.render_password_reset(found) if found.key else []
+        raise DeliveryFailed("no page of this process words it")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 from identity import hookspecs
-from identity.domain.records import CORE, NameSpace
-from identity.domain.verdicts import misfit
-from identity.ini_values import BadSetting, BadSettings, Gathered, parse
+from identity.domain.hook_results import hook_type_error_text
+from identity.domain.records import CORE_NAMESPACE, RecordNamespace
 from identity.settings import PLUGIN_PREFIX, PREFIX
+from identity.settings_parser import InvalidSetting, InvalidSettings, SettingErrors, parse_settings
 
 if TYPE_CHECKING:
     from identity.domain.audit import AuditEvent
@@ -24,29 +24,32 @@ ENTRY_POINT_GROUP = "identity.plugins"
 log = logging.getLogger(__name__)
 
 
-class PluginProblem(Exception):
+class PluginError(Exception):
     """A plugin that cannot be used; the message names it and says what to do. Stops the start."""
 
 
 @contextmanager
-def _named(plugin: str) -> Iterator[None]:
+def _prefix_plugin_settings(plugin: str) -> Iterator[None]:
     """A plugin says which of its settings will not do; where that stands in the file is said here."""
     try:
         yield
-    except BadSetting as problem:
-        named = [one if one.key.startswith(PREFIX) else one.below(f"{PLUGIN_PREFIX}{plugin}.") for one in problem.each]
-        raise BadSettings.of(named) from None
+    except InvalidSetting as problem:
+        named = [
+            one if one.key.startswith(PREFIX) else one.with_prefix(f"{PLUGIN_PREFIX}{plugin}.")
+            for one in problem.errors
+        ]
+        raise InvalidSettings.combine(named) from None
 
 
 @dataclass(frozen=True)
-class Offer:
+class Extension:
     """One thing that a plugin offers, and who offers it."""
 
     plugin: str
     value: Any
 
 
-def installed() -> dict[str, EntryPoint]:
+def installed_plugins() -> dict[str, EntryPoint]:
     """Every installed plugin by name, not imported.
 
     Raises PluginProblem if two distributions install different plugins of one name.
@@ -55,7 +58,7 @@ def installed() -> dict[str, EntryPoint]:
     for point in entry_points(group=ENTRY_POINT_GROUP):
         other = found.setdefault(point.name, point)
         if other.value != point.value:
-            raise PluginProblem(
+            raise PluginError(
                 f'Two installed plugins are called "{point.name}": {other.value} and {point.value}. Remove one of them.'
             )
     return found
@@ -80,19 +83,21 @@ class PluginHost:
         names = list(names)
         repeated = {name for name in names if names.count(name) > 1}
         if repeated:
-            raise PluginProblem(f"identity.plugins lists {', '.join(sorted(repeated))} twice.")
-        if CORE in names:
-            raise PluginProblem(f'No plugin can be called "{CORE}": the service keeps its own records under this name.')
-        available = installed()
+            raise PluginError(f"identity.plugins lists {', '.join(sorted(repeated))} twice.")
+        if CORE_NAMESPACE in names:
+            raise PluginError(
+                f'No plugin can be called "{CORE_NAMESPACE}": the service keeps its own records under this name.'
+            )
+        available = installed_plugins()
         host = cls()
-        plugins, problems, unusable = [], Gathered(), None
+        plugins, problems, unusable = [], SettingErrors(), None
         for name in names:
             try:
                 with problems():
                     plugins.append((name, host._construct(name, available, settings.get(name, {}))))
-            except PluginProblem as problem:
+            except PluginError as problem:
                 unusable = unusable or problem
-        problems.tell(unusable)
+        problems.raise_if_any(unusable)
         # pluggy calls what was registered last first, so the reverse of ini order makes ini order the call order.
         for name, plugin in reversed(plugins):
             host.register(name, plugin)
@@ -101,34 +106,34 @@ class PluginHost:
         try:
             host._manager.check_pending()
         except pluggy.PluginValidationError as problem:
-            raise PluginProblem(f"A plugin implements a hook that does not exist: {problem}") from None
-        for name, take in host.implementations("identity_name_space"):
-            take(name_space=NameSpace(name))
+            raise PluginError(f"A plugin implements a hook that does not exist: {problem}") from None
+        for name, take in host.implementations("identity_record_namespace"):
+            take(namespace=RecordNamespace(name))
         for name in names:
-            log.info("plugin %s: %s", name, ", ".join(host.hooks_of(name)) or "no hooks")
+            log.info("plugin %s: %s", name, ", ".join(host.hook_names(name)) or "no hooks")
         return host
 
     def _construct(self, name: str, available: Mapping[str, EntryPoint], values: Mapping[str, str]) -> object:
         if name not in available:
-            raise PluginProblem(
+            raise PluginError(
                 f'identity.plugins lists "{name}", which is not installed.'
                 f" Installed are: {', '.join(sorted(available))}."
             )
         try:
             kind = available[name].load()
         except Exception as problem:
-            raise PluginProblem(f'The plugin "{name}" cannot be imported: {problem!r}') from problem
+            raise PluginError(f'The plugin "{name}" cannot be imported: {problem!r}') from problem
         version = getattr(kind, "hookspecs", None)
-        if version != hookspecs.VERSION:
-            raise PluginProblem(
+        if version != hookspecs.HOOKSPEC_VERSION:
+            raise PluginError(
                 f'The plugin "{name}" was written for version {version} of the hooks; this is version'
-                f" {hookspecs.VERSION}. Install a matching release of it."
+                f" {hookspecs.HOOKSPEC_VERSION}. Install a matching release of it."
             )
         if not is_dataclass(getattr(kind, "Settings", None)):
-            raise PluginProblem(f'The plugin "{name}" has no class Settings that is a dataclass.')
+            raise PluginError(f'The plugin "{name}" has no class Settings that is a dataclass.')
         prefix = f"{PLUGIN_PREFIX}{name}."
-        settings = self.settings[prefix] = parse(kind.Settings, values, prefix)
-        with _named(name):
+        settings = self.settings[prefix] = parse_settings(kind.Settings, values, prefix)
+        with _prefix_plugin_settings(name):
             return kind(settings)
 
     def register(self, name: str, plugin: object) -> None:
@@ -136,14 +141,14 @@ class PluginHost:
         try:
             self._manager.register(plugin, name)
         except pluggy.PluginValidationError as problem:
-            raise PluginProblem(f'The plugin "{name}" does not fit: {problem}') from None
+            raise PluginError(f'The plugin "{name}" does not fit: {problem}') from None
 
     def add_hookspecs(self, module: ModuleType | type) -> None:
         """Make further hooks known; for ``identity_add_hookspecs``."""
         self._manager.add_hookspecs(module)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def plugin_names(self) -> tuple[str, ...]:
         """The loaded plugins in ini order."""
         return tuple(self._names)
 
@@ -152,7 +157,7 @@ class PluginHost:
         """pluggy's caller for every known hook."""
         return self._manager.hook
 
-    def hooks_of(self, name: str) -> list[str]:
+    def hook_names(self, name: str) -> list[str]:
         """The hooks that a loaded plugin implements."""
         callers = self._manager.get_hookcallers(self._manager.get_plugin(name)) or []
         return sorted(caller.name for caller in callers)
@@ -163,33 +168,33 @@ class PluginHost:
         They take all of the hook's arguments by keyword, also where the plugin leaves some out.
         """
         found = reversed(getattr(self._manager.hook, hook).get_hookimpls())
-        return [(one.plugin_name, _accepting_all(one.function, one.argnames)) for one in found]
+        return [(one.plugin_name, _accept_all_arguments(one.function, one.argnames)) for one in found]
 
-    def offers(self, hook: str, **arguments: Any) -> list[Offer]:
+    def extensions(self, hook: str, **arguments: Any) -> list[Extension]:
         """Everything offered through a hook, with provenance, in ini order. Raises what a plugin raises."""
-        collected: list[Offer] = []
+        collected: list[Extension] = []
         for plugin, implementation in self.implementations(hook):
-            with _named(plugin):
-                collected.extend(Offer(plugin, value) for value in implementation(**arguments))
+            with _prefix_plugin_settings(plugin):
+                collected.extend(Extension(plugin, value) for value in implementation(**arguments))
         return collected
 
-    def unique(self, hook: str, name: Callable[[Any], str], what: str, **arguments: Any) -> dict[str, Any]:
+    def extensions_by_name(self, hook: str, name: Callable[[Any], str], what: str, **arguments: Any) -> dict[str, Any]:
         """The offers of a hook by name.
 
         Raises PluginProblem, naming both plugins, if two offers share a name.
         """
-        found: dict[str, Offer] = {}
-        for offer in self.offers(hook, **arguments):
+        found: dict[str, Extension] = {}
+        for offer in self.extensions(hook, **arguments):
             other = found.setdefault(name(offer.value), offer)
             if other is not offer:
-                raise PluginProblem(
+                raise PluginError(
                     f'The plugins "{other.plugin}" and "{offer.plugin}" both offer the {what} "{name(offer.value)}".'
                     " Take one of them out of identity.plugins."
                 )
         return {key: offer.value for key, offer in found.items()}
 
-    def deciding(
-        self, hook: str, fits: Callable[[object], bool], *, refused: object, traceback: bool = True
+    def combine_decisions(
+        self, hook: str, is_valid: Callable[[object], bool], *, on_failure: object, traceback: bool = True
     ) -> Callable[..., Any] | None:
         """One callable for all implementations of a hook that decides; None if no plugin has the hook.
 
@@ -208,20 +213,20 @@ class PluginHost:
                 except Exception as problem:
                     shown = problem if traceback else None
                     log.error("plugin %s failed in %s: %s", plugin, hook, type(problem).__name__, exc_info=shown)
-                    return refused
+                    return on_failure
                 if answer is None:
                     continue
-                if fits(answer):
+                if is_valid(answer):
                     return answer
-                log.error("plugin %s refuses in %s: it answered with %s", plugin, hook, misfit(answer))
-                return refused
+                log.error("plugin %s refuses in %s: it answered with %s", plugin, hook, hook_type_error_text(answer))
+                return on_failure
             return None
 
         return decide
 
-    def notify(self, events: Iterable["AuditEvent"]) -> None:
+    def notify_audit_events(self, events: Iterable["AuditEvent"]) -> None:
         """Tell every plugin of each event; called after the commit. A failing plugin is logged."""
-        observers = self.implementations("identity_audited")
+        observers = self.implementations("identity_audit_event_recorded")
         for event in events:
             for plugin, observer in observers:
                 try:
@@ -230,7 +235,7 @@ class PluginHost:
                     log.exception("plugin %s failed to take notice of %s", plugin, event.event)
 
 
-def _accepting_all(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+def _accept_all_arguments(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
     def call(**arguments: Any) -> Any:
         return function(**{name: arguments[name] for name in names})
 

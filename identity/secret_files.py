@@ -10,37 +10,37 @@ from identity.domain.errors import Invalid
 
 
 @contextmanager
-def secret_files() -> Iterator["SecretFiles"]:
+def secret_file_transaction() -> Iterator["SecretFileWriter"]:
     """Files that stay only if the block ends well: a rolled-back transaction leaves no key behind."""
-    files = SecretFiles()
+    files = SecretFileWriter()
     try:
         yield files
     except BaseException:
-        files.undo()
+        files.roll_back()
         raise
 
 
-class SecretFiles:
+class SecretFileWriter:
     """Writes secret files, whatever the umask; ``written`` names them."""
 
     def __init__(self) -> None:
-        self.written: list[Path] = []
-        self._before: dict[Path, str | None] = {}
+        self.written_paths: list[Path] = []
+        self._previous_contents: dict[Path, str | None] = {}
 
     def __call__(self, path: Path, text: str) -> None:
         """Write the file, in a folder that is made if it is missing. Raises Invalid, saying why that fails."""
         try:
-            self._before.setdefault(path, path.read_text("utf-8") if path.exists() else None)
+            self._previous_contents.setdefault(path, path.read_text("utf-8") if path.exists() else None)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _replace(path, text + "\n")
         except OSError as problem:
             raise Invalid({"file": f"{path} cannot be written: {problem.strerror}."}) from None
-        self.written.append(path)
+        self.written_paths.append(path)
 
-    def undo(self) -> None:
+    def roll_back(self) -> None:
         """Put everything back as it was."""
-        for path in self.written:
-            before = self._before[path]
+        for path in self.written_paths:
+            before = self._previous_contents[path]
             if before is None:
                 path.unlink(missing_ok=True)
             else:

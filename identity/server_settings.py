@@ -6,19 +6,19 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from identity.ini_values import BadSetting, BadSettings
+from identity.settings_parser import InvalidSetting, InvalidSettings
 
 _SECTION = "[server:main]"
 _FACTORY = "paste.server_factory"
 _LAST_PORT = 65535
 #: In containers it may be missing or closed.
 _MEMORY = "/dev/shm"  # noqa: S108
-_WAITRESS = ("egg:waitress", "egg:identity#waitress")
+_WAITRESS_FACTORIES = ("egg:waitress", "egg:identity#waitress")
 
 #: 16384 bytes each are far above gunicorn's documented 8190, which its ASGI parsers do not enforce.
 DEFAULTS: Mapping[str, Any] = {
-    "worker_class": "identity.serving.worker.Worker",
-    "logger_class": "identity.serving.gunicorn.Logger",
+    "worker_class": "identity.serving.asgi_worker.AsgiWorker",
+    "logger_class": "identity.serving.gunicorn_server.GunicornLogger",
     "timeout": 30,
     "graceful_timeout": 25,
     "keepalive": 30,
@@ -35,30 +35,32 @@ DEFAULTS: Mapping[str, Any] = {
 }
 
 PROXY_SETTINGS = ("forwarded_allow_ips", "forwarder_headers", "secure_scheme_headers")
-PROXY = "cannot be set: only identity.trusted_proxy decides which proxy is believed"
-_PROXY = "is gone: only identity.trusted_proxy decides which proxy is believed"
-_AT_PROXY = "is gone: set this limit in the proxy (docs/operators/reverse-proxy)"
-_LOGGING = "cannot be set here: [loggers] and the sections it names decide what is logged"
-_ADDRESS = "is now bind, such as bind = 127.0.0.1:8080 or bind = unix:/run/identity/socket"
+PROXY_UNSUPPORTED = "cannot be set: only identity.trusted_proxy decides which proxy is believed"
+_PROXY_REMOVED = "is gone: only identity.trusted_proxy decides which proxy is believed"
+_MOVED_TO_PROXY = "is gone: set this limit in the proxy (docs/operators/reverse-proxy)"
+_LOGGING_UNSUPPORTED = "cannot be set here: [loggers] and the sections it names decide what is logged"
+_RENAMED_TO_BIND = "is now bind, such as bind = 127.0.0.1:8080 or bind = unix:/run/identity/socket"
 
 #: Settings of the server before gunicorn, and those of gunicorn that would break what the service promises.
-REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(("listen", "host", "port", "ipv4", "ipv6", "unix_socket", "server_name"), _ADDRESS),
+UNSUPPORTED_OPTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("listen", "host", "port", "ipv4", "ipv6", "unix_socket", "server_name"), _RENAMED_TO_BIND),
     "unix_socket_perms": "is now umask",
     "worker_timeout": "is now timeout",
     "channel_timeout": "is now keepalive; limit slow bodies in the proxy",
     "max_request_header_size": "is now limit_request_line, limit_request_fields and limit_request_field_size",
     "max_request_body_size": "is gone: each address of the service has a limit of its own (docs/operators/limits)",
     "connection_limit": "is gone: the number of open files is the limit (LimitNOFILE= in the systemd unit)",
-    "connections_per_address": _AT_PROXY,
-    "header_timeout": _AT_PROXY,
+    "connections_per_address": _MOVED_TO_PROXY,
+    "header_timeout": _MOVED_TO_PROXY,
     "threads": "is gone: the ASGI worker has no threads of its own",
-    **dict.fromkeys(("trusted_proxy", "trusted_proxy_headers", "trusted_proxy_count"), _PROXY),
-    **dict.fromkeys(("clear_untrusted_proxy_headers", "log_untrusted_proxy_headers"), _PROXY),
+    **dict.fromkeys(("trusted_proxy", "trusted_proxy_headers", "trusted_proxy_count"), _PROXY_REMOVED),
+    **dict.fromkeys(("clear_untrusted_proxy_headers", "log_untrusted_proxy_headers"), _PROXY_REMOVED),
     **dict.fromkeys(("expose_tracebacks", "ident"), "is gone: the service never sends either"),
-    **dict.fromkeys((*PROXY_SETTINGS, "proxy_protocol", "proxy_allow_ips"), PROXY),
-    **dict.fromkeys(("accesslog", "access_log_format", "errorlog", "loglevel", "logger_class", "syslog"), _LOGGING),
-    **dict.fromkeys(("logconfig", "logconfig_dict", "logconfig_json", "capture_output"), _LOGGING),
+    **dict.fromkeys((*PROXY_SETTINGS, "proxy_protocol", "proxy_allow_ips"), PROXY_UNSUPPORTED),
+    **dict.fromkeys(
+        ("accesslog", "access_log_format", "errorlog", "loglevel", "logger_class", "syslog"), _LOGGING_UNSUPPORTED
+    ),
+    **dict.fromkeys(("logconfig", "logconfig_dict", "logconfig_json", "capture_output"), _LOGGING_UNSUPPORTED),
     **dict.fromkeys(
         ("url_scheme", "url_prefix"), "is gone: identity.issuer_url, identity.base_url and identity.login_url are used"
     ),
@@ -68,47 +70,47 @@ REFUSED: Mapping[str, str] = {
 }
 
 
-def gunicorn_settings(settings: Mapping[str, str], data: Path) -> dict[str, Any]:
+def build_gunicorn_settings(settings: Mapping[str, str], data: Path) -> dict[str, Any]:
     """Raises BadSetting, for all settings that cannot be used. ``data`` is where the control socket goes."""
-    require_settings(settings)
-    own = _own(settings) if _is_gunicorn(settings) else {}
-    return {**DEFAULTS, "control_socket": str(data / "gunicorn.ctl"), **own, "bind": addresses(settings)}
+    validate_server_settings(settings)
+    own = _server_options(settings) if _is_gunicorn(settings) else {}
+    return {**DEFAULTS, "control_socket": str(data / "gunicorn.ctl"), **own, "bind": listen_addresses(settings)}
 
 
-def require_settings(settings: Mapping[str, str]) -> None:
+def validate_server_settings(settings: Mapping[str, str]) -> None:
     """Raise BadSetting if the server named in the section cannot use them."""
-    problems = list(bad_settings(settings))
+    problems = list(find_invalid_settings(settings))
     if problems:
-        raise BadSettings.of(problems)
+        raise InvalidSettings.combine(problems)
 
 
-def bad_settings(settings: Mapping[str, str]) -> Iterator[BadSetting]:
+def find_invalid_settings(settings: Mapping[str, str]) -> Iterator[InvalidSetting]:
     """Every setting that the server named in the section cannot use."""
     if not settings:
         return
-    yield from _bad_ports(settings)
+    yield from _invalid_ports(settings)
     if settings.get(_FACTORY, "").startswith("identity.server:"):
-        yield BadSetting(f"{_SECTION} {_FACTORY}", "is gone: write use = egg:gunicorn#main")
+        yield InvalidSetting(f"{_SECTION} {_FACTORY}", "is gone: write use = egg:gunicorn#main")
     elif not _is_gunicorn(settings):
-        yield from _bad_waitress(settings)
+        yield from _invalid_waitress_settings(settings)
         return
-    for name, value in _own(settings).items():
-        problem = REFUSED.get(name) or _problem(name, value)
+    for name, value in _server_options(settings).items():
+        problem = UNSUPPORTED_OPTIONS.get(name) or _option_error(name, value)
         if problem is not None:
-            yield BadSetting(f"{_SECTION} {name}", problem)
-    if not addresses(settings):
-        yield BadSetting(f"{_SECTION} bind", "is missing, such as bind = 127.0.0.1:8080")
+            yield InvalidSetting(f"{_SECTION} {name}", problem)
+    if not listen_addresses(settings):
+        yield InvalidSetting(f"{_SECTION} bind", "is missing, such as bind = 127.0.0.1:8080")
 
 
-def _bad_ports(settings: Mapping[str, str]) -> Iterator[BadSetting]:
-    for address in addresses(settings):
+def _invalid_ports(settings: Mapping[str, str]) -> Iterator[InvalidSetting]:
+    for address in listen_addresses(settings):
         port = address.rpartition(":")[2]
         if port.isdecimal() and int(port) > _LAST_PORT:
             name = "bind" if "bind" in settings else "listen"
-            yield BadSetting(f"{_SECTION} {name}", f"{port} is no port; the last one is {_LAST_PORT}")
+            yield InvalidSetting(f"{_SECTION} {name}", f"{port} is no port; the last one is {_LAST_PORT}")
 
 
-def addresses(settings: Mapping[str, str]) -> list[str]:
+def listen_addresses(settings: Mapping[str, str]) -> list[str]:
     """Where the server named in the section listens: gunicorn by ``bind``, waitress by ``listen``."""
     if "bind" in settings:
         return [one.strip() for one in settings["bind"].split(",") if one.strip()]
@@ -119,16 +121,16 @@ def addresses(settings: Mapping[str, str]) -> list[str]:
     ]
 
 
-def listens_on_loopback(settings: Mapping[str, str]) -> bool:
+def is_loopback_only(settings: Mapping[str, str]) -> bool:
     """False where the section does not tell, and for sockets in the file system: a proxy may be behind one."""
-    found = addresses(settings)
+    found = listen_addresses(settings)
     try:
         return bool(found) and all(ip_address(one.rpartition(":")[0].strip("[]")).is_loopback for one in found)
     except ValueError:
         return False
 
 
-def _own(settings: Mapping[str, str]) -> dict[str, str]:
+def _server_options(settings: Mapping[str, str]) -> dict[str, str]:
     """Without what is PasteDeploy's; an empty value is gunicorn's default or ours."""
     return {name: value for name, value in settings.items() if name not in ("use", _FACTORY) and value}
 
@@ -137,7 +139,7 @@ def _is_gunicorn(settings: Mapping[str, str]) -> bool:
     return settings.get("use", "").startswith("egg:gunicorn")
 
 
-def _problem(name: str, value: str) -> str | None:
+def _option_error(name: str, value: str) -> str | None:
     from gunicorn.config import Config
 
     config = Config()
@@ -154,31 +156,31 @@ def _problem(name: str, value: str) -> str | None:
     return None
 
 
-def _bad_waitress(settings: Mapping[str, str]) -> Iterator[BadSetting]:
+def _invalid_waitress_settings(settings: Mapping[str, str]) -> Iterator[InvalidSetting]:
     """Of stock waitress, which pserve starts."""
-    if not settings.get("use", "").startswith(_WAITRESS):
+    if not settings.get("use", "").startswith(_WAITRESS_FACTORIES):
         return
     from waitress.adjustments import Adjustments
 
-    problems = dict(_one_by_one(settings))
+    problems = dict(_check_each_option(settings))
     for name, problem in problems.items():
-        yield BadSetting(f"{_SECTION} {name}", problem)
+        yield InvalidSetting(f"{_SECTION} {name}", problem)
     if not problems:
         try:
-            Adjustments(**_own(settings))
+            Adjustments(**_server_options(settings))
         except ValueError as error:
-            yield BadSetting(_SECTION, str(error))
+            yield InvalidSetting(_SECTION, str(error))
 
 
-def _one_by_one(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _check_each_option(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     from waitress.adjustments import Adjustments
 
-    for name, value in _own(settings).items():
+    for name, value in _server_options(settings).items():
         if name.startswith("trusted_proxy"):
-            yield name, _PROXY
+            yield name, _PROXY_REMOVED
             continue
         try:
             Adjustments(**{name: value})
         except (ValueError, OverflowError, OSError) as error:
             is_unknown = str(error).startswith("Unknown")
-            yield name, (REFUSED.get(name) if is_unknown else None) or str(error)
+            yield name, (UNSUPPORTED_OPTIONS.get(name) if is_unknown else None) or str(error)

@@ -9,26 +9,26 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from identity.crypto.passwords import Cost
-from identity.domain.domains import NameSpace
+from identity.crypto.argon2id import Argon2Cost
+from identity.domain.domains import DomainNamespace
 from identity.domain.errors import Invalid
-from identity.domain.policies import SecondFactor
-from identity.domain.rules import LONGEST_TOKEN_LIFETIME
-from identity.ini_values import BadSetting, Gathered, parse, setting, span
+from identity.domain.policies import SecondFactorRule
+from identity.domain.validators import MAX_TOKEN_LIFETIME
+from identity.settings_parser import InvalidSetting, SettingErrors, duration, parse_settings, setting
 
 PREFIX = "identity."
 PLUGIN_PREFIX = "identity.plugin."
 
 _NAMESPACE = re.compile(r"urn(:[A-Za-z0-9][A-Za-z0-9-]*){2,}\Z")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_SMTP = "smtp."
-_SHORTEST_RETENTION = timedelta(days=30)
+_SMTP_PREFIX = "smtp."
+_MIN_AUDIT_RETENTION = timedelta(days=30)
 _LOCAL_NETWORKS = ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1", "fc00::/7")
 #: What ``trusted_proxy`` says where there is none.
 NO_PROXY = "none"
 
 
-def read_name_server(word: str) -> tuple[str, int]:
+def parse_name_server(word: str) -> tuple[str, int]:
     """Address and port that ``192.0.2.53``, ``192.0.2.53:5353`` or ``[2001:db8::53]:5353`` names. Raises ValueError."""
     parts = urlsplit(f"//[{word}]" if word.count(":") > 1 and "[" not in word else f"//{word}")
     address, port = str(ip_address(parts.hostname or "")), parts.port
@@ -37,7 +37,7 @@ def read_name_server(word: str) -> tuple[str, int]:
     return address, port or 53
 
 
-def _read_by(read: Callable[[str], object], example: str) -> Callable[[str], None]:
+def _parse_validator(read: Callable[[str], object], example: str) -> Callable[[str], None]:
     """A check: what ``read`` cannot read will not do."""
 
     def check(word: str) -> None:
@@ -49,7 +49,7 @@ def _read_by(read: Callable[[str], object], example: str) -> Callable[[str], Non
     return check
 
 
-def _one_of(*values: object) -> Callable[[object], None]:
+def _choice_validator(*values: object) -> Callable[[object], None]:
     """A check: no other values will do."""
 
     def check(value: object) -> None:
@@ -60,18 +60,18 @@ def _one_of(*values: object) -> Callable[[object], None]:
     return check
 
 
-def _long_enough(span: object) -> None:
+def _require_min_retention(span: object) -> None:
     """A check: what happened is kept for a month at least."""
-    if isinstance(span, timedelta) and span < _SHORTEST_RETENTION:
-        raise ValueError(f"must be at least {_SHORTEST_RETENTION.days}d, or none")
+    if isinstance(span, timedelta) and span < _MIN_AUDIT_RETENTION:
+        raise ValueError(f"must be at least {_MIN_AUDIT_RETENTION.days}d, or none")
 
 
-def _read_name_space(word: str) -> None:
+def _parse_urn_namespace(word: str) -> None:
     if not _NAMESPACE.match(word):
         raise ValueError("no namespace")
 
 
-def _read_proxy(word: str) -> None:
+def _parse_proxy(word: str) -> None:
     if word not in ("", NO_PROXY):
         ip_address(word)
 
@@ -89,7 +89,7 @@ class SmtpSettings:
     """Everything under ``identity.smtp.``; without a host no mail is sent, and pages offer nothing that needs one."""
 
     host: str = setting("The mail server; without one no mail is sent.", default="")
-    port: int = setting("Its port.", default=587, at_least=1, at_most=65535)
+    port: int = setting("Its port.", default=587, minimum=1, maximum=65535)
     security: SmtpSecurity = setting(
         "starttls (port 587), tls (port 465), or none for a server on this machine.", default=SmtpSecurity.STARTTLS
     )
@@ -99,7 +99,7 @@ class SmtpSettings:
 
     def __post_init__(self) -> None:
         if self.host and "@" not in self.sender:
-            raise BadSetting("sender", "must be an address such as no-reply@example.com")
+            raise InvalidSetting("sender", "must be an address such as no-reply@example.com")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ class Settings:
     data: Path = setting(
         "A folder for what the service writes by itself: in development the master key and the example key file.",
         default=Path("var"),
-        made=True,
+        is_created=True,
     )
     development: bool = setting(
         "Allow plain http on loopback, create a missing master key, migrate and bootstrap at start.", default=False
@@ -132,57 +132,59 @@ class Settings:
         "Namespaces of our scopes and claims; the first is ours, the others are understood equally. The last but"
         " one part of each is an alias of the own project's id: service in urn:service:iam.",
         default=("urn:service:iam",),
-        check=_read_by(_read_name_space, "urn:service:iam"),
+        validator=_parse_validator(_parse_urn_namespace, "urn:service:iam"),
     )
     assertion_audiences: tuple[str, ...] = setting(
         "Further values accepted as aud of a signed assertion, beside the issuer.", default=()
     )
-    clock_skew: timedelta = span(
+    clock_skew: timedelta = duration(
         "How far another party's clock may run ahead (iat, nbf) or behind (exp).", "30s", at_least="0", at_most="5m"
     )
-    access_token_lifetime: timedelta = span("Lifetime of access tokens.", "1h", at_most=LONGEST_TOKEN_LIFETIME)
-    service_user_token_min_lifetime: timedelta = span(
+    access_token_lifetime: timedelta = duration("Lifetime of access tokens.", "1h", at_most=MAX_TOKEN_LIFETIME)
+    service_user_token_min_lifetime: timedelta = duration(
         "A service user's access token never lives shorter than this: common clients renew 5 minutes early.",
         "10m",
-        at_most=LONGEST_TOKEN_LIFETIME,
+        at_most=MAX_TOKEN_LIFETIME,
     )
-    id_token_lifetime: timedelta = span("Lifetime of ID tokens.", "1h", at_most=LONGEST_TOKEN_LIFETIME)
-    authorization_code_lifetime: timedelta = span(
+    id_token_lifetime: timedelta = duration("Lifetime of ID tokens.", "1h", at_most=MAX_TOKEN_LIFETIME)
+    authorization_code_lifetime: timedelta = duration(
         "How long an authorization code can be redeemed.", "60s", at_most="10m"
     )
-    refresh_token_idle_age: timedelta = span(
+    refresh_token_idle_timeout: timedelta = duration(
         "How long a refresh token that nobody uses stays good.", "30d", at_most="365d"
     )
-    refresh_token_max_age: timedelta = span(
+    refresh_token_max_age: timedelta = duration(
         "How long refreshing can go on after a sign-in, whatever is used meanwhile.", "90d", at_most="3650d"
     )
-    refresh_token_grace: timedelta = span(
+    refresh_token_grace: timedelta = duration(
         "How long a client that lost the answer may repeat its last refresh. 0 takes every repetition for theft.",
         "0",
         at_least="0",
         at_most="60s",
     )
-    session_idle_age: timedelta = span(
+    session_idle_timeout: timedelta = duration(
         "After so long without use a person has to give the password again.", "12h", at_most="90d"
     )
-    session_max_age: timedelta = span(
+    session_max_age: timedelta = duration(
         "After so long a person has to give the password again, used or not.", "7d", at_most="365d"
     )
-    sign_in_lifetime: timedelta = span("How long a sign-in that was begun waits for its user.", "30m", at_most="24h")
+    sign_in_lifetime: timedelta = duration(
+        "How long a sign-in that was begun waits for its user.", "30m", at_most="24h"
+    )
     trusted_proxy: str = setting(
         "The one address of the proxy in front, from which alone forwarded addresses are believed, or none if people"
         " connect directly. Production has to say either; the server is told in its own section.",
         default="",
-        check=_read_by(_read_proxy, "10.0.0.2, or none"),
+        validator=_parse_validator(_parse_proxy, "10.0.0.2, or none"),
     )
     attempts_per_address: int = setting(
         "How many wrong passwords one network address may try in ten minutes, over all accounts; as many requests for"
         " mails and accounts, counted apart. Of IPv6 a /64 is one address. 0 is no limit.",
         default=100,
-        at_least=0,
+        minimum=0,
     )
-    password_min_length: int = setting("The fewest characters of a password.", default=15, at_least=8, at_most=64)
-    password_known_bad: Path | None = setting(
+    password_min_length: int = setting("The fewest characters of a password.", default=15, minimum=8, maximum=64)
+    password_blocklist: Path | None = setting(
         "A file of passwords that nobody may choose, one a line, whatever the case: besides the thirty thousand most"
         " common ones, which are refused in any case. It is read at start.",
         default=None,
@@ -192,11 +194,11 @@ class Settings:
         " and refresh tokens. One that is set by a link or by somebody else always does.",
         default=True,
     )
-    second_factor: SecondFactor = setting(
+    second_factor: SecondFactorRule = setting(
         "Who has to prove who they are by a second factor, as long as no policy says otherwise: off, offered (whoever"
         " has set one up), required_for_iam (managers of the instance), required_for_managers, or required, for"
         " everybody.",
-        default=SecondFactor.OFFERED,
+        default=SecondFactorRule.OFFERED,
     )
     password_memory: int = setting(
         "Memory of one password hash (argon2id) in KiB. Stored passwords are hashed anew as people sign in.",
@@ -204,30 +206,30 @@ class Settings:
     )
     password_iterations: int = setting("Passes over that memory.", default=1)
     password_workers: int = setting(
-        "How many passwords are hashed at the same time; 0 leaves one processor to all others.", default=0, at_least=0
+        "How many passwords are hashed at the same time; 0 leaves one processor to all others.", default=0, minimum=0
     )
-    answer_in_loop: bool = setting(
+    endpoints_in_event_loop: bool = setting(
         "Whether the server's loop answers the protocol's endpoints itself, which costs the least. Without it threads "
         "do: for a plugin whose grant or claims make a request wait for others.",
         default=True,
     )
-    link_lifetime: timedelta = span(
+    one_time_link_ttl: timedelta = duration(
         "How long links that work once can be used: new passwords, registrations, addresses.", "1h", at_most="1h"
     )
-    invitation_lifetime: timedelta = span(
+    invitation_lifetime: timedelta = duration(
         "The same for whoever has not chosen a password yet: people read an invitation when they start.",
         "7d",
         at_most="30d",
     )
     smtp: SmtpSettings = field(default_factory=SmtpSettings, metadata={"section": True})
     signing_key_bits: int = setting(
-        "Size of new RSA signing keys: 2048, 3072 or 4096.", default=2048, check=_one_of(2048, 3072, 4096)
+        "Size of new RSA signing keys: 2048, 3072 or 4096.", default=2048, validator=_choice_validator(2048, 3072, 4096)
     )
-    signing_key_active_age: timedelta = span("How long a signing key signs before the next one takes over.", "90d")
-    jwks_max_age: timedelta = span(
+    signing_key_active_age: timedelta = duration("How long a signing key signs before the next one takes over.", "90d")
+    jwks_max_age: timedelta = duration(
         "How long clients may cache discovery and keys; a new key is announced at least a minute longer.", "5m"
     )
-    service_user_key_lifetime: timedelta = span(
+    service_user_key_lifetime: timedelta = duration(
         "How long a service user's key or personal access token works where nobody says until when.",
         "365d",
         at_most="3650d",
@@ -244,24 +246,24 @@ class Settings:
         "The DNS servers that are asked for the proof of a domain, as addresses, with a port if it is not 53:"
         " 192.0.2.53 [2001:db8::53]:5353; by default those of the machine.",
         default=(),
-        check=_read_by(read_name_server, "192.0.2.53 or [2001:db8::53]:5353"),
+        validator=_parse_validator(parse_name_server, "192.0.2.53 or [2001:db8::53]:5353"),
     )
     outgoing_networks: tuple[str, ...] = setting(
         "Networks that requests of the service may go to though they are not public, such as 10.1.0.0/16: receivers of"
         " webhooks, other identity providers, web servers whose domains are proven by a file. All other private"
         " addresses are refused; in development loopback, RFC 1918 and unique local addresses are not.",
         default=(),
-        check=_read_by(ip_network, "10.1.0.0/16 or 127.0.0.1"),
+        validator=_parse_validator(ip_network, "10.1.0.0/16 or 127.0.0.1"),
     )
     hook_failure: str = setting(
         "What an exception in a contribution hook does: refuse (the request fails) or ignore (logged).",
         default="refuse",
-        check=_one_of("refuse", "ignore"),
+        validator=_choice_validator("refuse", "ignore"),
     )
     import_limit: int = setting(
         "How many MiB a document may have that is imported over HTTP. 100,000 people are about 60.",
         default=256,
-        at_least=1,
+        minimum=1,
     )
     pages_templates: tuple[Path, ...] = setting(
         "Folders searched for templates before our own, to replace single ones.", default=()
@@ -269,27 +271,27 @@ class Settings:
     pages_style: Path | None = setting(
         "A style sheet of the operator, linked after ours, to set other values for its tokens.", default=None
     )
-    purge_interval: timedelta = span("How often expired rows are looked for.", "5m")
-    outbox_alarm_age: timedelta = span(
+    purge_interval: timedelta = duration("How often expired rows are looked for.", "5m")
+    outbox_alarm_age: timedelta = duration(
         "How long a mail or another message may wait to be sent before /readyz and identity check tell of it.", "15m"
     )
-    job_alarm_age: timedelta = span(
+    job_alarm_age: timedelta = duration(
         "How long background work (purge, key rotation, deletions, expiring keys) may be late before they tell of it.",
         "12h",
         at_least="1h",
     )
-    hung_job_age: timedelta = span(
+    hung_job_age: timedelta = duration(
         "How long a thread of background work may give no sign of life before /readyz tells of it.", "5m", at_least="1m"
     )
-    purge_after: timedelta = span(
+    purge_after: timedelta = duration(
         "How long what has expired is kept before it is purged, but for what the next ones say.", "24h", at_least="0"
     )
-    session_retention: timedelta = span(
+    session_retention: timedelta = duration(
         "How long sessions are kept after their end, beside the time in which a token may live that names them.",
         "24h",
         at_least="0",
     )
-    token_retention: timedelta = span(
+    token_retention: timedelta = duration(
         "How long access tokens, refresh tokens and authorization codes are kept after they have expired.",
         "24h",
         at_least="0",
@@ -297,39 +299,39 @@ class Settings:
     audit_retention: timedelta | None = setting(
         "How long audit events are kept, at least 30d; none keeps them for ever. What is under a legal hold stays.",
         default=None,
-        check=_long_enough,
+        validator=_require_min_retention,
     )
 
     def __post_init__(self) -> None:
         fill = object.__setattr__
         fill(self, "base_url", self.base_url or self.issuer_url)
         fill(self, "login_url", self.login_url or self.issuer_url)
-        problems = Gathered()
+        problems = SettingErrors()
         # Where the others are not told, they are the issuer.
         urls = {"issuer_url": self.issuer_url, "base_url": self.base_url, "login_url": self.login_url}
         for name, url in urls.items():
             if name == "issuer_url" or url != self.issuer_url:
                 with problems():
                     self._check_url(name, url)
-        problems.found += self._misfits()
-        problems.tell()
+        problems.errors += self._consistency_errors()
+        problems.raise_if_any()
         fill(self, "default_domain", self.default_domain or urlsplit(self.issuer_url).hostname)
 
-    def _misfits(self) -> Iterator[BadSetting]:
+    def _consistency_errors(self) -> Iterator[InvalidSetting]:
         """What does not fit together."""
-        if self.signing_key_active_age <= self.announcement_age:
-            yield BadSetting("signing_key_active_age", "must be longer than jwks_max_age and a minute")
+        if self.signing_key_active_age <= self.key_announcement_period:
+            yield InvalidSetting("signing_key_active_age", "must be longer than jwks_max_age and a minute")
         try:
-            Cost(memory_kib=self.password_memory, iterations=self.password_iterations)
+            Argon2Cost(memory_kib=self.password_memory, iterations=self.password_iterations)
         except Invalid as problem:
             name = "password_iterations" if "iterations" in problem.fields else "password_memory"
-            yield BadSetting(name, " ".join(problem.fields.values()))
+            yield InvalidSetting(name, " ".join(problem.fields.values()))
         if not self.urn_namespaces:
-            yield BadSetting("urn_namespaces", "must name at least one namespace")
+            yield InvalidSetting("urn_namespaces", "must name at least one namespace")
         if not self.plugins:
-            yield BadSetting("plugins", "must list at least the plugin that offers the storage")
+            yield InvalidSetting("plugins", "must list at least the plugin that offers the storage")
         if not self.master_keys and not self.development:
-            yield BadSetting(
+            yield InvalidSetting(
                 "master_keys", "is missing: make a file with `identity master-key FILE` and name it here as 1:FILE"
             )
 
@@ -338,47 +340,47 @@ class Settings:
             parts = urlsplit(url)
             hostname, _ = parts.hostname, parts.port
         except ValueError:
-            raise BadSetting(name, "must be an address such as https://id.example.com") from None
+            raise InvalidSetting(name, "must be an address such as https://id.example.com") from None
         plain = parts.scheme == "http" and self.development and hostname in _LOOPBACK
         if parts.scheme != "https" and not plain:
-            raise BadSetting(name, "must start with https:// (http:// only in development, on a loopback host)")
+            raise InvalidSetting(name, "must start with https:// (http:// only in development, on a loopback host)")
         if not hostname or parts.path or parts.query or parts.fragment or "@" in parts.netloc or url != url.strip():
-            raise BadSetting(name, "must be scheme and host alone, such as https://id.example.com")
+            raise InvalidSetting(name, "must be scheme and host alone, such as https://id.example.com")
 
     @property
-    def is_local(self) -> bool:
+    def is_loopback_only(self) -> bool:
         """True in development on loopback addresses alone, with no proxy in front."""
         urls = (self.issuer_url, self.base_url, self.login_url)
         local = all(urlsplit(url).hostname in _LOOPBACK for url in urls)
         return self.development and local and self.trusted_proxy in ("", NO_PROXY)
 
     @property
-    def name_space(self) -> NameSpace:
+    def reserved_domains(self) -> DomainNamespace:
         """The domains that the service gives out itself, and its own hosts, which are nobody's."""
         urls = (self.issuer_url, self.base_url, self.login_url)
-        return NameSpace(self.default_domain, frozenset(urlsplit(url).hostname or "" for url in urls))
+        return DomainNamespace(self.default_domain, frozenset(urlsplit(url).hostname or "" for url in urls))
 
     @property
-    def reachable_networks(self) -> tuple[str, ...]:
+    def allowed_networks(self) -> tuple[str, ...]:
         """Where requests of the service may go besides public addresses: in development also to this machine and the
         networks around it, but to no link-local address, at which clouds tell secrets."""
         return (*self.outgoing_networks, *(_LOCAL_NETWORKS if self.development else ()))
 
     @property
-    def announcement_age(self) -> timedelta:
+    def key_announcement_period(self) -> timedelta:
         """How long a new signing key is published before it signs: a JWKS max-age and a minute."""
         return self.jwks_max_age + timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
-class SettingsFile:
+class ParsedSettings:
     """The ini's strings sorted out: the core's settings, and each plugin's strings still to be parsed."""
 
     core: Settings
     plugins: Mapping[str, Mapping[str, str]]
 
 
-def read_settings(settings: Mapping[str, str]) -> SettingsFile:
+def read_settings(settings: Mapping[str, str]) -> ParsedSettings:
     """Sort and parse what the ini holds.
 
     Keys without the prefix ``identity.`` belong to other libraries and are left alone. Raises BadSetting.
@@ -386,26 +388,26 @@ def read_settings(settings: Mapping[str, str]) -> SettingsFile:
     core: dict[str, str] = {}
     smtp: dict[str, str] = {}
     for key, value in settings.items():
-        if key.startswith(PREFIX + _SMTP):
-            smtp[key[len(PREFIX + _SMTP) :]] = value
+        if key.startswith(PREFIX + _SMTP_PREFIX):
+            smtp[key[len(PREFIX + _SMTP_PREFIX) :]] = value
         elif key.startswith(PREFIX) and not key.startswith(PLUGIN_PREFIX):
             core[key[len(PREFIX) :]] = value
-    problems = Gathered()
+    problems = SettingErrors()
     with problems():
-        parsed = parse(Settings, core, PREFIX)
+        parsed = parse_settings(Settings, core, PREFIX)
     with problems():
-        mail = parse(SmtpSettings, smtp, PREFIX + _SMTP)
-    listed = plugin_strings(settings)
+        mail = parse_settings(SmtpSettings, smtp, PREFIX + _SMTP_PREFIX)
+    listed = plugin_setting_strings(settings)
     named = (key[len(PLUGIN_PREFIX) :].partition(".")[0] for key in settings if key.startswith(PLUGIN_PREFIX))
     for name in dict.fromkeys(named):
         if name not in listed:
             problem = "is for a plugin that identity.plugins does not list"
-            problems.found.append(BadSetting(f"{PLUGIN_PREFIX}{name}", problem))
-    problems.tell()
-    return SettingsFile(replace(parsed, smtp=mail), listed)
+            problems.errors.append(InvalidSetting(f"{PLUGIN_PREFIX}{name}", problem))
+    problems.raise_if_any()
+    return ParsedSettings(replace(parsed, smtp=mail), listed)
 
 
-def plugin_strings(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def plugin_setting_strings(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """The strings for each plugin that the ini lists, whatever else will not do in it."""
     listed: dict[str, dict[str, str]] = {name: {} for name in settings.get(f"{PREFIX}plugins", "").split()}
     for key, value in settings.items():

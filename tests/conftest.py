@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from identity.log_format import OnceAMinute
+from identity.log_formatters import RepeatedMessageFilter
 from tests import secret_search
 
 # Nothing that is imported and collected goes away before the end: looking at it again and again took half the time.
@@ -76,8 +76,8 @@ def nothing_was_said() -> None:
     """What is logged once a minute is logged anew in each test."""
     for logger in logging.root.manager.loggerDict.values():
         for one in getattr(logger, "filters", ()):
-            if isinstance(one, OnceAMinute):
-                one.forget()
+            if isinstance(one, RepeatedMessageFilter):
+                one.reset()
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import identity
-from identity.annotations import annotated
+from identity.annotations import annotated_names
 
 if TYPE_CHECKING:
     from nowhere import Unknown  # type: ignore[import-not-found]
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 PACKAGE = Path(identity.__file__).parent
 
 
-class Base:
+class AnnotatedBase:
     below: "int"
     valued: ClassVar[int] = 1
     plain = 2
 
 
-class Derived(Base):
+class Derived(AnnotatedBase):
     above: "Unknown"
 
 
-class Silent(Derived):
+class SilentClass(Derived):
     pass
 
 
 def test_those_of_a_class_and_of_what_it_is_derived_from() -> None:
-    assert annotated(Base) == {"below", "valued"}
-    assert annotated(Derived) == annotated(Silent) == {"above", "below", "valued"}
-    assert annotated(object) == set()
+    assert annotated_names(AnnotatedBase) == {"below", "valued"}
+    assert annotated_names(Derived) == annotated_names(SilentClass) == {"above", "below", "valued"}
+    assert annotated_names(object) == set()
 
 
 def test_nothing_else_looks_for_them_where_python_keeps_them() -> None:

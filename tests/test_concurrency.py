@@ -19,11 +19,11 @@ from sqlalchemy.util import await_only
 
 from identity.concurrency import (
     Event,
-    Greenlets,
+    GreenletPool,
     await_,
+    greenlet_event_loop,
     in_greenlet,
     run_in_executor,
-    running_loop,
     sleep,
     wait_for_socket,
 )
@@ -35,7 +35,7 @@ def run(*functions: Callable[[], Any], limit: int = 100) -> list[Any]:
     """What they return, all run at the same time."""
 
     async def gathered() -> list[Any]:
-        greenlets = Greenlets(limit)
+        greenlets = GreenletPool(limit)
         return await asyncio.wait_for(asyncio.gather(*map(greenlets.run, functions)), 10)
 
     return asyncio.run(gathered())
@@ -63,13 +63,13 @@ def test_result_and_error_of_a_function_that_waits_or_not() -> None:
         raise ZeroDivisionError
 
     async def both() -> None:
-        greenlets = Greenlets()
+        greenlets = GreenletPool()
         assert await greenlets.run(lambda: "at once") == "at once"
         assert await greenlets.run(lambda: sleep(0) or "later") == "later"  # type: ignore[func-returns-value]
         for seconds in (None, 0, 0.01):
             with pytest.raises(ZeroDivisionError):
                 await greenlets.run(partial(fails, seconds))
-        assert greenlets.busy == 0
+        assert greenlets.active_count == 0
 
     asyncio.run(both())
 
@@ -80,7 +80,7 @@ def test_plain_thread_waits_as_threads_do() -> None:
         return 42
 
     assert not in_greenlet()
-    assert running_loop() is None
+    assert greenlet_event_loop() is None
     sleep(0)
     sleep(0.001)
     assert await_(answer()) == 42
@@ -107,7 +107,7 @@ def test_limit_and_its_line(log: list[str]) -> None:
 
 def test_cancelled_in_line_never_begins(log: list[str]) -> None:
     async def main() -> None:
-        greenlets = Greenlets(1)
+        greenlets = GreenletPool(1)
         go_on = Event()
         tasks = [asyncio.create_task(greenlets.run(go_on.wait))]
         tasks += [asyncio.create_task(greenlets.run(partial(log.append, name))) for name in "abc"]
@@ -119,7 +119,7 @@ def test_cancelled_in_line_never_begins(log: list[str]) -> None:
         await asyncio.sleep(0)
         tasks[2].cancel()
         await asyncio.wait(tasks, timeout=5)
-        assert greenlets.busy == 0
+        assert greenlets.active_count == 0
 
     asyncio.run(main())
     assert "a" not in log
@@ -128,7 +128,7 @@ def test_cancelled_in_line_never_begins(log: list[str]) -> None:
 
 def test_cancelling_drops_the_result_only(log: list[str], caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        greenlets = Greenlets()
+        greenlets = GreenletPool()
 
         def work(then: Callable[[], object]) -> None:
             sleep(0.01)
@@ -141,9 +141,9 @@ def test_cancelling_drops_the_result_only(log: list[str], caplog: pytest.LogCapt
             task.cancel()
         await asyncio.wait(tasks, timeout=5)
         assert all(task.cancelled() for task in tasks)
-        assert (log, greenlets.busy) == ([], 2)
+        assert (log, greenlets.active_count) == ([], 2)
         await asyncio.sleep(0.05)
-        assert greenlets.busy == 0
+        assert greenlets.active_count == 0
 
     asyncio.run(main())
     assert log == ["ended", "ended"]
@@ -161,7 +161,7 @@ def test_context_variables_of_the_caller_are_seen_and_changes_end_with_the_funct
             seen.append(WORD.get())
 
     async def main() -> None:
-        greenlets = Greenlets()
+        greenlets = GreenletPool()
         WORD.set("caller's")
         await asyncio.gather(*(greenlets.run(partial(work, name)) for name in "ab"))
         await greenlets.run(partial(work, "c"))
@@ -184,7 +184,7 @@ def test_what_a_context_held_is_freed_at_the_end() -> None:
         return weakref.ref(thing)
 
     async def main() -> None:
-        found = await Greenlets().run(work)
+        found = await GreenletPool().run(work)
         gc.collect()
         assert found() is None
 
@@ -333,7 +333,7 @@ def test_greenlets_are_used_again() -> None:
     seen: set[object] = set()
 
     async def main() -> None:
-        greenlets = Greenlets()
+        greenlets = GreenletPool()
         for wait in (None, 0, 0.001):
             await greenlets.run(lambda wait=wait: seen.add(getcurrent()) or (wait is not None and sleep(wait)))  # type: ignore[misc,func-returns-value]
 
@@ -375,7 +375,7 @@ def test_greenlet_is_not_resumed_in_the_callback_of_a_socket_or_timer(monkeypatc
             monkeypatch.setattr(loop, name, marked(getattr(loop, name), 1))
         one, other = socket.socketpair()
         with one, other:
-            await Greenlets(1).run(lambda: waits(one.fileno()))
+            await GreenletPool(1).run(lambda: waits(one.fileno()))
 
     asyncio.run(main())
     assert resumed == [[], [], []]

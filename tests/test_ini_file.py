@@ -8,8 +8,8 @@ import plaster
 import pytest
 from plaster_pastedeploy import Loader
 
-from identity.ini_file import application, check_variables, note_run, server_of, with_variables
-from identity.ini_values import BadSetting
+from identity.ini_file import apply_variables, check_variables, load_wsgi_app, read_server_settings, save_last_run
+from identity.settings_parser import InvalidSetting
 
 INI = """
 [DEFAULT]
@@ -38,7 +38,7 @@ GIVEN = {"greeting": "hello", "http_port": "1", "borrowed": "lent", "logs": "."}
 
 def factory(global_config: Mapping[str, str], **settings: str) -> Any:
     """What it would be made of, instead of an application."""
-    return with_variables(global_config, settings), server_of(global_config)
+    return apply_variables(global_config, settings), read_server_settings(global_config)
 
 
 @pytest.fixture
@@ -68,14 +68,14 @@ def test_variable_used_anywhere_is_known(ini: str, name: str) -> None:
     ],
 )
 def test_variable_without_effect_is_refused_with_suggestion(ini: str, name: str, told: str) -> None:
-    with pytest.raises(BadSetting, match=r"is no variable of own\.ini") as refused:
+    with pytest.raises(InvalidSetting, match=r"is no variable of own\.ini") as refused:
         check_variables(ini, [name])
     assert told in str(refused.value)
-    with pytest.raises(BadSetting, match=r"is no variable of own\.ini"):
+    with pytest.raises(InvalidSetting, match=r"is no variable of own\.ini"):
         started(ini, {**GIVEN, name: "x"})
 
 
-@pytest.mark.parametrize("start", [started, application])
+@pytest.mark.parametrize("start", [started, load_wsgi_app])
 def test_variables_without_default_reach_application_and_server(ini: str, start: Any) -> None:
     settings, server = start(ini, {**GIVEN, "data": "elsewhere"})
     assert settings == {"folder": "elsewhere", "word": "hello", "share": "100%(percent)s", "taken": "lent"}
@@ -84,7 +84,7 @@ def test_variables_without_default_reach_application_and_server(ini: str, start:
 
 def test_variable_that_left_the_file_stops_no_reload(ini: str) -> None:
     """What was typed has been checked when the service was started."""
-    settings, _ = application(ini, {**GIVEN, "gone": "x"})
+    settings, _ = load_wsgi_app(ini, {**GIVEN, "gone": "x"})
     assert settings["word"] == "hello"
 
 
@@ -93,7 +93,7 @@ def test_application_in_a_pipeline_starts(ini: str) -> None:
     Path(ini).write_text(f"{text}\n[pipeline:main]\npipeline = identity\n")
     settings, server = started(ini, {**GIVEN, "data": "elsewhere"})
     assert (settings["folder"], server) == ("elsewhere", {"use": "egg:gunicorn#main", "bind": "127.0.0.1:1"})
-    with pytest.raises(BadSetting, match="Is greeting meant"):
+    with pytest.raises(InvalidSetting, match="Is greeting meant"):
         started(ini, {**GIVEN, "greetin": "x"})
 
 
@@ -105,8 +105,8 @@ def test_what_a_section_sets_is_no_mistyped_variable(ini: str) -> None:
 
 
 def test_noting_an_unknown_variable_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match="noted: names http_prot"):
-        note_run({"noted": "http_prot", "last_run": str(tmp_path / "last"), "http_port": "1"})
+    with pytest.raises(InvalidSetting, match="noted: names http_prot"):
+        save_last_run({"noted": "http_prot", "last_run": str(tmp_path / "last"), "http_port": "1"})
     assert not (tmp_path / "last").exists()
 
 
@@ -116,5 +116,5 @@ def test_variable_of_a_file_that_is_used_is_known(ini: str, tmp_path: Path) -> N
     check_variables(str(user), ["data", "greeting", "http_port"])
     settings, _ = started(str(user), GIVEN)
     assert settings["word"] == "hello"
-    with pytest.raises(BadSetting, match="Is http_port meant"):
+    with pytest.raises(InvalidSetting, match="Is http_port meant"):
         started(str(user), {**GIVEN, "http_prot": "1"})

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.secret_search.exchanges import Exchanges
-from tests.secret_search.search import Search
+from tests.secret_search.http_capture import HttpCapture
+from tests.secret_search.search import SecretSearch
 
 SECRET = "Zq8-a-secret-token"
 TOKEN = "Z4k3fGVaeRbK894yaj96UxqkOxfDoFmx5oH6QVaRfd7"
@@ -85,7 +85,7 @@ def line(message: str, *arguments: object, failed: BaseException | None = None) 
     ],
 )
 def test_a_line_with_a_secret_is_found_once(record: logging.LogRecord) -> None:
-    search = Search()
+    search = SecretSearch()
     for one in (SECRET, "123456", "ab3", "registration", b"\x00\x01\x02\x03 key"):
         search.note(one)
     search.hear(line("nothing of it"))
@@ -95,7 +95,7 @@ def test_a_line_with_a_secret_is_found_once(record: logging.LogRecord) -> None:
 
 
 def test_words_parts_of_numbers_and_digests_are_no_secrets() -> None:
-    search = Search()
+    search = SecretSearch()
     for one in (
         "short",
         "registration",
@@ -122,7 +122,7 @@ def test_words_parts_of_numbers_and_digests_are_no_secrets() -> None:
 
 
 def test_what_nobody_guesses_is_found_in_later_tests_too() -> None:
-    search = Search()
+    search = SecretSearch()
     search.note("Zq8-a-secret-token-that-is-long")
     search.note("a password of words, and more")
     assert search.found() == []
@@ -140,8 +140,8 @@ def test_what_nobody_guesses_is_found_in_later_tests_too() -> None:
     ],
 )
 def test_bodies_are_read_for_secrets(text: str) -> None:
-    search = Search()
-    Exchanges(search).body(text.encode())
+    search = SecretSearch()
+    HttpCapture(search).body(text.encode())
     assert search.secrets == {"one value", "one%20value", "one+value"}
 
 
@@ -157,8 +157,8 @@ def test_bodies_are_read_for_secrets(text: str) -> None:
     ],
 )
 def test_headers_are_read_for_secrets(name: str, value: str) -> None:
-    search = Search()
-    Exchanges(search).header(name, value)
+    search = SecretSearch()
+    HttpCapture(search).header(name, value)
     assert search.secrets == {"the-one-value"}
 
 
@@ -166,8 +166,8 @@ def test_headers_are_read_for_secrets(name: str, value: str) -> None:
     "body", [b'{"token_endpoint": "https-or-so", "access_token_type": "reference"}', b"<p>code=some-word</p>", b""]
 )
 def test_what_only_sounds_like_a_secret_is_none(body: bytes) -> None:
-    search = Search()
-    Exchanges(search).body(body)
+    search = SecretSearch()
+    HttpCapture(search).body(body)
     assert search.secrets == set()
 
 

@@ -6,10 +6,10 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 import identity
-from identity.public import MODULES, is_public
+from identity.api import PUBLIC_MODULES, is_public
 
 _ROOT = Path(identity.__file__).parent.parent
-_BUNDLE = "identity.services.bundle"
+_BUNDLE = "identity.services.container"
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -18,8 +18,8 @@ def public(family: str) -> str:
 
     Written for Sphinx's own Python domain, so that every name can be linked to and searched for.
     """
-    lines = [line for module in MODULES[family] for path in _files(module) for line in _Module(path).lines()]
-    if _BUNDLE in MODULES[family]:
+    lines = [line for module in PUBLIC_MODULES[family] for path in _files(module) for line in _Module(path).lines()]
+    if _BUNDLE in PUBLIC_MODULES[family]:
         lines += _services()
     return "\n".join(lines)
 

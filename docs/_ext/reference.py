@@ -19,12 +19,12 @@ from coverage_page import coverage
 from public_names import public
 
 from identity import hookspecs
-from identity.ini_values import describe
+from identity.api import PUBLIC_MODULES
 from identity.plugin_host import ENTRY_POINT_GROUP
 from identity.plugins.manager_roles import ROLES
 from identity.provider.endpoints import ENDPOINTS
-from identity.public import MODULES
 from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings
+from identity.settings_parser import describe_settings
 
 _FAMILY = re.compile(r"^# --- (\w+) -+$")
 _FUNCTION = re.compile(r"^def (\w+)\(")
@@ -79,7 +79,7 @@ def settings() -> str:
 
 
 def _settings_table(kind: type, prefix: str) -> Iterator[str]:
-    for name, type_name, default, meaning in describe(kind):
+    for name, type_name, default, meaning in describe_settings(kind):
         value = "Required." if default == "required" else f"Default: ``{default}``."
         yield from (f"``{prefix}{name}``", f"   {meaning}", "", f"   Type: {type_name}. {value}", "")
 
@@ -188,6 +188,6 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("doctree-read", ours_alone)
     for name, make in DIRECTIVES.items():
         app.add_directive(f"identity-{name}", directive_of(name, make))
-    for family in MODULES:
+    for family in PUBLIC_MODULES:
         app.add_directive(f"identity-public-{family.replace(' ', '-')}", directive_of(family, partial(public, family)))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,7 +2,7 @@
 
 - ``participant app as Application``: who takes part, from left to right. Code stands between backticks.
 - ``app->>identity: what is sent``: a message. ``-->>`` is an answer, ``app->>app`` a step of its own.
-- ``Note over app,identity: words``: a note over one or several.
+- ``NoteSection over app,identity: words``: a note over one or several.
 - ``alt this holds``, ``else that does``, ``end``: what happens in which case. ``opt`` for what need not happen,
   ``loop`` for what happens again and again.
 """

@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from faults.client import Kind
-from faults.cluster.patroni import LOOP, NAMES, TTL, Cluster, opened
-from faults.databases import Unsuitable
-from faults.nodes import placed, stop_in_order
-from faults.report import printed, troubles
-from faults.scene import Fault, Report, Scene, tried
-from faults.stock import prepared
+from faults.cluster.patroni_cluster import NAMES, PATRONI_LOOP_WAIT, PATRONI_TTL, PatroniCluster, create_cluster
+from faults.database import FaultUnavailable
+from faults.fault_run import Fault, FaultEnvironment, FaultReport, run_fault
+from faults.http_client import ResponseClass
+from faults.report import format_reports, list_failures
+from faults.seed_data import create_seed_data
+from faults.service_nodes import create_nodes, exit_on_sigterm
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,101 +22,121 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faults.cluster", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", choices=[fault.name for fault in _FAULTS])
     given = parser.parse_args(arguments)
-    stop_in_order()
+    exit_on_sigterm()
     folder = Path(tempfile.mkdtemp(prefix="identity-cluster-"))
     folder.chmod(0o755)
     try:
-        reports = _reports(folder, [one for one in _FAULTS if given.only is None or one.name in given.only])
-    except Unsuitable as reason:
+        reports = _run_faults(
+            folder, [one for one in _FAULTS if given.pop_only_message is None or one.name in given.pop_only_message]
+        )
+    except FaultUnavailable as reason:
         print(f"The cluster cannot be played here: {reason}", file=sys.stderr)
         return 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print(printed(reports))
-    return 0 if all(report.is_good for report in reports) else 1
+    print(format_reports(reports))
+    return 0 if all(report.is_passed for report in reports) else 1
 
 
-def _reports(folder: Path, faults: Sequence[Fault]) -> list[Report]:
+def _run_faults(folder: Path, faults: Sequence[Fault]) -> list[FaultReport]:
     began = time.monotonic()
     own = folder / "service"
     own.mkdir(mode=0o700)
     reports = []
-    with opened(folder) as cluster, placed(own, cluster, 2, {}) as nodes:
-        stock = prepared(nodes[0].ini)
-        scene = Scene(cluster, nodes, stock, nodes.start(), 3.0)
-        _say(f"three servers under Patroni, {time.monotonic() - began:.0f} s")
+    with create_cluster(folder) as cluster, create_nodes(own, cluster, 2, {}) as nodes:
+        stock = create_seed_data(nodes[0].ini)
+        scene = FaultEnvironment(cluster, nodes, stock, nodes.start(), 3.0)
+        _print_progress(f"three servers under Patroni, {time.monotonic() - began:.0f} s")
         for fault in faults:
-            cluster.took = 0.0
-            report = tried(fault, scene, _mended)
+            cluster.start_seconds = 0.0
+            report = run_fault(fault, scene, _restore_machines)
             reports.append(report)
-            _say(
-                f"{fault.title}: {'well' if report.is_good else 'NOT WELL'}; Patroni took {cluster.took:.1f} s,"
+            _print_progress(
+                f"{fault.title}: {'well' if report.is_passed else 'NOT WELL'}; Patroni took {cluster.start_seconds:.1f} s,"
                 f" introspection was away for {report.silence:.1f} s at most"
             )
-            for line in troubles(report):
-                _say(line)
+            for line in list_failures(report):
+                _print_progress(line)
     return reports
 
 
-def _say(words: str) -> None:
+def _print_progress(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
 
 
-def _mended(scene: Scene) -> None:
+def _restore_machines(scene: FaultEnvironment) -> None:
     """Let a machine that was killed or cut off be there again, and have what it missed."""
     cluster = scene.database
-    assert isinstance(cluster, Cluster)  # noqa: S101 - there is no other here
+    assert isinstance(cluster, PatroniCluster)  # noqa: S101 - there is no other here
     for name in NAMES:
         machine = cluster.machine(name)
         machine.connect()
-        if not machine.runs:
+        if not machine.is_running:
             cluster.start_machine(name)
-    cluster.wait_until_whole()
+    cluster.wait_until_healthy()
 
 
-def _cluster(scene: Scene) -> tuple[Cluster, str]:
+def _find_cluster(scene: FaultEnvironment) -> tuple[PatroniCluster, str]:
     cluster = scene.database
-    assert isinstance(cluster, Cluster)  # noqa: S101 - there is no other here
+    assert isinstance(cluster, PatroniCluster)  # noqa: S101 - there is no other here
     primary = cluster.primary()
     assert primary is not None  # noqa: S101 - it was whole
     return cluster, primary
 
 
-def _killed(scene: Scene) -> None:
-    cluster, primary = _cluster(scene)
+def _kill_primary(scene: FaultEnvironment) -> None:
+    cluster, primary = _find_cluster(scene)
     cluster.machine(primary).kill()
     cluster.wait_for_primary(other_than=primary)
 
 
-def _cut_off(scene: Scene) -> None:
-    cluster, primary = _cluster(scene)
-    cluster.machine(primary).cut_off()
+def _isolate_primary(scene: FaultEnvironment) -> None:
+    cluster, primary = _find_cluster(scene)
+    cluster.machine(primary).disconnect()
     cluster.wait_for_primary(other_than=primary)
 
 
-def _switched(scene: Scene) -> None:
-    cluster, _ = _cluster(scene)
+def _switch_over(scene: FaultEnvironment) -> None:
+    cluster, _ = _find_cluster(scene)
     cluster.switch_over()
 
 
-def _standby_killed(scene: Scene) -> None:
+def _kill_standby(scene: FaultEnvironment) -> None:
     """Commits wait for the standby that is gone, until Patroni has named the other one."""
-    cluster, _ = _cluster(scene)
-    standby = cluster.synchronous()
+    cluster, _ = _find_cluster(scene)
+    standby = cluster.synchronous_standby()
     assert standby is not None  # noqa: S101 - it was whole
     cluster.machine(standby).kill()
     began = time.monotonic()
-    while cluster.synchronous() in (None, standby) and time.monotonic() < began + TTL + LOOP:
+    while (
+        cluster.synchronous_standby() in (None, standby) and time.monotonic() < began + PATRONI_TTL + PATRONI_LOOP_WAIT
+    ):
         time.sleep(0.2)
-    cluster.took = time.monotonic() - began
+    cluster.start_seconds = time.monotonic() - began
 
 
-_BUSY = (Kind.BUSY,)
+_BUSY_ONLY = (ResponseClass.BUSY,)
 _FAULTS = (
-    Fault("switchover", "the operator has a standby take over", _switched, slowest=15.0, reads_on=True),
-    Fault("standby", "the synchronous standby is killed", _standby_killed, slowest=15.0, reads_on=True),
-    Fault("killed", "the primary's machine is killed", _killed, bites=_BUSY, slowest=15.0, reads_on=True),
-    Fault("cut-off", "the primary's machine is cut off", _cut_off, bites=_BUSY, slowest=15.0, reads_on=True),
+    Fault(
+        "switchover", "the operator has a standby take over", _switch_over, max_latency=15.0, keeps_reads_available=True
+    ),
+    Fault("standby", "the synchronous standby is killed", _kill_standby, max_latency=15.0, keeps_reads_available=True),
+    Fault(
+        "killed",
+        "the primary's machine is killed",
+        _kill_primary,
+        expected_classes=_BUSY_ONLY,
+        max_latency=15.0,
+        keeps_reads_available=True,
+    ),
+    Fault(
+        "cut-off",
+        "the primary's machine is cut off",
+        _isolate_primary,
+        expected_classes=_BUSY_ONLY,
+        max_latency=15.0,
+        keeps_reads_available=True,
+    ),
 )
 
 

@@ -3,25 +3,25 @@
 import os
 from collections.abc import Mapping
 
-from identity.asgi.application import Application
+from identity.asgi.application import AsgiApplication
 
-__all__ = ["Application", "from_environment", "main"]
-
-
-def main(global_config: Mapping[str, str], **settings: str) -> Application:
-    """For PasteDeploy: ``use = egg:identity#asgi``. Raises SystemExit as ``identity.app.main`` does."""
-    from identity import app
-
-    return Application(app.main(global_config, **settings))
+__all__ = ["AsgiApplication", "create_application_from_environment", "main"]
 
 
-def from_environment() -> Application:
-    """For ``uvicorn --factory identity.asgi:from_environment``: the service of the ini file that IDENTITY_INI names.
+def main(global_config: Mapping[str, str], **settings: str) -> AsgiApplication:
+    """For PasteDeploy: ``use = egg:identity#asgi``. Raises SystemExit as ``identity.application_factory.main`` does."""
+    from identity import application_factory
+
+    return AsgiApplication(application_factory.main(global_config, **settings))
+
+
+def create_application_from_environment() -> AsgiApplication:
+    """For ``uvicorn --factory identity.asgi:create_application_from_environment``: the service of the ini file that IDENTITY_INI names.
 
     Raises KeyError without it, BadSetting and OSError for a file that cannot be read, and SystemExit.
     """
-    from identity.ini_file import application, set_up_logging
+    from identity.ini_file import load_wsgi_app, setup_logging
 
     ini = os.environ["IDENTITY_INI"]
-    set_up_logging(ini, {})
-    return Application(application(ini, {}))
+    setup_logging(ini, {})
+    return AsgiApplication(load_wsgi_app(ini, {}))

@@ -6,218 +6,234 @@ from contextlib import ExitStack, nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from identity import hashing, watching
-from identity.asgi.bodies import TooSlow, Unread
-from identity.asgi.endpoints import EndpointCall, Place, Places
-from identity.asgi.heads import BadHead, Head, read_head
-from identity.asgi.messages import ClientLeft, Receive, Scope, Send, send_body, start_response
-from identity.asgi.pages import Pages, WSGIApplication, refuse_for_now
-from identity.asgi.threads import (
-    ENDPOINT_THREADS,
-    LONGEST_ENDPOINT_QUEUE,
-    LONGEST_QUEUE,
-    THREADS,
-    QueueFull,
-    Threads,
-    stepping_aside,
+from identity import instrumentation, password_hashing
+from identity.asgi.endpoint_call import EndpointCall, EndpointRoute, EndpointRouter
+from identity.asgi.messages import ClientDisconnected, Receive, Scope, Send, send_body, start_response
+from identity.asgi.request_body import BodyTimeout, RequestBody
+from identity.asgi.request_head import InvalidRequestHead, RequestHead, parse_request_head
+from identity.asgi.thread_pool import (
+    MAX_ENDPOINT_THREADS,
+    MAX_QUEUED_ENDPOINT_REQUESTS,
+    MAX_QUEUED_REQUESTS,
+    MAX_REQUEST_THREADS,
+    RequestThreadPool,
+    ThreadPoolFull,
+    released_slot,
 )
-from identity.concurrency import Greenlets
-from identity.http.health import ImmediateAnswer
-from identity.http.observers import ObservedRequest, known_method, observed
-from identity.http.protocol import MAX_BODY, EndpointHandler, response_headers
-from identity.http.request_ids import HEADER, log_members, new_request_id
-from identity.http.request_log import log_request
-from identity.log_format import about
-from identity.provider.caching import Keeping
-from identity.provider.request import NO_BROWSER, ProtocolResponse
+from identity.asgi.wsgi_adapter import WsgiApplication, WsgiThreadAdapter, send_service_unavailable
+from identity.concurrency import GreenletPool
+from identity.http.access_log import log_request
+from identity.http.endpoint_handler import MAX_BODY_BYTES, EndpointHandler, response_headers
+from identity.http.health import ImmediateResponse
+from identity.http.request_ids import REQUEST_ID_HEADER, choose_request_id, request_log_context
+from identity.http.request_observers import ObservedRequest, normalized_method, observe_request
+from identity.log_formatters import log_context
+from identity.provider.cacheable_document import CachedDocumentSources
+from identity.provider.protocol_request import NO_BROWSER_STATE, ProtocolResponse
 
 if TYPE_CHECKING:
-    from identity.process import Identity
+    from identity.application import IdentityApplication
 
 log = logging.getLogger(__name__)
 
 #: How many requests that ask no storage are answered at a time; they wait for nothing.
-_WITHOUT_STORAGE = 64
+_MAX_STORAGE_FREE_REQUESTS = 64
 #: Seconds for which requests whose clients left are finished at a stop.
-_GRACE = 10.0
+_DRAIN_TIMEOUT = 10.0
 
 
-class Application:
-    """Made of the WSGI application (``identity.app.main``), whose ``registry`` it has, too."""
+class AsgiApplication:
+    """Made of the WSGI application (``identity.application_factory.main``), whose ``registry`` it has, too."""
 
-    def __init__(self, wsgi: WSGIApplication) -> None:
+    def __init__(self, wsgi: WsgiApplication) -> None:
         self.registry: Any = wsgi.registry  # type: ignore[attr-defined]
         self._wsgi = wsgi
-        self._places = Places(self.registry)
-        self._loop: _Loop | None = None
-        identity: Identity = self.registry.identity
-        self._keeping = Keeping(identity.protocol, identity.process.ring)
+        self._endpoint_router = EndpointRouter(self.registry)
+        self._loop: _LoopState | None = None
+        identity: IdentityApplication = self.registry.application
+        self._document_sources = CachedDocumentSources(identity.protocol_registry, identity.process_state.key_ring)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or begin and end with the server (ASGI's lifespan)."""
         kind = scope["type"]
         if kind == "http":
-            await self._answer(scope, receive, send)
+            await self._handle_http(scope, receive, send)
         elif kind == "lifespan":
-            await self._live(receive, send)
+            await self._handle_lifespan(receive, send)
         elif kind == "websocket":
             await send({"type": "websocket.close"})
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        identity: Identity = self.registry.identity
+    async def _handle_lifespan(self, receive: Receive, send: Send) -> None:
+        identity: IdentityApplication = self.registry.application
         await receive()
         with ExitStack() as stack:
             try:
-                stack.enter_context(identity.running())
+                stack.enter_context(identity.lifespan())
             except Exception as problem:
                 await send({"type": "lifespan.startup.failed", "message": f"identity cannot start. {problem}"})
                 return
             stack.callback(identity.close)
-            loop = self._in_loop()
-            hashing.stepping_aside = stepping_aside
+            loop = self._loop_state()
+            password_hashing.released_slot = released_slot
             await send({"type": "lifespan.startup.complete"})
             await receive()
-            await loop.finish()
-            hashing.stepping_aside = nullcontext
+            await loop.drain()
+            password_hashing.released_slot = nullcontext
             self._loop = None
         log.info("stopped")
         await send({"type": "lifespan.shutdown.complete"})
 
-    def _in_loop(self) -> "_Loop":
+    def _loop_state(self) -> "_LoopState":
         found = self._loop
         if found is None:
-            found = self._loop = _Loop(self._wsgi, self.registry.identity)
+            found = self._loop = _LoopState(self._wsgi, self.registry.application)
         return found
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        identity: Identity = self.registry.identity
+    async def _handle_http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        identity: IdentityApplication = self.registry.application
         trusted_proxy = identity.settings.trusted_proxy
         try:
-            head = read_head(scope, trusted_proxy)
-        except BadHead as refusal:
-            await _refuse(scope, receive, send, refusal.status, str(refusal))
+            head = parse_request_head(scope, trusted_proxy)
+        except InvalidRequestHead as refusal:
+            await _send_error(scope, receive, send, refusal.status, str(refusal))
             return
-        request_id = new_request_id(head.headers.get("x-request-id", ""), head.peer, trusted_proxy)
+        request_id = choose_request_id(head.headers.get("x-request-id", ""), head.peer_address, trusted_proxy)
         try:
-            found = self._places.find(head)
-            kept = None if found is None else self._kept(found[0], head)
+            found = self._endpoint_router.match(head)
+            kept = None if found is None else self._cached_document_response(found[0], head)
             if kept is not None:
-                await self._send_at_once(kept, head, request_id, send)
+                await self._send_immediate_response(kept, head, request_id, send)
             elif found is not None:
-                await self._answer_endpoint(*found, head, request_id, receive, send)
-            elif (immediate := self.registry.immediate_answers.get(head.path)) and immediate.fits(head.method):
-                await self._send_at_once(immediate, head, request_id, send)
+                await self._handle_endpoint(*found, head, request_id, receive, send)
+            elif (immediate := self.registry.immediate_responses.get(head.path)) and immediate.fits(head.method):
+                await self._send_immediate_response(immediate, head, request_id, send)
             else:
-                await self._in_loop().pages.answer(head, request_id, receive, send)
-        except TooSlow:
-            await _refuse(scope, receive, send, 408, "The body took too long.")
-        except ClientLeft:
+                await self._loop_state().wsgi_adapter.handle(head, request_id, receive, send)
+        except BodyTimeout:
+            await _send_error(scope, receive, send, 408, "The body took too long.")
+        except ClientDisconnected:
             return
 
-    def _kept(self, place: Place, head: Head) -> ImmediateAnswer | None:
+    def _cached_document_response(self, place: EndpointRoute, head: RequestHead) -> ImmediateResponse | None:
         """What shows a document that the process has already; None if anything has to be asked."""
-        find = place.handler.endpoint.kept
-        if find is None or head.method != "GET" or head.length != 0 or "origin" in head.headers:
+        find = place.handler.endpoint.cached_document
+        if find is None or head.method != "GET" or head.content_length != 0 or "origin" in head.headers:
             return None
-        document = find(self._keeping, self.registry.identity.clock())
+        document = find(self._document_sources, self.registry.application.clock())
         if document is None:
             return None
 
         def answer() -> ProtocolResponse:
-            self.registry.identity.worker.wake()
-            return document.answer(head.headers.get("if-none-match"))
+            self.registry.application.background_worker.wake()
+            return document.response(head.headers.get("if-none-match"))
 
-        return ImmediateAnswer(place.route_name, place.pattern, answer)
+        return ImmediateResponse(place.route_name, place.pattern, answer)
 
-    async def _send_at_once(self, immediate: ImmediateAnswer, head: Head, request_id: str, send: Send) -> None:
-        answer = self._at_once(immediate, head, request_id)
-        headers = response_headers(answer, self.registry.identity, lambda: NO_BROWSER)
-        headers.append((HEADER, request_id))
+    async def _send_immediate_response(
+        self, immediate: ImmediateResponse, head: RequestHead, request_id: str, send: Send
+    ) -> None:
+        answer = self._call_immediate_response(immediate, head, request_id)
+        headers = response_headers(answer, self.registry.application, lambda: NO_BROWSER_STATE)
+        headers.append((REQUEST_ID_HEADER, request_id))
         await start_response(send, answer.status, headers)
         await send_body(send, b"" if head.method == "HEAD" else answer.body)
 
-    def _at_once(self, immediate: ImmediateAnswer, head: Head, request_id: str) -> ProtocolResponse:
+    def _call_immediate_response(
+        self, immediate: ImmediateResponse, head: RequestHead, request_id: str
+    ) -> ProtocolResponse:
         started, observers = perf_counter(), self.registry.request_observers
-        method = known_method(head.method)
-        seen = ObservedRequest(method, head.peer, request_id, head.headers.get)
+        method = normalized_method(head.method)
+        seen = ObservedRequest(method, head.peer_address, request_id, head.headers.get)
         seen.route_name, seen.route_pattern = immediate.name, immediate.pattern
-        about_before = about.set(lambda: log_members(request_id, seen.trace_id))
+        about_before = log_context.set(lambda: request_log_context(request_id, seen.trace_id))
         try:
-            with observed(observers, seen) if observers else nullcontext():
-                answer = immediate.answer()
+            with observe_request(observers, seen) if observers else nullcontext():
+                answer = immediate.respond()
                 seen.status = answer.status
             log_request(method, immediate.pattern, answer.status, perf_counter() - started)
         finally:
-            about.reset(about_before)
+            log_context.reset(about_before)
         return answer
 
-    async def _answer_endpoint(
-        self, place: Place, resumed: str | None, head: Head, request_id: str, receive: Receive, send: Send
+    async def _handle_endpoint(
+        self,
+        place: EndpointRoute,
+        resumed: str | None,
+        head: RequestHead,
+        request_id: str,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        loop = self._in_loop()
+        loop = self._loop_state()
         registry = self.registry
         call = EndpointCall(
-            registry.identity, registry.request_observers, place, resumed, head, request_id, loop.pages.call
+            registry.application,
+            registry.request_observers,
+            place,
+            resumed,
+            head,
+            request_id,
+            loop.wsgi_adapter.call_from_endpoint,
         )
         unread = None
-        if head.length != 0:
-            unread = Unread(receive, head.length)
-            call.body = await unread.read(MAX_BODY)
+        if head.content_length != 0:
+            unread = RequestBody(receive, head.content_length)
+            call.body = await unread.read(MAX_BODY_BYTES)
         try:
-            answer = await loop.place_of(place.handler, head).run(call)
-        except QueueFull:
-            await refuse_for_now(send, request_id, close=call.body is None)
+            answer = await loop.executor_for(place.handler, head).run(call)
+        except ThreadPoolFull:
+            await send_service_unavailable(send, request_id, close=call.body is None)
         else:
             is_refused = call.body is None
             await start_response(send, answer.status, answer.headers, close=is_refused)
             await send_body(send, b"" if head.method == "HEAD" else answer.body, more=is_refused)
         if call.body is None and unread is not None:
-            await unread.discard(send, expected=head.expects)
+            await unread.discard(send, expected=head.expects_continue)
 
 
-class _Loop:
+class _LoopState:
     """What belongs to one event loop."""
 
-    def __init__(self, wsgi: WSGIApplication, identity: "Identity") -> None:
-        most = identity.backend.max_greenlets if identity.settings.answer_in_loop else 0
+    def __init__(self, wsgi: WsgiApplication, identity: "IdentityApplication") -> None:
+        most = identity.backend.max_greenlets if identity.settings.endpoints_in_event_loop else 0
         # A storage that is away or slow takes all places of those that wait for it.
-        self._without_storage = Greenlets(_WITHOUT_STORAGE)
-        self._greenlets = Greenlets(most) if most > 0 else None
+        self._storage_free_pool = GreenletPool(_MAX_STORAGE_FREE_REQUESTS)
+        self._greenlets = GreenletPool(most) if most > 0 else None
         # Pages do not keep programs waiting.
-        self.endpoint_threads = Threads(ENDPOINT_THREADS, LONGEST_ENDPOINT_QUEUE)
-        self.threads = Threads(THREADS, LONGEST_QUEUE)
-        self.pages = Pages(wsgi, self.threads, identity.settings.trusted_proxy)
+        self.endpoint_thread_pool = RequestThreadPool(MAX_ENDPOINT_THREADS, MAX_QUEUED_ENDPOINT_REQUESTS)
+        self.thread_pool = RequestThreadPool(MAX_REQUEST_THREADS, MAX_QUEUED_REQUESTS)
+        self.wsgi_adapter = WsgiThreadAdapter(wsgi, self.thread_pool, identity.settings.trusted_proxy)
 
-    def place_of(self, handler: EndpointHandler, head: Head) -> Greenlets | Threads:
+    def executor_for(self, handler: EndpointHandler, head: RequestHead) -> GreenletPool | RequestThreadPool:
         """Where the endpoint runs, so that it does not block the loop."""
-        if handler.endpoint.blocks:
-            return self.endpoint_threads
-        if not handler.asks_storage(head.headers.get("origin")):
-            return self._without_storage
-        return self._greenlets or self.endpoint_threads
+        if handler.endpoint.is_blocking:
+            return self.endpoint_thread_pool
+        if not handler.needs_storage_for_cors(head.headers.get("origin")):
+            return self._storage_free_pool
+        return self._greenlets or self.endpoint_thread_pool
 
-    async def finish(self) -> None:
+    async def drain(self) -> None:
         """Wait for what was begun."""
-        give_up_at = asyncio.get_running_loop().time() + _GRACE
+        give_up_at = asyncio.get_running_loop().time() + _DRAIN_TIMEOUT
         while self._is_busy:
             if asyncio.get_running_loop().time() > give_up_at:
                 log.warning("stopped with requests that had not ended")
                 break
             await asyncio.sleep(0.05)
-        self.threads.close()
-        self.endpoint_threads.close()
+        self.thread_pool.close()
+        self.endpoint_thread_pool.close()
 
     @property
     def _is_busy(self) -> bool:
-        in_loop = self._without_storage.busy or (self._greenlets is not None and self._greenlets.busy)
-        return bool(in_loop or self.threads.working or self.endpoint_threads.working)
+        in_loop = self._storage_free_pool.active_count or (self._greenlets is not None and self._greenlets.active_count)
+        return bool(in_loop or self.thread_pool.active_count or self.endpoint_thread_pool.active_count)
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, status: int, text: str) -> None:
-    watching.refused(status)
+async def _send_error(scope: Scope, receive: Receive, send: Send, status: int, text: str) -> None:
+    instrumentation.record_server_refusal(status)
     body = f"{text}\n".encode()
     headers = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
     await start_response(send, status, headers, close=True)
     await send_body(send, body, more=True)
     expected = any(name.lower() == b"expect" for name, _ in scope["headers"])
-    await Unread(receive, None).discard(send, expected=expected)
+    await RequestBody(receive, None).discard(send, expected=expected)

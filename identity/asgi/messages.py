@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-Message = MutableMapping[str, Any]
+AsgiMessage = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 Headers = list[tuple[str, str]]
 
 #: Without it gunicorn names itself and its version.
@@ -16,22 +16,22 @@ _SERVER = (b"server", b"identity")
 
 
 @dataclass(slots=True)
-class Answer:
+class AsgiResponse:
     """What is sent: a body, then ``pieces``, to be taken one by one in threads, and closed then if they can be."""
 
     status: int
     headers: Headers
     body: bytes
-    pieces: Iterable[bytes] | None = None
+    chunks: Iterable[bytes] | None = None
 
 
-class ClientLeft(Exception):
+class ClientDisconnected(Exception):
     """The client closed the connection before the request was complete."""
 
 
 async def start_response(send: Send, status: int, headers: Headers, *, close: bool = False) -> None:
     """Send status and headers. Raises ValueError for a header that would be read as two."""
-    raw = [(_name(name), _value(value)) for name, value in headers]
+    raw = [(_encode_name(name), _encode_value(value)) for name, value in headers]
     raw.append(_SERVER)
     if close:
         raw.append((b"connection", b"close"))
@@ -44,11 +44,11 @@ async def send_body(send: Send, body: bytes, *, more: bool = False) -> None:
 
 
 @lru_cache(200)
-def _name(name: str) -> bytes:
+def _encode_name(name: str) -> bytes:
     return name.lower().encode("latin-1")
 
 
-def _value(value: str) -> bytes:
+def _encode_value(value: str) -> bytes:
     if "\n" in value or "\r" in value:
         raise ValueError("a header holds a line break")
     return value.encode("latin-1")

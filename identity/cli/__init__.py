@@ -17,9 +17,9 @@ from identity.cli import (
     check,
     demo,
     export,
-    hold,
     import_,
-    init,
+    init_config,
+    legal_hold,
     master_key,
     migrate,
     new_plugin,
@@ -36,14 +36,21 @@ from identity.cli import (
     status,
     token,
 )
-from identity.cli.program import Failed, add_ini_arguments, assembled, problems_told
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, load_application, translate_errors
+from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
-    from identity.process import Identity
+    from identity.application import IdentityApplication
 
-_GROUPS: Mapping[str, tuple[Command, ...]] = {
-    "Set up": (init.COMMAND, master_key.COMMAND, migrate.COMMAND, bootstrap.COMMAND, check.COMMAND, serve.COMMAND),
+_COMMAND_GROUPS: Mapping[str, tuple[CliCommand, ...]] = {
+    "Set up": (
+        init_config.COMMAND,
+        master_key.COMMAND,
+        migrate.COMMAND,
+        bootstrap.COMMAND,
+        check.COMMAND,
+        serve.COMMAND,
+    ),
     "Look after": (
         add_manager.COMMAND,
         recover_admin.COMMAND,
@@ -59,16 +66,16 @@ _GROUPS: Mapping[str, tuple[Command, ...]] = {
         backup.COMMAND,
         restore.COMMAND,
         purge.COMMAND,
-        hold.COMMAND,
+        legal_hold.COMMAND,
         status.COMMAND,
         plugins.COMMAND,
     ),
     "Use, as a client": (token.COMMAND, demo.COMMAND),
     "Extend": (new_plugin.COMMAND,),
 }
-_OWN = {command.name: command for group in _GROUPS.values() for command in group}
-_CHOSEN_INI = re.compile(r"-c.*|--config(?:=.*)?")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=", re.ASCII)
+_BUILTIN_COMMANDS = {command.name: command for group in _COMMAND_GROUPS.values() for command in group}
+_CONFIG_OPTION = re.compile(r"-c.*|--config(?:=.*)?")
+_VARIABLE_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*=", re.ASCII)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -76,14 +83,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     identity = None
     try:
-        identity = _plugins_service(words)
-        parser = _parser(() if identity is None else _plugin_commands(identity))
-        arguments = _parse(parser, words)
+        identity = _load_application_for_plugins(words)
+        parser = _create_parser(() if identity is None else _plugin_commands(identity))
+        arguments = _parse_arguments(parser, words)
         arguments.identity = identity
-        with problems_told():
+        with translate_errors():
             status: int = arguments.run(arguments)
         sys.stdout.flush()
-    except Failed as failure:
+    except CommandError as failure:
         print(f"identity: {failure}", file=sys.stderr)
         return 1
     except BrokenPipeError:
@@ -105,10 +112,10 @@ class _Parser(ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\nRun `{self.prog} --help`.\n")
 
 
-class _Program(_Parser):
+class _ProgramParser(_Parser):
     """The program itself, whose help lists the commands by what they are for."""
 
-    groups: Mapping[str, Sequence[Command]] = _GROUPS
+    groups: Mapping[str, Sequence[CliCommand]] = _COMMAND_GROUPS
 
     def format_help(self) -> str:
         width = max(len(command.name) for group in self.groups.values() for command in group) + 3
@@ -125,31 +132,31 @@ class _Program(_Parser):
         return "\n".join(lines)
 
 
-def _parser(from_plugins: Sequence[Command]) -> ArgumentParser:
-    parser = _Program(prog="identity", allow_abbrev=False)
+def _create_parser(from_plugins: Sequence[CliCommand]) -> ArgumentParser:
+    parser = _ProgramParser(prog="identity", allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"identity {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True, parser_class=_Parser)
-    for command in _OWN.values():
-        _add(commands, command)
+    for command in _BUILTIN_COMMANDS.values():
+        _add_command_parsers(commands, command)
     for command in from_plugins:
-        add_ini_arguments(_add(commands, command))
+        add_ini_arguments(_add_command_parsers(commands, command))
     if from_plugins:
-        parser.groups = {**_GROUPS, "From plugins": from_plugins}
+        parser.groups = {**_COMMAND_GROUPS, "From plugins": from_plugins}
     return parser
 
 
-def _add(commands: "_SubParsersAction[_Parser]", command: Command) -> ArgumentParser:
-    parser = commands.add_parser(command.name, description=_sentence(command.help), allow_abbrev=False)
+def _add_command_parsers(commands: "_SubParsersAction[_Parser]", command: CliCommand) -> ArgumentParser:
+    parser = commands.add_parser(command.name, description=_capitalize(command.help), allow_abbrev=False)
     command.add_arguments(parser)
     parser.set_defaults(run=command.run)
     return parser
 
 
-def _sentence(words: str) -> str:
+def _capitalize(words: str) -> str:
     return words[:1].upper() + words[1:].removesuffix(".") + "."
 
 
-def _parse(parser: ArgumentParser, words: list[str]) -> Namespace:
+def _parse_arguments(parser: ArgumentParser, words: list[str]) -> Namespace:
     """The arguments; NAME=VALUE may stand anywhere after the command, which argparse by itself does not allow."""
     if not words:
         parser.print_help(sys.stderr)
@@ -157,7 +164,7 @@ def _parse(parser: ArgumentParser, words: list[str]) -> Namespace:
     arguments, rest = parser.parse_known_args(words)
     given = getattr(arguments, "variables", None)
     variables = [*(given or ()), *rest]
-    wrong = rest if given is None else [word for word in variables if not _VARIABLE.match(word)]
+    wrong = rest if given is None else [word for word in variables if not _VARIABLE_ASSIGNMENT.match(word)]
     if wrong:
         parser.error(f"{arguments.command} does not understand {' '.join(wrong)}")
     if given is not None:
@@ -165,22 +172,22 @@ def _parse(parser: ArgumentParser, words: list[str]) -> Namespace:
     return arguments
 
 
-def _plugins_service(words: list[str]) -> "Identity | None":
+def _load_application_for_plugins(words: list[str]) -> "IdentityApplication | None":
     """The service whose plugins may offer the command that is asked for; None if it is one of our own."""
     asked = next((word for word in words if not word.startswith("-")), None)
-    if asked in _OWN or not any(_CHOSEN_INI.fullmatch(word) for word in words):
+    if asked in _BUILTIN_COMMANDS or not any(_CONFIG_OPTION.fullmatch(word) for word in words):
         return None
     finder = ArgumentParser(add_help=False, allow_abbrev=False)
     finder.add_argument("-c", "--config", dest="ini")
     found, rest = finder.parse_known_args(words)
-    found.variables = [word for word in rest if _VARIABLE.match(word)]
-    return assembled(found) if found.ini else None
+    found.variables = [word for word in rest if _VARIABLE_ASSIGNMENT.match(word)]
+    return load_application(found) if found.ini else None
 
 
-def _plugin_commands(identity: "Identity") -> list[Command]:
-    with problems_told():
-        offered = identity.host.unique("identity_commands", lambda one: str(one.name), "command")
+def _plugin_commands(identity: "IdentityApplication") -> list[CliCommand]:
+    with translate_errors():
+        offered = identity.plugin_host.extensions_by_name("identity_commands", lambda one: str(one.name), "command")
     for name in offered:
-        if name in _OWN:
-            raise Failed(f"A plugin offers the command {name}, which the program has already.")
+        if name in _BUILTIN_COMMANDS:
+            raise CommandError(f"A plugin offers the command {name}, which the program has already.")
     return list(offered.values())

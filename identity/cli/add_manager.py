@@ -3,17 +3,17 @@
 from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING
 
-from identity.cli.program import Failed, add_ini_arguments, opened
-from identity.domain.names import whole_login_name
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.domain.names import full_login_name
+from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
     from identity.domain.managers import Manager
     from identity.domain.permissions import Resource
     from identity.domain.users import Subject
-    from identity.services.bundle import Services
+    from identity.services.container import Services
 
-_WHERE = {
+_LEVEL_HINTS = {
     "instance": "the instance: leave --organization, --project and --project-grant out",
     "organization": "an organization: add --organization ID or DOMAIN",
     "project": "a project: add --project ID",
@@ -36,10 +36,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Add the roles to those that the user holds there already."""
-    with opened(arguments) as identity, identity.transaction() as services:
-        resource = _resource(services, arguments)
+    with open_application(arguments) as identity, identity.transaction() as services:
+        resource = _find_resource(services, arguments)
         subject = find_user(services, arguments.user, resource.organization_id)
-        manager = give_roles(services, subject, resource, frozenset(arguments.role))
+        manager = assign_manager_roles(services, subject, resource, frozenset(arguments.role))
     where = "the instance" if resource.organization_id is None else f"the {resource.key.level} {resource.key.id}"
     print(f"{subject.login_name} ({subject.user.id}) holds {', '.join(sorted(manager.roles))} at {where}.")
     return 0
@@ -48,46 +48,48 @@ def run(arguments: Namespace) -> int:
 def find_user(services: "Services", name: str, organization_id: str | None = None) -> "Subject":
     """The user with this login name or id, of either kind; a bare name is one of the organization, by default the
     instance's own. Raises Failed."""
-    users, domain = services.storage.users, _domain(services, organization_id)
-    subject = users.find_by_login_name(whole_login_name(name, domain)) or users.find_subject(name)
+    users, domain = services.storage.users, _primary_domain(services, organization_id)
+    subject = users.find_by_login_name(full_login_name(name, domain)) or users.find_subject(name)
     if subject is None:
-        raise Failed(f"There is no user {name}. Give a login name such as admin@{domain}, or an id.")
+        raise CommandError(f"There is no user {name}. Give a login name such as admin@{domain}, or an id.")
     return subject
 
 
-def give_roles(
-    services: "Services", subject: "Subject", resource: "Resource", roles: frozenset[str], *, recovering: bool = False
+def assign_manager_roles(
+    services: "Services", subject: "Subject", resource: "Resource", roles: frozenset[str], *, is_recovery: bool = False
 ) -> "Manager":
     """The user as a manager who holds at least these roles. Raises Failed if one is held elsewhere, Invalid."""
-    from identity.services import bootstrap
+    from identity.services import instance_bootstrap
 
     for role in sorted(roles):
-        level = services.managers.role(role).level
+        level = services.managers.get_role(role).level
         if level is not resource.key.level:
-            raise Failed(f"{role} is held at {_WHERE[level]}.")
-    return bootstrap.ensure_roles(services, subject.user.id, resource, roles, recovering=recovering)
+            raise CommandError(f"{role} is held at {_LEVEL_HINTS[level]}.")
+    return instance_bootstrap.ensure_roles(
+        services, subject.user.id, resource, roles, allow_without_sign_in_method=is_recovery
+    )
 
 
-def _resource(services: "Services", arguments: Namespace) -> "Resource":
-    from identity.domain.permissions import INSTANCE_KEY, Level, ResourceKey
+def _find_resource(services: "Services", arguments: Namespace) -> "Resource":
+    from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, ResourceKey
 
     if arguments.organization is not None:
         found = services.storage.organizations.find_by_domain(arguments.organization)
-        key = ResourceKey(Level.ORGANIZATION, arguments.organization if found is None else found.id)
+        key = ResourceKey(ManagerLevel.ORGANIZATION, arguments.organization if found is None else found.id)
     elif arguments.project is not None:
-        key = ResourceKey(Level.PROJECT, arguments.project)
+        key = ResourceKey(ManagerLevel.PROJECT, arguments.project)
     elif arguments.project_grant is not None:
-        key = ResourceKey(Level.PROJECT_GRANT, arguments.project_grant)
+        key = ResourceKey(ManagerLevel.PROJECT_GRANT, arguments.project_grant)
     else:
         key = INSTANCE_KEY
-    return services.access.resource(key)
+    return services.access_control.get_resource(key)
 
 
-def _domain(services: "Services", organization_id: str | None) -> str:
+def _primary_domain(services: "Services", organization_id: str | None) -> str:
     instance = services.storage.organizations.find_instance()
     organization_id = organization_id or (None if instance is None else instance.organization_id)
     found = None if organization_id is None else services.storage.organizations.find(organization_id)
     return "example.com" if found is None else found.primary_domain
 
 
-COMMAND = Command("add-manager", "give a user or service user manager roles", add_arguments, run)
+COMMAND = CliCommand("add-manager", "give a user or service user manager roles", add_arguments, run)

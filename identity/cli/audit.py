@@ -9,14 +9,14 @@ from argparse import ArgumentParser, Namespace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from identity.cli.program import Failed, add_ini_arguments, opened
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
+    from identity.application import IdentityApplication
     from identity.domain.audit import AuditEvent, AuditFilter
-    from identity.process import Identity
 
-_BATCH = 500
+_BATCH_SIZE = 500
 _INTERVAL_SECONDS = 1
 
 
@@ -29,87 +29,93 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--actor", metavar="LOGIN_NAME|ID", default="", help="what this user or client did")
     parser.add_argument("--object", metavar="LOGIN_NAME|ID", default="", help="what was done to this user or thing")
     parser.add_argument("--since", metavar="MOMENT", help="events from then on, such as 2027-01-31T23:59:59Z")
-    parser.add_argument("--after", metavar="SEQUENCE", type=_number, help="events after the one with this sequence")
-    parser.add_argument("--limit", metavar="N", type=_number, help="the last N of these events; 0 for new ones alone")
+    parser.add_argument(
+        "--after", metavar="SEQUENCE", type=_parse_number, help="events after the one with this sequence"
+    )
+    parser.add_argument(
+        "--limit", metavar="N", type=_parse_number, help="the last N of these events; 0 for new ones alone"
+    )
 
 
 def run(arguments: Namespace) -> int:
     """Print the events, oldest first, one JSON object a line."""
-    with opened(arguments) as identity:
-        wanted = _filter(identity, arguments)
+    with open_application(arguments) as identity:
+        wanted = _build_filter(identity, arguments)
         if arguments.follow:
-            _follow_until_told(identity, wanted, _start(identity, wanted, arguments))
+            _follow_until_stopped(identity, wanted, _start_sequence(identity, wanted, arguments))
         else:
             _print_until_now(identity, wanted, arguments)
     return 0
 
 
-def _filter(identity: "Identity", arguments: Namespace) -> "AuditFilter":
+def _build_filter(identity: "IdentityApplication", arguments: Namespace) -> "AuditFilter":
     from identity.domain.audit import EVENTS, AuditFilter
     from identity.services.commands import Command as Given
     from identity.services.commands import decode
-    from identity.services.commands.fields import Moment
+    from identity.services.commands.field_types import Timestamp
 
     class Since(Given):
-        since: Moment | None
+        since: Timestamp | None
 
     event = arguments.event
     if event and event not in EVENTS | {name.partition(".")[0] for name in EVENTS}:
-        raise Failed(f"There is no audit event {event}. Give a name such as project.created, or project for all of it.")
+        raise CommandError(
+            f"There is no audit event {event}. Give a name such as project.created, or project for all of it."
+        )
     organization_id = None
     if arguments.organization is not None:
-        organization_id = _organization_id(identity, arguments.organization)
+        organization_id = _resolve_organization_id(identity, arguments.organization)
     since = decode(Since, {"since": arguments.since}).since
-    actor_id, object_id = (_party_id(identity, name) for name in (arguments.actor, arguments.object))
+    actor_id, object_id = (_involved_id(identity, name) for name in (arguments.actor, arguments.object))
     return AuditFilter(
         organization_id=organization_id, event=event, actor_id=actor_id, object_id=object_id, since=since
     )
 
 
-def _party_id(identity: "Identity", name: str) -> str:
+def _involved_id(identity: "IdentityApplication", name: str) -> str:
     """The id of the user of this login name; anything else is an id. Raises Failed."""
     if "@" not in name:
         return name
-    with identity.reading() as services:
+    with identity.read_session() as services:
         subject = services.storage.users.find_by_login_name(name)
     if subject is None:
-        raise Failed(f"There is no user {name}. Give a login name, or an id.")
+        raise CommandError(f"There is no user {name}. Give a login name, or an id.")
     return subject.user.id
 
 
-def _organization_id(identity: "Identity", name: str) -> str:
+def _resolve_organization_id(identity: "IdentityApplication", name: str) -> str:
     """The id; one that nobody has is taken as it is, for events outlive their organization. Raises Failed."""
     from identity.crypto.secrets import is_id
 
-    with identity.reading() as services:
+    with identity.read_session() as services:
         found = services.storage.organizations.find_by_domain(name)
     if found is None and not is_id(name):
-        raise Failed(f"There is no organization {name}. Give its id or its primary domain.")
+        raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
     return name if found is None else found.id
 
 
-def _start(identity: "Identity", wanted: "AuditFilter", arguments: Namespace) -> int:
+def _start_sequence(identity: "IdentityApplication", wanted: "AuditFilter", arguments: Namespace) -> int:
     """The sequence number after which to begin."""
-    from identity.storage.paging import every_row
+    from identity.storage.paging import iterate_rows
 
     after: int = arguments.after or 0
     if arguments.limit is None:
         return after
-    with identity.reading() as services:
-        newest = every_row(lambda request: services.storage.audit.page(request, wanted))
+    with identity.read_session() as services:
+        newest = iterate_rows(lambda request: services.storage.audit.page(request, wanted))
         last = next(islice(newest, max(arguments.limit - 1, 0), None), None)
     if last is None or last.sequence is None:
         return after
     return max(after, last.sequence - 1 if arguments.limit else last.sequence)
 
 
-def _print_until_now(identity: "Identity", wanted: "AuditFilter", arguments: Namespace) -> None:
+def _print_until_now(identity: "IdentityApplication", wanted: "AuditFilter", arguments: Namespace) -> None:
     from identity.storage.paging import PageRequest
 
-    with identity.reading() as services:
+    with identity.read_session() as services:
         newest = services.storage.audit.page(PageRequest(limit=1), wanted).items
     last = (newest[0].sequence or 0) if newest else 0
-    sequence = _start(identity, wanted, arguments)
+    sequence = _start_sequence(identity, wanted, arguments)
     while sequence < last:
         before = sequence
         sequence = _print_after(identity, wanted, sequence)
@@ -118,7 +124,7 @@ def _print_until_now(identity: "Identity", wanted: "AuditFilter", arguments: Nam
             time.sleep(_INTERVAL_SECONDS)
 
 
-def _follow_until_told(identity: "Identity", wanted: "AuditFilter", sequence: int) -> None:
+def _follow_until_stopped(identity: "IdentityApplication", wanted: "AuditFilter", sequence: int) -> None:
     """Go on with new events until Ctrl-C or SIGTERM."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -129,41 +135,41 @@ def _follow_until_told(identity: "Identity", wanted: "AuditFilter", sequence: in
         signal.signal(signal.SIGTERM, before)
 
 
-def _follow(identity: "Identity", wanted: "AuditFilter", sequence: int) -> None:
-    from identity.storage.errors import Unavailable
+def _follow(identity: "IdentityApplication", wanted: "AuditFilter", sequence: int) -> None:
+    from identity.storage.errors import StorageUnavailable
 
     away = False
     while True:
         try:
             before, sequence = sequence, _print_after(identity, wanted, sequence)
-        except Unavailable as problem:
+        except StorageUnavailable as problem:
             if not away:
                 print(f"identity: {problem} Trying again until it is back.", file=sys.stderr, flush=True)
             away, before = True, sequence
         else:
             away = False
         if sequence == before:
-            _wait()
+            _wait_or_detect_closed_pipe()
 
 
-def _print_after(identity: "Identity", wanted: "AuditFilter", sequence: int) -> int:
+def _print_after(identity: "IdentityApplication", wanted: "AuditFilter", sequence: int) -> int:
     """Print some of the events after this one; returns the number of the last, or the same if there are none."""
-    with identity.reading() as services:
-        events = services.storage.audit.after(sequence, _BATCH, wanted)
+    with identity.read_session() as services:
+        events = services.storage.audit.list_after(sequence, _BATCH_SIZE, wanted)
     for event in events:
-        print(_line(event))
+        print(_event_line(event))
     sys.stdout.flush()
     return sequence if not events else events[-1].sequence or sequence
 
 
-def _line(event: "AuditEvent") -> str:
+def _event_line(event: "AuditEvent") -> str:
     """What the management API shows of the event, and the number after which one goes on."""
-    from identity.services.audit import representation
+    from identity.services.audit import event_to_dict
 
-    return json.dumps({"sequence": event.sequence, **representation(event)}, ensure_ascii=False)
+    return json.dumps({"sequence": event.sequence, **event_to_dict(event)}, ensure_ascii=False)
 
 
-def _wait() -> None:
+def _wait_or_detect_closed_pipe() -> None:
     """Some time without work, less if whoever reads our output goes away. Raises BrokenPipeError then."""
     try:
         descriptor = sys.stdout.fileno()
@@ -177,7 +183,7 @@ def _wait() -> None:
             raise BrokenPipeError
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     """A whole number from 0; argparse says what is wrong with others."""
     number = int(text)
     if number < 0:
@@ -185,4 +191,4 @@ def _number(text: str) -> int:
     return number
 
 
-COMMAND = Command("audit", "print audit events as JSON lines, and new ones as they come", add_arguments, run)
+COMMAND = CliCommand("audit", "print audit events as JSON lines, and new ones as they come", add_arguments, run)

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from identity import __version__
-from identity.cli.new_file import new_file
-from identity.cli.program import add_ini_arguments, opened
-from identity.cli.progress import Progress
-from identity.operations import Command
+from identity.cli.command_context import add_ini_arguments, open_application
+from identity.cli.output_file import open_output_file
+from identity.cli.progress import ProgressReporter
+from identity.extension_points import CliCommand
 from identity.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from identity.process import Identity
-    from identity.services.backups import Manifest
+    from identity.application import IdentityApplication
+    from identity.services.backups import BackupManifest
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -25,33 +25,33 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Write what is committed now, while requests go on; then tell the audit trail."""
-    with opened(arguments) as identity:
-        with new_file(arguments.output) as file, Progress() as progress:
+    with open_application(arguments) as identity:
+        with open_output_file(arguments.output) as file, ProgressReporter() as progress:
             from identity.services.backups import write_backup
 
             with identity.backend.dump() as dump:
                 manifest = write_backup(
                     file,
                     dump,
-                    identity.process.sealer,
-                    at=identity.clock(),
-                    by=__version__,
-                    say=lambda more: progress.add(more, "{:,} rows written"),
+                    identity.process_state.sealer,
+                    created_at=identity.clock(),
+                    program_version=__version__,
+                    progress=lambda more: progress.add(more, "{:,} rows written"),
                 )
-        _tell(identity, manifest)
-    keys = ", ".join(identity.process.sealer.ids)
+        _record_audit_event(identity, manifest)
+    keys = ", ".join(identity.process_state.sealer.ids)
     print(f"{manifest.rows:,} rows of {len(manifest.tables)} tables are in {arguments.output}.")
     print(f"A restore needs the master keys {keys}, which are not in it. Keep them somewhere else.")
     return 0
 
 
-def _tell(identity: "Identity", manifest: "Manifest") -> None:
+def _record_audit_event(identity: "IdentityApplication", manifest: "BackupManifest") -> None:
     # A backup is good without it: the schema may be about to be migrated, the database one that is only read.
     try:
         with identity.transaction() as services:
-            manifest.record(services.audit, "backup.made")
+            manifest.record_event(services.audit, "backup.made")
     except StorageError as problem:
         print(f"No audit event tells of it. {' '.join(str(problem).split())}", file=sys.stderr)
 
 
-COMMAND = Command("backup", "write everything into one file, while the service runs", add_arguments, run)
+COMMAND = CliCommand("backup", "write everything into one file, while the service runs", add_arguments, run)

@@ -5,14 +5,14 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from identity.cli.program import add_ini_arguments, opened, show
-from identity.operations import Command
+from identity.cli.command_context import add_ini_arguments, open_application, print_field
+from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
-    from identity.first_start import Outcome
+    from identity.bootstrap import BootstrapResult
 
 
-class _Usage:
+class _OptionRules:
     """What the options need of each other, told by the parser that knows them."""
 
     def __init__(self, parser: ArgumentParser) -> None:
@@ -38,18 +38,18 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--client-out", metavar="FILE", type=Path, help="write id and secret of a client that may introspect there"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(usage=_Usage(parser))
+    parser.set_defaults(usage=_OptionRules(parser))
 
 
 def run(arguments: Namespace) -> int:
     """Make what is missing, all of it or nothing, and say what there is. A password or file is made once."""
     arguments.usage.check(arguments)
-    with opened(arguments, may_make_key=True) as identity:
-        from identity import first_start
+    with open_application(arguments, create_missing_key=True) as identity:
+        from identity import bootstrap
 
         if identity.settings.development:
             identity.backend.migrate()
-        outcome = first_start.run(
+        outcome = bootstrap.run_bootstrap(
             identity,
             user_name=arguments.service_user,
             role=arguments.role,
@@ -58,42 +58,42 @@ def run(arguments: Namespace) -> int:
             owner_email=arguments.owner_email,
         )
     if arguments.json:
-        print(json.dumps(_members(outcome, arguments.role), indent=2))
+        print(json.dumps(_json_members(outcome, arguments.role), indent=2))
     else:
-        _tell(outcome, arguments.role)
+        _print_result(outcome, arguments.role)
     return 0
 
 
-def _members(outcome: "Outcome", role: str | None) -> dict[str, Any]:
+def _json_members(outcome: "BootstrapResult", role: str | None) -> dict[str, Any]:
     owner, user = outcome.owner, outcome.service_user
     return {
         "organization_id": outcome.organization_id,
         "project_id": outcome.project_id,
         "owner": None if owner is None else {"login_name": owner.login_name, "password": owner.password},
         "service_user": None if user is None else {"id": user.id, "user_name": user.user_name, "role": role},
-        "key_file": _file(outcome, outcome.key_file),
-        "client_file": _file(outcome, outcome.client_file),
+        "key_file": _existing_file(outcome, outcome.key_file),
+        "client_file": _existing_file(outcome, outcome.client_file),
     }
 
 
-def _file(outcome: "Outcome", path: Path | None) -> dict[str, Any] | None:
-    return None if path is None else {"path": str(path), "written": path in outcome.written}
+def _existing_file(outcome: "BootstrapResult", path: Path | None) -> dict[str, Any] | None:
+    return None if path is None else {"path": str(path), "written": path in outcome.written_paths}
 
 
-def _tell(outcome: "Outcome", role: str | None) -> None:
-    show("organization", outcome.organization_id)
-    show("own project", outcome.project_id)
+def _print_result(outcome: "BootstrapResult", role: str | None) -> None:
+    print_field("organization", outcome.organization_id)
+    print_field("own project", outcome.project_id)
     if outcome.owner is None:
-        show("first owner", "there already")
+        print_field("first owner", "there already")
     else:
-        show("first owner", outcome.owner.login_name)
-        show("password", f"{outcome.owner.password}   (one-time; shown only now)")
+        print_field("first owner", outcome.owner.login_name)
+        print_field("password", f"{outcome.owner.password}   (one-time; shown only now)")
     if outcome.service_user is not None:
         user = outcome.service_user
-        show("service user", f"{user.user_name} ({user.id}){'' if role is None else f', {role}'}")
+        print_field("service user", f"{user.user_name} ({user.id}){'' if role is None else f', {role}'}")
     for label, path in (("key file", outcome.key_file), ("client file", outcome.client_file)):
         if path is not None:
-            show(label, f"{path}   ({'written' if path in outcome.written else 'in place'})")
+            print_field(label, f"{path}   ({'written' if path in outcome.written_paths else 'in place'})")
 
 
-COMMAND = Command("bootstrap", "make the instance, its first owner, a service user and its key", add_arguments, run)
+COMMAND = CliCommand("bootstrap", "make the instance, its first owner, a service user and its key", add_arguments, run)

@@ -8,13 +8,13 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from identity.cli.new_file import new_file
-from identity.cli.program import Failed, add_ini_arguments, opened
-from identity.cli.progress import Progress
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.cli.output_file import open_output_file
+from identity.cli.progress import ProgressReporter
+from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
-    from identity.process import Identity
+    from identity.application import IdentityApplication
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -28,38 +28,42 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Write the document while it is read; a file is there when it is whole."""
-    with opened(arguments) as identity, _output(arguments.output) as file, Progress() as progress:
-        for piece in _document(identity, arguments.organization):
+    with (
+        open_application(arguments) as identity,
+        _open_output(arguments.output) as file,
+        ProgressReporter() as progress,
+    ):
+        for piece in _export_document(identity, arguments.organization):
             file.write(piece)
             progress.add(len(piece), "{:,} characters written")
         file.write("\n")
     return 0
 
 
-def _document(identity: "Identity", name: str) -> Iterator[str]:
-    from identity.services.access import THE_OPERATOR
-    from identity.services.transfer import Transfer
+def _export_document(identity: "IdentityApplication", name: str) -> Iterator[str]:
+    from identity.services.access_control import OPERATOR_PRINCIPAL
+    from identity.services.organization_transfer import OrganizationTransfer
 
     with identity.transaction() as services:
         organizations = services.storage.organizations
         found = organizations.find_by_domain(name) or organizations.find(name)
         if found is None:
-            raise Failed(f"There is no organization {name}. Give its id or its primary domain.")
-        Transfer(services).begin_export(found.id, by=THE_OPERATOR)
+            raise CommandError(f"There is no organization {name}. Give its id or its primary domain.")
+        OrganizationTransfer(services).begin_export(found.id, by=OPERATOR_PRINCIPAL)
     with identity.snapshot() as services:
-        yield from Transfer(services).document(found.id, by=THE_OPERATOR)
+        yield from OrganizationTransfer(services).export_document(found.id, by=OPERATOR_PRINCIPAL)
 
 
 @contextmanager
-def _output(path: Path | None) -> Iterator[IO[str]]:
+def _open_output(path: Path | None) -> Iterator[IO[str]]:
     """Where the document goes. Nothing is left of a file that did not become whole. Raises Failed."""
     if path is None:
         yield sys.stdout
         return
-    with new_file(path) as binary:
+    with open_output_file(path) as binary:
         text = TextIOWrapper(binary, encoding="utf-8")
         yield text
         text.detach()
 
 
-COMMAND = Command("export", "write an organization with all that is in it as one document", add_arguments, run)
+COMMAND = CliCommand("export", "write an organization with all that is in it as one document", add_arguments, run)

@@ -6,17 +6,17 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from identity.cli.program import Failed, add_ini_arguments, opened
-from identity.cli.progress import Progress
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.cli.progress import ProgressReporter
+from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
-    from identity.process import Identity
-    from identity.services.commands.descriptions import OrganizationDocument
-    from identity.services.transfer import Incoming
+    from identity.application import IdentityApplication
+    from identity.services.commands.desired_state import OrganizationDocument
+    from identity.services.organization_transfer import StreamedOrganizationImport
 
 #: So many bytes are read once more for the lines of what is wrong.
-_LARGE = 32 * 2**20
+_MAX_LOCATED_BYTES = 32 * 2**20
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -36,69 +36,79 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Read and check all of it, then make the organization in one transaction."""
-    with opened(arguments) as identity, _opened(arguments.file) as file, Progress() as progress:
+    with (
+        open_application(arguments) as identity,
+        _open_document(arguments.file) as file,
+        ProgressReporter() as progress,
+    ):
         from identity.domain.errors import Invalid
-        from identity.http.errors import Malformed
-        from identity.services.transfer import Incoming
+        from identity.http.error_views import MalformedRequest
+        from identity.services.organization_transfer import StreamedOrganizationImport
 
         try:
-            with Incoming() as incoming:
-                _import(identity, incoming, _read(incoming, file, progress), arguments.keep_ids, progress)
-        except Malformed as problem:
-            raise Failed(f"{arguments.file}: {problem}") from None
+            with StreamedOrganizationImport() as incoming:
+                _import_organization(
+                    identity, incoming, _read_document(incoming, file, progress), arguments.keep_ids, progress
+                )
+        except MalformedRequest as problem:
+            raise CommandError(f"{arguments.file}: {problem}") from None
         except Invalid as problem:
-            lines = _lines(arguments.file, problem.fields)
+            lines = _line_numbers(arguments.file, problem.fields)
             for path, sentence in problem.fields.items():
                 print(f"{path}{lines.get(path, '')}: {sentence}", file=sys.stderr)
-            raise Failed(f"{arguments.file} was not imported; nothing is changed.") from None
+            raise CommandError(f"{arguments.file} was not imported; nothing is changed.") from None
     return 0
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open_document(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except FileNotFoundError:
-        raise Failed(f"There is no file {path}.") from None
+        raise CommandError(f"There is no file {path}.") from None
     except OSError as problem:
-        raise Failed(f"{path} cannot be read: {problem.strerror}.") from None
+        raise CommandError(f"{path} cannot be read: {problem.strerror}.") from None
 
 
-def _lines(path: Path, places: Collection[str]) -> dict[str, str]:
+def _line_numbers(path: Path, paths: Collection[str]) -> dict[str, str]:
     """Where in the file each place is, or what lacks it; of a large document nothing, as that would take too long."""
-    from identity.cli.json_lines import lines_of
+    from identity.cli.json_line_numbers import find_line_numbers
 
     try:
-        if path.stat().st_size > _LARGE:
+        if path.stat().st_size > _MAX_LOCATED_BYTES:
             return {}
-        return {place: f" (line {line})" for place, line in lines_of(path.read_text("utf-8"), places).items()}
+        return {place: f" (line {line})" for place, line in find_line_numbers(path.read_text("utf-8"), paths).items()}
     except (OSError, UnicodeError):
         return {}
 
 
-def _read(incoming: "Incoming", file: IO[bytes], progress: Progress) -> "OrganizationDocument":
-    from identity.http.json_stream import read_stream
+def _read_document(
+    incoming: "StreamedOrganizationImport", file: IO[bytes], progress: ProgressReporter
+) -> "OrganizationDocument":
+    from identity.http.json_stream import parse_json_stream
 
     size = file.seek(0, 2)
-    values = read_stream(file, incoming.takers, lambda read: progress.say(f"{read * 100 // size} % read"))
+    values = parse_json_stream(
+        file, incoming.list_consumers, lambda read: progress.report(f"{read * 100 // size} % read")
+    )
     return incoming.document(values)
 
 
-def _import(
-    identity: "Identity",
-    incoming: "Incoming",
+def _import_organization(
+    identity: "IdentityApplication",
+    incoming: "StreamedOrganizationImport",
     document: "OrganizationDocument",
     keep_ids: bool | None,
-    progress: Progress,
+    progress: ProgressReporter,
 ) -> None:
-    from identity.services.access import THE_OPERATOR
-    from identity.services.transfer import Transfer
+    from identity.services.access_control import OPERATOR_PRINCIPAL
+    from identity.services.organization_transfer import OrganizationTransfer
 
-    words = f"{{:,}} of {incoming.people:,} users written"
+    words = f"{{:,}} of {incoming.user_count:,} users written"
     with identity.transaction() as services:
-        organization = Transfer(services).import_(
-            document, by=THE_OPERATOR, keep_ids=keep_ids, progress=lambda more: progress.add(more, words)
+        organization = OrganizationTransfer(services).import_document(
+            document, by=OPERATOR_PRINCIPAL, keep_ids=keep_ids, progress=lambda more: progress.add(more, words)
         )
     print(f"{organization.name} ({organization.primary_domain}) is there, with the id {organization.id}.")
 
 
-COMMAND = Command("import", "make a new organization of an exported document, or nothing", add_arguments, run)
+COMMAND = CliCommand("import", "make a new organization of an exported document, or nothing", add_arguments, run)

@@ -3,8 +3,8 @@
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from identity.cli.program import Failed
-from identity.operations import Command
+from identity.cli.command_context import CommandError
+from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -18,17 +18,17 @@ def run(arguments: Namespace) -> int:
 
     path: Path = arguments.file
     if not path.parent.is_dir():
-        raise Failed(f"There is no folder {path.parent}.")
+        raise CommandError(f"There is no folder {path.parent}.")
     try:
         create_master_key_file(path)
     except FileExistsError:
-        raise Failed(f"{path} exists already and is left alone.") from None
+        raise CommandError(f"{path} exists already and is left alone.") from None
     except OSError as problem:
-        raise Failed(f"{path} cannot be written: {problem.strerror}") from None
+        raise CommandError(f"{path} cannot be written: {problem.strerror}") from None
     print(f"{path} holds a new master key; only you can read it. Name it in the ini file:")
     print(f"  identity.master_keys = 1:{path.absolute()}")
     print("Keep a copy, but not beside the database's backups: without it, what is sealed there cannot be opened.")
     return 0
 
 
-COMMAND = Command("master-key", "create a file with a new master key", add_arguments, run)
+COMMAND = CliCommand("master-key", "create a file with a new master key", add_arguments, run)

@@ -2,8 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from identity.cli.program import add_ini_arguments, opened
-from identity.operations import Command
+from identity.cli.command_context import add_ini_arguments, open_application
+from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -16,9 +16,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Apply what is due, or say it."""
-    with opened(arguments) as identity:
+    with open_application(arguments) as identity:
         lines = identity.backend.migrate(dry_run=arguments.dry_run)
-        plan = identity.backend.migration_plan() if arguments.dry_run and lines else ()
+        plan = identity.backend.migration_sql() if arguments.dry_run and lines else ()
     for line in lines:
         print(f"{'would apply' if arguments.dry_run else 'applied'}  {line}")
     for line in plan:
@@ -28,4 +28,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = Command("migrate", "create the storage's schema, or bring it up to this version", add_arguments, run)
+COMMAND = CliCommand("migrate", "create the storage's schema, or bring it up to this version", add_arguments, run)

@@ -5,14 +5,14 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from string import Template
 
-from identity.cli.program import Failed
-from identity.operations import Command
+from identity.cli.command_context import CommandError
+from identity.extension_points import CliCommand
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
-_SKELETON = Path(__file__).parent / "skeleton"
+_TEMPLATE_FOLDER = Path(__file__).parent / "plugin_template"
 
-#: Where the files of the skeleton go.
-_FILES = {
+#: Where the files of the template go.
+_TEMPLATE_FILES = {
     "pyproject.toml.txt": "pyproject.toml",
     "plugin.py.txt": "identity_{name}/__init__.py",
     "conftest.py.txt": "tests/conftest.py",
@@ -28,18 +28,18 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Write the files; 0, and what to do next. Nothing is written over."""
-    from identity.hookspecs import VERSION
+    from identity.hookspecs import HOOKSPEC_VERSION
 
     name = arguments.name
     if not _NAME.fullmatch(name):
-        raise Failed("Choose a name of small letters, digits and underscores that begins with a letter.")
+        raise CommandError("Choose a name of small letters, digits and underscores that begins with a letter.")
     folder = arguments.folder or Path(f"identity-{name}")
     if folder.exists() and any(folder.iterdir()):
-        raise Failed(f"{folder} holds something already. Choose another folder.")
-    for source, target in _FILES.items():
+        raise CommandError(f"{folder} holds something already. Choose another folder.")
+    for source, target in _TEMPLATE_FILES.items():
         path = folder / target.format(name=name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = Template((_SKELETON / source).read_text("utf-8")).substitute(name=name, version=VERSION)
+        text = Template((_TEMPLATE_FOLDER / source).read_text("utf-8")).substitute(name=name, version=HOOKSPEC_VERSION)
         path.write_text(text, "utf-8")
     print(f"The plugin {name} is in {folder}. Next:")
     print(f"  pip install --editable {folder}")
@@ -48,4 +48,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = Command("new-plugin", "write a small plugin to begin with, and its tests", add_arguments, run)
+COMMAND = CliCommand("new-plugin", "write a small plugin to begin with, and its tests", add_arguments, run)

@@ -7,32 +7,32 @@ from contextlib import AbstractContextManager
 _INTERVAL_SECONDS = 2
 
 
-class Progress(AbstractContextManager["Progress"]):
+class ProgressReporter(AbstractContextManager["ProgressReporter"]):
     """Says something every two seconds: in one place on a terminal, in lines elsewhere."""
 
     def __init__(self) -> None:
         self._done = 0
         self._next_at = time.monotonic() + _INTERVAL_SECONDS
         self._in_place = sys.stderr.isatty()
-        self._said = False
+        self._has_printed = False
 
-    def add(self, more: int, words: str) -> None:
+    def add(self, more: int, text: str) -> None:
         """So much more is done; ``words`` say how much that is by now."""
         self._done += more
-        self.say(words.format(self._done))
+        self.report(text.format(self._done))
 
-    def say(self, words: str) -> None:
+    def report(self, words: str) -> None:
         """How far it is, if it is time to say something."""
         now = time.monotonic()
         if now >= self._next_at:
             self._next_at = now + _INTERVAL_SECONDS
-            print(f"\r\x1b[K{words}" if self._in_place else words, file=sys.stderr, flush=True, end=self._end)
-            self._said = True
+            print(f"\r\x1b[K{words}" if self._in_place else words, file=sys.stderr, flush=True, end=self._line_end)
+            self._has_printed = True
 
     def __exit__(self, *_exception: object) -> None:
-        if self._said and self._in_place:
+        if self._has_printed and self._in_place:
             print(file=sys.stderr, flush=True)
 
     @property
-    def _end(self) -> str:
+    def _line_end(self) -> str:
         return "" if self._in_place else "\n"

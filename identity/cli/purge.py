@@ -2,31 +2,31 @@
 
 from argparse import Namespace
 
-from identity import watching
-from identity.cli.program import add_ini_arguments, opened
-from identity.operations import Command
+from identity import instrumentation
+from identity.cli.command_context import add_ini_arguments, open_application
+from identity.extension_points import CliCommand
 
 
-class _Longest(watching.Watcher):
+class _LongestBatchObserver(instrumentation.InstrumentationObserver):
     """For how many seconds others could not write, at most."""
 
     seconds = 0.0
 
-    def took(self, what: str, name: str, seconds: float) -> None:
-        if what == watching.PURGE:
+    def record_duration(self, kind: str, name: str, seconds: float) -> None:
+        if kind == instrumentation.PURGE:
             self.seconds = max(self.seconds, seconds)
 
 
 def run(arguments: Namespace) -> int:
     """Delete what has expired and the accounts whose day has come, in small batches beside the running service."""
-    longest = _Longest()
-    with opened(arguments) as identity:
-        accounts = identity.jobs.delete_accounts()
-        watching.begin([longest])
+    longest = _LongestBatchObserver()
+    with open_application(arguments) as identity:
+        accounts = identity.background_jobs.delete_due_accounts()
+        instrumentation.add_observers([longest])
         try:
-            deleted = identity.jobs.purge()
+            deleted = identity.background_jobs.purge()
         finally:
-            watching.end([longest])
+            instrumentation.remove_observers([longest])
     if accounts:
         deleted["accounts"] = accounts
     for kind, count in deleted.items():
@@ -38,7 +38,7 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     "purge",
     "delete what has expired and accounts that are to go; the service does so by itself",
     add_ini_arguments,

@@ -2,9 +2,9 @@
 
 from argparse import ArgumentParser, Namespace
 
-from identity.cli.add_manager import find_user, give_roles
-from identity.cli.program import Failed, add_ini_arguments, opened, show
-from identity.operations import Command
+from identity.cli.add_manager import assign_manager_roles, find_user
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application, print_field
+from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -21,49 +21,53 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Reactivate the person, end their tokens, make sure of IAM_OWNER, and print a new one-time password once."""
-    with opened(arguments) as identity:
-        from identity.domain.permissions import INSTANCE
+    with open_application(arguments) as identity:
+        from identity.domain.permissions import INSTANCE_RESOURCE
         from identity.domain.policies import Policy
         from identity.domain.users import HumanUser
         from identity.services.commands import decode
         from identity.services.commands.users import ChangeProfile
-        from identity.services.managers import OWNER
+        from identity.services.managers import INSTANCE_OWNER_ROLE
 
         with identity.transaction() as services:
             subject = find_user(services, arguments.user)
             if not isinstance(subject.user, HumanUser):
-                raise Failed(f"{subject.login_name} is a service user. Name a person.")
+                raise CommandError(f"{subject.login_name} is a service user. Name a person.")
             if not subject.organization.active:
-                raise Failed(
+                raise CommandError(
                     f"The organization {subject.organization.name} is deactivated, so none of its users can sign in."
                     " Name a person of another one."
                 )
             password = services.users.recover(subject.user.id, reset_factors=arguments.reset_factors)
             if arguments.email:
-                services.users.set_proven_email(subject.user.id, decode(ChangeProfile, {"email": arguments.email}))
-            give_roles(services, subject, INSTANCE, frozenset({OWNER}), recovering=True)
+                services.users.set_verified_email(subject.user.id, decode(ChangeProfile, {"email": arguments.email}))
+            assign_manager_roles(
+                services, subject, INSTANCE_RESOURCE, frozenset({INSTANCE_OWNER_ROLE}), is_recovery=True
+            )
 
             def can_prove(held: Policy) -> bool:
                 """True if the person has a second factor that they may use, or can set one up."""
-                had = {one.factor for one in services.factors.of(subject.user.id)}
+                had = {one.factor for one in services.factors.list_enrolments(subject.user.id)}
                 return any(
-                    one.name in had or one.possible(subject, services)
-                    for one in identity.protocol.factors.values()
-                    if not one.spare and (held.factors is None or one.name in held.factors)
+                    one.name in had or one.can_enrol(subject, services)
+                    for one in identity.protocol_registry.factors.values()
+                    if not one.is_backup and (held.factors is None or one.name in held.factors)
                 )
 
-            to_change = services.passwords.changed_after_reset(subject)
-            taken_back = services.policies.make_way(subject, can_prove)
-            kept_out = services.policies.asks_second_factor(subject) and not can_prove(
-                services.policies.of_subject(subject)
+            to_change = services.passwords.requires_change_after_reset(subject)
+            taken_back = services.policies.relax_for_recovery(subject, can_prove)
+            kept_out = services.policies.requires_second_factor(subject) and not can_prove(
+                services.policies.subject_policy(subject)
             )
-    show("user", f"{subject.login_name}, active, {OWNER}")
-    show("password", f"{password}   ({'one-time' if to_change else 'good until it is changed'}; shown only now)")
+    print_field("user", f"{subject.login_name}, active, {INSTANCE_OWNER_ROLE}")
+    print_field("password", f"{password}   ({'one-time' if to_change else 'good until it is changed'}; shown only now)")
     if taken_back:
-        show("policy", f"taken back, as it kept everybody out: {', '.join(taken_back)}")
+        print_field("policy", f"taken back, as it kept everybody out: {', '.join(taken_back)}")
     if kept_out:
-        show("note", "identity.second_factor asks for a factor that no plugin offers: this password opens nothing yet")
+        print_field(
+            "note", "identity.second_factor asks for a factor that no plugin offers: this password opens nothing yet"
+        )
     return 0
 
 
-COMMAND = Command("recover-admin", "let a locked-out owner back in with a new one-time password", add_arguments, run)
+COMMAND = CliCommand("recover-admin", "let a locked-out owner back in with a new one-time password", add_arguments, run)

@@ -2,8 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from identity.cli.program import Failed, add_ini_arguments, opened
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -17,15 +17,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Switch it, and say how it stands."""
-    with opened(arguments) as identity:
+    with open_application(arguments) as identity:
         from identity.services.commands.organizations import ChangeOrganization
 
         with identity.transaction() as services:
             organizations = services.storage.organizations
             found = organizations.find_by_domain(arguments.organization) or organizations.find(arguments.organization)
             if found is None:
-                raise Failed(f"There is no organization {arguments.organization}. Give its id or its primary domain.")
-            command = ChangeOrganization.of(registration=arguments.registration)
+                raise CommandError(
+                    f"There is no organization {arguments.organization}. Give its id or its primary domain."
+                )
+            command = ChangeOrganization.build(registration=arguments.registration)
             organization = services.organizations.change(found.id, command)
             kept_closed = organization.registration and not services.registration.is_open(organization)
     may = "may" if organization.registration else "may not"
@@ -35,4 +37,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = Command("registration", "let people register with an organization, or not", add_arguments, run)
+COMMAND = CliCommand("registration", "let people register with an organization, or not", add_arguments, run)

@@ -4,9 +4,9 @@ from argparse import ArgumentParser, Namespace
 from contextlib import closing
 from pathlib import Path
 
-from identity.cli.program import add_ini_arguments, opened
-from identity.cli.progress import Progress
-from identity.operations import Command
+from identity.cli.command_context import add_ini_arguments, open_application
+from identity.cli.progress import ProgressReporter
+from identity.extension_points import CliCommand
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -18,17 +18,17 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Read all of it and check it, before anything is written; then write it in one transaction, and tell the trail."""
-    with opened(arguments) as identity, Progress() as progress:
-        from identity.services.backups import Backup
+    with open_application(arguments) as identity, ProgressReporter() as progress:
+        from identity.services.backups import BackupReader
 
-        with closing(Backup(arguments.file, identity.process.sealer)) as backup:
+        with closing(BackupReader(arguments.file, identity.process_state.sealer)) as backup:
             manifest = backup.manifest
             backup.verify(lambda more: progress.add(more, "{:,} rows checked"))
             if not arguments.check:
-                with Progress() as writing:
-                    identity.backend.restore(backup.dump(lambda more: writing.add(more, "{:,} rows restored")))
+                with ProgressReporter() as writing:
+                    identity.backend.restore(backup.read_dump(lambda more: writing.add(more, "{:,} rows restored")))
                 with identity.transaction() as services:
-                    manifest.record(services.audit, "backup.restored")
+                    manifest.record_event(services.audit, "backup.restored")
     done = "would be restored" if arguments.check else "were restored"
     print(f"{manifest.rows:,} rows of {len(manifest.tables)} tables {done}, as of {manifest.made_at}.")
     if not arguments.check:
@@ -36,4 +36,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = Command("restore", "put a backup into an empty database, of whichever kind", add_arguments, run)
+COMMAND = CliCommand("restore", "put a backup into an empty database, of whichever kind", add_arguments, run)

@@ -4,13 +4,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from identity.cli.program import Failed, add_ini_arguments, opened
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
     from identity.services.signing_keys import SigningKeyState
 
-_ALL = "all"
+_ALL_KEYS = "all"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,12 +32,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Announce the next signing key, unless one is waiting already; or withdraw keys."""
-    return _withdraw(arguments) if arguments.withdraw else _rotate(arguments)
+    return _withdraw_keys(arguments) if arguments.withdraw else _rotate_key(arguments)
 
 
-def _rotate(arguments: Namespace) -> int:
-    with opened(arguments) as identity, identity.transaction() as services:
-        present = {one.key.id for one in services.signing_keys.states()}
+def _rotate_key(arguments: Namespace) -> int:
+    with open_application(arguments) as identity, identity.transaction() as services:
+        present = {one.key.id for one in services.signing_keys.list_key_states()}
         key = services.signing_keys.rotate(emergency=arguments.emergency)
         new = key.id not in present
     print(
@@ -47,12 +47,12 @@ def _rotate(arguments: Namespace) -> int:
     return 0
 
 
-def _withdraw(arguments: Namespace) -> int:
-    with opened(arguments) as identity:
+def _withdraw_keys(arguments: Namespace) -> int:
+    with open_application(arguments) as identity:
         from identity.services.signing_keys import CACHE_AGE
 
         with identity.transaction() as services:
-            chosen = _chosen(arguments.withdraw, services.signing_keys.states())
+            chosen = _select_key_ids(arguments.withdraw, services.signing_keys.list_key_states())
             new = services.signing_keys.withdraw(chosen)
     for key_id in chosen:
         print(f"The signing key {key_id} is withdrawn.")
@@ -63,15 +63,15 @@ def _withdraw(arguments: Namespace) -> int:
     return 0
 
 
-def _chosen(asked: Sequence[str], stored: "Sequence[SigningKeyState]") -> tuple[str, ...]:
+def _select_key_ids(asked: Sequence[str], stored: "Sequence[SigningKeyState]") -> tuple[str, ...]:
     """The ids that are asked for, each once. Raises Failed, telling those there are, if one is none of them."""
     ids = tuple(one.key.id for one in stored)
-    chosen = ids if _ALL in asked else tuple(dict.fromkeys(asked))
+    chosen = ids if _ALL_KEYS in asked else tuple(dict.fromkeys(asked))
     for key_id in chosen:
         if key_id not in ids:
             listed = ", ".join(f"{one.key.id} ({one.state})" for one in stored)
-            raise Failed(f"There is no signing key {key_id}. There are: {listed or 'none'}.")
+            raise CommandError(f"There is no signing key {key_id}. There are: {listed or 'none'}.")
     return chosen
 
 
-COMMAND = Command("rotate-keys", "announce the next signing key, or withdraw one that is known", add_arguments, run)
+COMMAND = CliCommand("rotate-keys", "announce the next signing key, or withdraw one that is known", add_arguments, run)

@@ -3,29 +3,29 @@
 from argparse import Namespace
 from collections import Counter
 
-from identity.cli.program import Failed, add_ini_arguments, opened
-from identity.cli.progress import Progress
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.cli.progress import ProgressReporter
+from identity.extension_points import CliCommand
 
 
 def run(arguments: Namespace) -> int:
     """Seal anew, batch by batch, while the service runs; then look whether anything is left."""
-    with opened(arguments) as identity, Progress() as progress:
-        from identity.services.resealing import left, reseal
+    with open_application(arguments) as identity, ProgressReporter() as progress:
+        from identity.services.rekeying import count_remaining, rekey
 
-        sealer = identity.process.sealer
-        done = reseal(identity.transaction, sealer, lambda more: progress.add(more, "{:,} values sealed anew"))
-        remaining = left(identity.reading, sealer)
+        sealer = identity.process_state.sealer
+        done = rekey(identity.transaction, sealer, lambda more: progress.add(more, "{:,} values sealed anew"))
+        remaining = count_remaining(identity.read_session, sealer)
     print(f"{done.count:,} values were sealed anew under the master key {sealer.active_id}.")
-    if done.lost:
+    if done.unreadable:
         signing_keys = f" Signing keys among it: {', '.join(done.signing_keys)}." if done.signing_keys else ""
-        raise Failed(
-            f"What was sealed under these master keys cannot be opened, and was left as it is: {_counts(done.lost)}."
+        raise CommandError(
+            f"What was sealed under these master keys cannot be opened, and was left as it is: {_count_lines(done.unreadable)}."
             f"{signing_keys} Name the keys in identity.master_keys and run this again; what expires goes by itself."
         )
     if remaining:
-        raise Failed(
-            f"Meanwhile something was sealed under other master keys: {_counts(remaining)}. A process of the service"
+        raise CommandError(
+            f"Meanwhile something was sealed under other master keys: {_count_lines(remaining)}. A process of the service"
             " still has an old setting: restart all of them with this ini file, then run this again."
         )
     others = [key for key in sealer.ids if key != sealer.active_id]
@@ -34,10 +34,10 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _counts(values: Counter[str]) -> str:
+def _count_lines(values: Counter[str]) -> str:
     return ", ".join(f"{key} ({count})" for key, count in sorted(values.items()))
 
 
-COMMAND = Command(
+COMMAND = CliCommand(
     "rotate-master-key", "seal everything anew under the first of the master keys", add_ini_arguments, run
 )

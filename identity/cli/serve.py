@@ -2,20 +2,20 @@
 
 from argparse import Namespace
 
-from identity.cli.program import Failed, add_ini_arguments, variables_of
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, read_variables
+from identity.extension_points import CliCommand
 
 
 def run(arguments: Namespace) -> int:
     """Answer requests until told to stop."""
-    from identity.serving.gunicorn import Application
+    from identity.serving.gunicorn_server import GunicornApplication
 
-    variables = variables_of(arguments)
-    server = Application(arguments.ini, variables)
+    variables = read_variables(arguments)
+    server = GunicornApplication(arguments.ini, variables)
     try:
-        server.check_addresses()
+        server.require_free_addresses()
     except OSError as problem:
-        raise Failed(
+        raise CommandError(
             f"It cannot listen on {problem.filename}: {problem.strerror}. Stop the program that is there, or choose"
             " another address ([server:main] in the ini file; make run: PORT=…)."
         ) from None
@@ -23,4 +23,4 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-COMMAND = Command("serve", "answer requests until told to stop, under gunicorn", add_ini_arguments, run)
+COMMAND = CliCommand("serve", "answer requests until told to stop, under gunicorn", add_ini_arguments, run)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from identity.cli.add_manager import find_user
-from identity.cli.program import Failed, add_ini_arguments, opened, show
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application, print_field
+from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
     from identity.domain.service_user_secrets import ServiceUserSecret
@@ -21,35 +21,35 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print a new secret once, beside the one that is live; or end one."""
-    with opened(arguments) as identity:
+    with open_application(arguments) as identity:
         from identity.domain.applications import MAX_LIVE_SECRETS
         from identity.domain.users import ServiceUser
-        from identity.services.access import THE_OPERATOR
+        from identity.services.access_control import OPERATOR_PRINCIPAL
 
         with identity.transaction() as services:
             subject = find_user(services, arguments.user)
             if not isinstance(subject.user, ServiceUser):
-                raise Failed(f"{subject.login_name} is a person. Name a service user.")
+                raise CommandError(f"{subject.login_name} is a person. Name a service user.")
             user_id, service_users = subject.user.id, services.service_users
             if arguments.remove is not None:
-                service_users.remove_secret(user_id, arguments.remove, by=THE_OPERATOR)
+                service_users.remove_secret(user_id, arguments.remove, by=OPERATOR_PRINCIPAL)
             else:
-                live = service_users.secrets(user_id)
+                live = service_users.list_secrets(user_id)
                 if len(live) >= MAX_LIVE_SECRETS:
-                    raise Failed(f"Two secrets are live: {_listed(live)}. End one with --remove ID.")
-                _, secret = service_users.add_secret(user_id, by=THE_OPERATOR)
-            live = service_users.secrets(user_id)
-    show("user", subject.login_name)
-    show("client id", user_id)
+                    raise CommandError(f"Two secrets are live: {_secret_list(live)}. End one with --remove ID.")
+                _, secret = service_users.add_secret(user_id, by=OPERATOR_PRINCIPAL)
+            live = service_users.list_secrets(user_id)
+    print_field("user", subject.login_name)
+    print_field("client id", user_id)
     if arguments.remove is None:
-        show("secret", f"{secret}   (shown only now)")
-    show("live secrets", _listed(live) or "none")
+        print_field("secret", f"{secret}   (shown only now)")
+    print_field("live secrets", _secret_list(live) or "none")
     return 0
 
 
-def _listed(secrets: "Sequence[ServiceUserSecret]") -> str:
+def _secret_list(secrets: "Sequence[ServiceUserSecret]") -> str:
     """Ids and when they were made, oldest first."""
     return ", ".join(f"{secret.id} ({secret.created_at:%Y-%m-%d %H:%M} UTC)" for secret in secrets)
 
 
-COMMAND = Command("service-user-secret", "print a secret for a service user, or end one", add_arguments, run)
+COMMAND = CliCommand("service-user-secret", "print a secret for a service user, or end one", add_arguments, run)

@@ -2,27 +2,27 @@
 
 from argparse import Namespace
 
-from identity.cli.program import Failed, add_ini_arguments, variables_of
-from identity.operations import Command
+from identity.cli.command_context import CommandError, add_ini_arguments, read_variables
+from identity.extension_points import CliCommand
 
 #: Seconds. Workers send a heartbeat each second.
-_LATE = 5.0
+_MAX_HEARTBEAT_AGE = 5.0
 
 
 def run(arguments: Namespace) -> int:
     """Ask the arbiter by its control socket. 1 unless as many workers answer as there should be."""
     from gunicorn.ctl.client import ControlClient, ControlClientError
 
-    from identity.serving.gunicorn import Application
+    from identity.serving.gunicorn_server import GunicornApplication
 
-    path = Application(arguments.ini, variables_of(arguments)).cfg.control_socket
+    path = GunicornApplication(arguments.ini, read_variables(arguments)).cfg.control_socket
     try:
         with ControlClient(path, timeout=10) as control:
             stats = control.send_command("show stats")
             workers = control.send_command("show workers")["workers"]
             listeners = control.send_command("show listeners")["listeners"]
     except ControlClientError:
-        raise Failed(f"No service of {arguments.ini} answers at {path}, or it runs as another user.") from None
+        raise CommandError(f"No service of {arguments.ini} answers at {path}, or it runs as another user.") from None
     where = ", ".join(one["address"] for one in listeners)
     uptime = round(stats["uptime"] or 0)
     print(f"arbiter  process {stats['pid']:<8} up {uptime} s, {stats['reloads']} reloads  {where}")
@@ -31,8 +31,8 @@ def run(arguments: Namespace) -> int:
         # None or below zero: it has not sent one yet.
         age = -1 if one["last_heartbeat"] is None else one["last_heartbeat"]
         print(f"worker   process {one['pid']:<8} {'starting' if age < 0 else f'last heartbeat {age:.1f} s ago'}")
-        alive += 0 <= age < _LATE
+        alive += 0 <= age < _MAX_HEARTBEAT_AGE
     return 0 if alive >= stats["workers_target"] else 1
 
 
-COMMAND = Command("status", "show worker processes and their status", add_ini_arguments, run)
+COMMAND = CliCommand("status", "show worker processes and their status", add_ini_arguments, run)

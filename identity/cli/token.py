@@ -6,22 +6,22 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from identity.cli.program import Failed
+from identity.cli.command_context import CommandError
 from identity.domain.audiences import audience_scope
-from identity.operations import Command
+from identity.extension_points import CliCommand
 
 if TYPE_CHECKING:
     from identity.domain.service_user_keys import KeyFile
 
 DEFAULT_ISSUER = "http://localhost:8080"
-ISSUER_VARIABLE = "IDENTITY_ISSUER"
+ISSUER_ENVIRONMENT_VARIABLE = "IDENTITY_ISSUER"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """--key-file, --issuer, --scope, --project, --assertion-only."""
     parser.add_argument("--key-file", metavar="FILE", type=Path, required=True, help="the service user's key file")
     parser.add_argument(
-        "--issuer", metavar="URL", help=f"the service; by default ${ISSUER_VARIABLE}, else {DEFAULT_ISSUER}"
+        "--issuer", metavar="URL", help=f"the service; by default ${ISSUER_ENVIRONMENT_VARIABLE}, else {DEFAULT_ISSUER}"
     )
     parser.add_argument("--scope", metavar="SCOPES", default="openid", help='for example "openid profile"')
     parser.add_argument(
@@ -36,16 +36,16 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Sign an assertion, send it to the token endpoint, and print the answer as JSON."""
-    from identity.cli.client import ServiceClient, signed_assertion
+    from identity.cli.service_client import ServiceClient, sign_assertion
 
-    issuer = (arguments.issuer or os.environ.get(ISSUER_VARIABLE) or DEFAULT_ISSUER).rstrip("/")
+    issuer = (arguments.issuer or os.environ.get(ISSUER_ENVIRONMENT_VARIABLE) or DEFAULT_ISSUER).rstrip("/")
     key_file = read_key_file(arguments.key_file)
-    assertion = signed_assertion(key_file, issuer)
+    assertion = sign_assertion(key_file, issuer)
     if arguments.assertion_only:
         print(assertion.text)
         return 0
     scope = " ".join([*arguments.scope.split(), *map(audience_scope, arguments.project)])
-    answer = ServiceClient(issuer).token(assertion, scope)
+    answer = ServiceClient(issuer).request_token(assertion, scope)
     print(json.dumps(answer.document, indent=2))
     return 0
 
@@ -58,13 +58,13 @@ def read_key_file(path: Path) -> "KeyFile":
     try:
         return KeyFile.from_json(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise Failed(f"There is no file {path}.") from None
+        raise CommandError(f"There is no file {path}.") from None
     except OSError as problem:
-        raise Failed(f"{path} cannot be read: {problem.strerror}.") from None
+        raise CommandError(f"{path} cannot be read: {problem.strerror}.") from None
     except UnicodeDecodeError:
-        raise Failed(f"{path}: This is not a JSON file.") from None
+        raise CommandError(f"{path}: This is not a JSON file.") from None
     except Invalid as problem:
-        raise Failed(f"{path}: {' '.join(problem.fields.values())}") from None
+        raise CommandError(f"{path}: {' '.join(problem.fields.values())}") from None
 
 
-COMMAND = Command("token", "get an access token with a key file", add_arguments, run)
+COMMAND = CliCommand("token", "get an access token with a key file", add_arguments, run)

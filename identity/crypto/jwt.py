@@ -17,42 +17,42 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, RSAKey
 from joserfc.jws import JWSRegistry
 
-from identity import watching
+from identity import instrumentation
 from identity.crypto import base64url
-from identity.crypto.key_sets import EllipticKey, ForeignKey
-from identity.crypto.keys import PrivateKey, PublicKey
+from identity.crypto.jwk_sets import EcPrivateKey, JwkPublicKey
+from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
 
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+RSA_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 #: With which others sign, and what is made for others.
-ELLIPTIC_ALGORITHMS = ("ES256", "ES384", "ES512")
+EC_ALGORITHMS = ("ES256", "ES384", "ES512")
 
 # Parameters that bring a key along, point to one, or change how the token is read (RFC 8725 §3.10, RFC 7797).
-REFUSED_PARAMETERS = frozenset(("b64", "crit", "jku", "jwk", "x5c", "x5t", "x5t#S256", "x5u"))
+REFUSED_HEADER_PARAMETERS = frozenset(("b64", "crit", "jku", "jwk", "x5c", "x5t", "x5t#S256", "x5u"))
 
 MAX_DEPTH = 8
 
-_MODELS = {name: JWSRegistry(algorithms=ALGORITHMS).get_alg(name) for name in ALGORITHMS}
-_ELLIPTIC_MODELS = {name: JWSRegistry(algorithms=ELLIPTIC_ALGORITHMS).get_alg(name) for name in ELLIPTIC_ALGORITHMS}
+_RSA_MODELS = {name: JWSRegistry(algorithms=RSA_ALGORITHMS).get_alg(name) for name in RSA_ALGORITHMS}
+_EC_MODELS = {name: JWSRegistry(algorithms=EC_ALGORITHMS).get_alg(name) for name in EC_ALGORITHMS}
 _HASHES: dict[str, Callable[[bytes], Any]] = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
 
 # Possessive, and content with a missing end quote, so that no text takes more than linear time.
 _JSON_STRING = re.compile(r'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
 
 
-class Malformed(Exception):
+class MalformedToken(Exception):
     """The text is no JWT that we would look at; ``why`` says it in words of ours and quotes nothing."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
-        self.why = why
+        self.reason = why
 
 
-class BadSignature(Exception):
+class InvalidTokenSignature(Exception):
     """The signature does not hold under this key and algorithm."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
-        self.why = why
+        self.reason = why
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,7 +70,7 @@ class UnverifiedToken:
         return "UnverifiedToken()"
 
 
-def inspect(text: str, *, max_length: int = 8192) -> UnverifiedToken:
+def parse_unverified(text: str, *, max_length: int = 8192) -> UnverifiedToken:
     """The token taken apart, its signature not yet checked.
 
     Accepted is a signed JWT in compact form (RFC 7515 §7.1) of at most ``max_length`` characters: three parts of
@@ -81,18 +81,18 @@ def inspect(text: str, *, max_length: int = 8192) -> UnverifiedToken:
     Raises Malformed for every other string, and nothing else.
     """
     if len(text) > max_length:
-        raise Malformed(f"longer than {max_length} characters")
+        raise MalformedToken(f"longer than {max_length} characters")
     parts = text.split(".", 3)
     if len(parts) != 3 or "" in parts:
-        raise Malformed("not three parts")
+        raise MalformedToken("not three parts")
     header, claims, signature = parts
-    _decoded(signature, "signature")
-    token = UnverifiedToken(text, _json_object(header, "header"), _json_object(claims, "payload"))
+    _decode_segment(signature, "signature")
+    token = UnverifiedToken(text, _parse_json_object(header, "header"), _parse_json_object(claims, "payload"))
     _check_header(token.header)
     return token
 
 
-def unverified_payload(text: str, *, max_length: int = 16384) -> dict[str, Any]:
+def unverified_claims(text: str, *, max_length: int = 16384) -> dict[str, Any]:
     """What a JWT says that is going to be refused, signed by whomever or (RFC 7519 §6) by nobody; empty if unreadable.
 
     It serves to tell the refusal. Nothing may be granted by it.
@@ -101,36 +101,36 @@ def unverified_payload(text: str, *, max_length: int = 16384) -> dict[str, Any]:
     if len(text) > max_length or len(parts) != 3:
         return {}
     try:
-        return _json_object(parts[1], "payload")
-    except Malformed:
+        return _parse_json_object(parts[1], "payload")
+    except MalformedToken:
         return {}
 
 
 @lru_cache(maxsize=64)
-def _header_of(part: str) -> Mapping[str, Any]:
-    return _json_object(part, "header")
+def _decode_header(part: str) -> Mapping[str, Any]:
+    return _parse_json_object(part, "header")
 
 
 def unverified_key_id(text: str) -> str | None:
     """The kid in the header of a JWT whose text is known to be ours already; None if there is none."""
     try:
-        key_id = _header_of(text.partition(".")[0]).get("kid")
-    except Malformed:
+        key_id = _decode_header(text.partition(".")[0]).get("kid")
+    except MalformedToken:
         return None
     return key_id if isinstance(key_id, str) else None
 
 
-def verify(token: UnverifiedToken, key: PublicKey, *, algorithm: str) -> dict[str, Any]:
+def verify(token: UnverifiedToken, key: RsaPublicKey, *, algorithm: str) -> dict[str, Any]:
     """The claims, once the signature holds under ``key`` and ``algorithm``.
 
     No claim is judged here: not exp, not aud, not typ. Raises BadSignature, also if the header names another
     algorithm than exactly ``algorithm``; Malformed if the token did not come from ``inspect`` and would not pass it;
     ValueError if ``algorithm`` is none of ALGORITHMS.
     """
-    return _verified(token, algorithm, _model(algorithm), _Key(key.native, key.native))
+    return _verify_signature(token, algorithm, _algorithm_model(algorithm), _Key(key.native, key.native))
 
 
-def verify_foreign(token: UnverifiedToken, key: ForeignKey, *, algorithm: str) -> dict[str, Any]:
+def verify_with_jwk(token: UnverifiedToken, key: JwkPublicKey, *, algorithm: str) -> dict[str, Any]:
     """The same for a key that somebody else has published, which says by what kind of key it is what it can verify.
 
     Raises BadSignature, Malformed; ValueError if it cannot verify ``algorithm``.
@@ -138,54 +138,54 @@ def verify_foreign(token: UnverifiedToken, key: ForeignKey, *, algorithm: str) -
     if algorithm not in key.algorithms:
         raise ValueError(f"the key does not verify {algorithm}")
     native: Any = key.native
-    if algorithm in _ELLIPTIC_MODELS:
-        return _verified(token, algorithm, _ELLIPTIC_MODELS[algorithm], ECKey(native, native))
-    return _verified(token, algorithm, _model(algorithm), _Key(native, native))
+    if algorithm in _EC_MODELS:
+        return _verify_signature(token, algorithm, _EC_MODELS[algorithm], ECKey(native, native))
+    return _verify_signature(token, algorithm, _algorithm_model(algorithm), _Key(native, native))
 
 
-def _verified(token: UnverifiedToken, algorithm: str, model: Any, native: Any) -> dict[str, Any]:
+def _verify_signature(token: UnverifiedToken, algorithm: str, model: Any, native: Any) -> dict[str, Any]:
     _check_header(token.header)
     if token.header["alg"] != algorithm:
-        raise BadSignature(f"alg is not {algorithm}")
+        raise InvalidTokenSignature(f"alg is not {algorithm}")
     signing_input, _, signature = token.text.rpartition(".")
     try:
-        good = model.verify(signing_input.encode("ascii"), _decoded(signature, "signature"), native)
+        good = model.verify(signing_input.encode("ascii"), _decode_segment(signature, "signature"), native)
     except (JoseError, ValueError):
         good = False
     if not good:
-        raise BadSignature("signature does not match")
+        raise InvalidTokenSignature("signature does not match")
     # Read again from what was signed: the dict in the token may have been changed since.
-    return _json_object(signing_input.partition(".")[2], "payload")
+    return _parse_json_object(signing_input.partition(".")[2], "payload")
 
 
 def sign(
-    claims: Mapping[str, Any], key: PrivateKey, *, algorithm: str = "RS256", key_id: str, typ: str | None = None
+    claims: Mapping[str, Any], key: RsaPrivateKey, *, algorithm: str = "RS256", key_id: str, typ: str | None = None
 ) -> str:
     """The signed token in compact form; ``typ`` is left out of the header unless given.
 
     Raises ValueError if ``algorithm`` is none of ALGORITHMS, ValueError or TypeError if JSON cannot carry the claims.
     """
-    model = _model(algorithm)
-    signing_input = f"{_encoded_header(algorithm, key_id, typ)}.{_encoded(dict(claims))}"
-    with watching.timed(watching.SIGNATURE, algorithm):
+    model = _algorithm_model(algorithm)
+    signing_input = f"{_encode_header(algorithm, key_id, typ)}.{_encode_segment(dict(claims))}"
+    with instrumentation.measure_duration(instrumentation.SIGNATURE, algorithm):
         signature = model.sign(signing_input.encode("ascii"), _Key(key.native, key.native))
     return f"{signing_input}.{base64url.encode(signature)}"
 
 
-def sign_elliptic(claims: Mapping[str, Any], key: EllipticKey, *, key_id: str) -> str:
+def sign_es256(claims: Mapping[str, Any], key: EcPrivateKey, *, key_id: str) -> str:
     """The same with ES256, for those who want a token that is signed so (Apple)."""
-    signing_input = f"{_encoded_header('ES256', key_id, None)}.{_encoded(dict(claims))}"
-    signature = _ELLIPTIC_MODELS["ES256"].sign(signing_input.encode("ascii"), ECKey(key.native, key.native))
+    signing_input = f"{_encode_header('ES256', key_id, None)}.{_encode_segment(dict(claims))}"
+    signature = _EC_MODELS["ES256"].sign(signing_input.encode("ascii"), ECKey(key.native, key.native))
     return f"{signing_input}.{base64url.encode(signature)}"
 
 
-def half_hash(value: str, algorithm: str) -> str:
+def left_half_hash(value: str, algorithm: str) -> str:
     """``at_hash`` or ``c_hash`` of a token or code, by the hash of the signing algorithm (OIDC Core §3.1.3.6).
 
     Raises ValueError if ``algorithm`` is none of ALGORITHMS and ELLIPTIC_ALGORITHMS.
     """
-    if algorithm not in _ELLIPTIC_MODELS:
-        _model(algorithm)
+    if algorithm not in _EC_MODELS:
+        _algorithm_model(algorithm)
     hashed: bytes = _HASHES[algorithm[-3:]](value.encode("ascii")).digest()
     return base64url.encode(hashed[: len(hashed) // 2])
 
@@ -205,42 +205,42 @@ class _Key(RSAKey):
         return self.raw_value
 
 
-def _model(algorithm: str) -> Any:
-    model = _MODELS.get(algorithm)
+def _algorithm_model(algorithm: str) -> Any:
+    model = _RSA_MODELS.get(algorithm)
     if model is None:
-        raise ValueError(f"{algorithm!r} is not one of {', '.join(ALGORITHMS)}")
+        raise ValueError(f"{algorithm!r} is not one of {', '.join(RSA_ALGORITHMS)}")
     return model
 
 
 def _check_header(header: Mapping[str, Any]) -> None:
-    if not REFUSED_PARAMETERS.isdisjoint(header):
-        raise Malformed("header has a parameter that is not accepted")
+    if not REFUSED_HEADER_PARAMETERS.isdisjoint(header):
+        raise MalformedToken("header has a parameter that is not accepted")
     if "alg" not in header:
-        raise Malformed("header lacks alg")
+        raise MalformedToken("header lacks alg")
     for name in ("alg", "kid", "typ"):
         if not isinstance(header.get(name, ""), str):
-            raise Malformed(f"header has a {name} that is not a string")
+            raise MalformedToken(f"header has a {name} that is not a string")
 
 
-def _decoded(part: str, name: str) -> bytes:
+def _decode_segment(part: str, name: str) -> bytes:
     try:
         return base64url.decode(part)
     except ValueError:
-        raise Malformed(f"{name} is not canonical base64url") from None
+        raise MalformedToken(f"{name} is not canonical base64url") from None
 
 
-def _encoded(members: dict[str, Any]) -> str:
+def _encode_segment(members: dict[str, Any]) -> str:
     return base64url.encode(_ENCODER.encode(members).encode("ascii"))
 
 
 @lru_cache(maxsize=64)
-def _encoded_header(algorithm: str, key_id: str, typ: str | None) -> str:
+def _encode_header(algorithm: str, key_id: str, typ: str | None) -> str:
     header = {"alg": algorithm, "kid": key_id}
-    return _encoded(header if typ is None else {**header, "typ": typ})
+    return _encode_segment(header if typ is None else {**header, "typ": typ})
 
 
-def _json_object(part: str, name: str) -> dict[str, Any]:
-    data = _decoded(part, name)
+def _parse_json_object(part: str, name: str) -> dict[str, Any]:
+    data = _decode_segment(part, name)
     try:
         text = data.decode("utf-8")
         if text.count("{") + text.count("[") > MAX_DEPTH:
@@ -249,12 +249,12 @@ def _json_object(part: str, name: str) -> dict[str, Any]:
         # UTF-8 carries no surrogates and JSON no raw NUL, so only an escape can smuggle one in.
         if "\\u" in text:
             _check_strings(value)
-    except Malformed as error:
-        raise Malformed(f"{name} {error.why}") from None
+    except MalformedToken as error:
+        raise MalformedToken(f"{name} {error.reason}") from None
     except (ValueError, RecursionError):
-        raise Malformed(f"{name} is not JSON in UTF-8") from None
+        raise MalformedToken(f"{name} is not JSON in UTF-8") from None
     if not isinstance(value, dict):
-        raise Malformed(f"{name} is not a JSON object")
+        raise MalformedToken(f"{name} is not a JSON object")
     return value
 
 
@@ -265,7 +265,7 @@ def _check_depth(text: str) -> None:
         if character in "{[":
             depth += 1
             if depth > MAX_DEPTH:
-                raise Malformed(f"is more than {MAX_DEPTH} levels deep")
+                raise MalformedToken(f"is more than {MAX_DEPTH} levels deep")
         elif character in "}]":
             depth -= 1
 
@@ -273,7 +273,7 @@ def _check_depth(text: str) -> None:
 def _check_strings(value: object) -> None:
     if isinstance(value, str):
         if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in value):
-            raise Malformed("has NUL or a lone surrogate in a string")
+            raise MalformedToken("has NUL or a lone surrogate in a string")
     elif isinstance(value, dict):
         for name, member in value.items():
             _check_strings(name)
@@ -283,33 +283,36 @@ def _check_strings(value: object) -> None:
             _check_strings(member)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise Malformed("repeats a member name")
+        raise MalformedToken("repeats a member name")
     return members
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     # Beyond 64 bits no date, no database and hardly any other JSON parser follows.
     number = int(text) if len(text) <= 20 else 2**64
     if not -(2**63) <= number < 2**63:
-        raise Malformed("has an integer beyond 64 bits")
+        raise MalformedToken("has an integer beyond 64 bits")
     return number
 
 
-def _fraction(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise Malformed("has a number beyond all bounds")
+        raise MalformedToken("has a number beyond all bounds")
     return number
 
 
-def _constant(text: str) -> NoReturn:
-    raise Malformed("has NaN or infinity, which are not JSON")
+def _reject_constant(text: str) -> NoReturn:
+    raise MalformedToken("has NaN or infinity, which are not JSON")
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_integer, parse_float=_fraction, parse_constant=_constant
+    object_pairs_hook=_unique_members,
+    parse_int=_parse_integer,
+    parse_float=_parse_float,
+    parse_constant=_reject_constant,
 )
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)

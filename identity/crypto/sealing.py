@@ -26,17 +26,17 @@ KEY_LENGTH = 32
 NONCE_LENGTH = 12
 TAG_LENGTH = 16
 VERSION = 1
-LONGEST_FILE = 1024
+MAX_FILE_BYTES = 1024
 
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{43}=?|[A-Za-z0-9_-]{43}=?")
 _HEX = re.compile(rb"[0-9A-Fa-f]{64}")
 
 # 32 random bytes hold 30 different values on average, and fewer than these with a probability below 10^-15.
-_FEWEST_VALUES = 16
+_MIN_DISTINCT_BYTES = 16
 
 
-class Unsealable(Exception):
+class UnsealingError(Exception):
     """The value cannot be opened: its master key is missing, or it is damaged, forged, or sealed for another place.
 
     ``key_id`` names the master key where the value tells; nothing of the content is ever in here.
@@ -59,11 +59,11 @@ class MasterKey:
 
     def __post_init__(self) -> None:
         if not _ID.fullmatch(self.id):
-            raise _invalid(f"The id {self.id!r} must be 1 to 32 of the characters A-Z a-z 0-9 _ . -")
+            raise _raise_invalid(f"The id {self.id!r} must be 1 to 32 of the characters A-Z a-z 0-9 _ . -")
         if len(self.key) != KEY_LENGTH:
-            raise _invalid(f"The master key {self.id} must have {KEY_LENGTH} bytes, not {len(self.key)}.")
-        if _guessable(self.key):
-            raise _invalid(f"The master key {self.id} is not random. {_HOW_TO_CREATE}")
+            raise _raise_invalid(f"The master key {self.id} must have {KEY_LENGTH} bytes, not {len(self.key)}.")
+        if _is_guessable(self.key):
+            raise _raise_invalid(f"The master key {self.id} is not random. {_CREATE_HINT}")
 
 
 class Sealer:
@@ -73,7 +73,7 @@ class Sealer:
     """
 
     def __init__(self, keys: tuple[MasterKey, ...]) -> None:
-        _check_set(keys)
+        _require_distinct_keys(keys)
         self._ciphers = {key.id: AESGCM(key.key) for key in keys}
         self.active_id = keys[0].id
 
@@ -85,45 +85,47 @@ class Sealer:
     def __repr__(self) -> str:
         return f"Sealer({', '.join(self._ciphers)})"
 
-    def seal(self, plaintext: bytes, *, associated: str, key_id: str | None = None) -> bytes:
+    def seal(self, plaintext: bytes, *, associated_data: str, key_id: str | None = None) -> bytes:
         """The sealed value; it opens only with the same ``associated`` text, say the id of the row it belongs to.
 
         ``key_id`` names another master key than the active one.
         """
         used = key_id or self.active_id
-        head = _beginning(used)
+        head = _value_prefix(used)
         nonce = os.urandom(NONCE_LENGTH)
-        return head + nonce + self._ciphers[used].encrypt(nonce, plaintext, _bound(head, associated))
+        return head + nonce + self._ciphers[used].encrypt(nonce, plaintext, _authenticated_data(head, associated_data))
 
-    def open(self, sealed: bytes, *, associated: str) -> bytes:
+    def open(self, sealed: bytes, *, associated_data: str) -> bytes:
         """What was sealed.
 
         Raises Unsealable.
         """
-        key_id, head = _head(sealed)
+        key_id, head = _parse_header(sealed)
         cipher = self._ciphers.get(key_id)
         if cipher is None:
-            raise Unsealable(f"the master key {key_id} is not among identity.master_keys", key_id)
+            raise UnsealingError(f"the master key {key_id} is not among identity.master_keys", key_id)
         body = sealed[len(head) :]
         try:
-            return cipher.decrypt(body[:NONCE_LENGTH], body[NONCE_LENGTH:], _bound(head, associated))
+            return cipher.decrypt(body[:NONCE_LENGTH], body[NONCE_LENGTH:], _authenticated_data(head, associated_data))
         except InvalidTag:
-            raise Unsealable(f"damaged, or not sealed under this master key {key_id} for this place", key_id) from None
+            raise UnsealingError(
+                f"damaged, or not sealed under this master key {key_id} for this place", key_id
+            ) from None
 
     @property
-    def beginning(self) -> bytes:
+    def active_prefix(self) -> bytes:
         """How every value begins that is sealed under the active master key, and no other."""
-        return _beginning(self.active_id)
+        return _value_prefix(self.active_id)
 
     def is_current(self, sealed: bytes) -> bool:
         """True if the value names the active master key; otherwise it is due to be sealed anew.
 
         Raises Unsealable if it is no sealed value at all.
         """
-        return _head(sealed)[0] == self.active_id
+        return _parse_header(sealed)[0] == self.active_id
 
 
-class NoSealer(Sealer):
+class MissingKeySealer(Sealer):
     """Stands for master keys that are not there: whoever needs one is told so, by what ``problem`` makes."""
 
     def __init__(self, problem: Callable[[], Exception]) -> None:
@@ -138,40 +140,40 @@ class NoSealer(Sealer):
         return "NoSealer()"
 
 
-def master_key_of(sealed: bytes) -> str:
+def sealing_key_id(sealed: bytes) -> str:
     """The id of the master key under which the value is sealed.
 
     Raises Unsealable if it is no sealed value at all.
     """
-    return _head(sealed)[0]
+    return _parse_header(sealed)[0]
 
 
-def _beginning(key_id: str) -> bytes:
+def _value_prefix(key_id: str) -> bytes:
     name = key_id.encode("ascii")
     return bytes((VERSION, len(name))) + name
 
 
-def _bound(head: bytes, associated: str) -> bytes:
+def _authenticated_data(head: bytes, associated: str) -> bytes:
     # The head tells its own length, so no other pair of head and text yields the same bytes.
     return head + associated.encode("utf-8", "surrogatepass")
 
 
-def _head(sealed: bytes) -> tuple[str, bytes]:
+def _parse_header(sealed: bytes) -> tuple[str, bytes]:
     """The master key's id, and the bytes that carry it."""
     if len(sealed) < 2 or sealed[0] != VERSION or len(sealed) < 2 + sealed[1] + NONCE_LENGTH + TAG_LENGTH:
-        raise Unsealable("not a sealed value")
+        raise UnsealingError("not a sealed value")
     head = sealed[: 2 + sealed[1]]
     key_id = head[2:].decode("ascii", "replace")
     if not _ID.fullmatch(key_id):
-        raise Unsealable("not a sealed value")
+        raise UnsealingError("not a sealed value")
     return key_id, head
 
 
-_WHERE = (
+_RESTORE_HINT = (
     "Put it there, mode 0600: what is stored, and a backup, opens with the key of its time alone. For a new service"
     " run `identity master-key FILE`."
 )
-_HOW_TO_CREATE = "Run `identity master-key FILE` to make one."
+_CREATE_HINT = "Run `identity master-key FILE` to make one."
 
 
 def read_master_keys(entries: Sequence[str]) -> tuple[MasterKey, ...]:
@@ -180,8 +182,8 @@ def read_master_keys(entries: Sequence[str]) -> tuple[MasterKey, ...]:
     A file holds 32 random bytes as they are, in base64 or in hexadecimal, and only its owner may read it. Raises
     Invalid, whose sentence about ``master_keys`` tells the operator what to do.
     """
-    keys = tuple(_read(entry, number) for number, entry in enumerate(entries, start=1))
-    _check_set(keys)
+    keys = tuple(_read_entry(entry, number) for number, entry in enumerate(entries, start=1))
+    _require_distinct_keys(keys)
     return keys
 
 
@@ -214,63 +216,63 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _invalid(sentence: str) -> Invalid:
+def _raise_invalid(sentence: str) -> Invalid:
     return Invalid({"master_keys": sentence})
 
 
-def _check_set(keys: Sequence[MasterKey]) -> None:
+def _require_distinct_keys(keys: Sequence[MasterKey]) -> None:
     if not keys:
-        raise _invalid(f'Name at least one master key, as "id:file". {_HOW_TO_CREATE}')
+        raise _raise_invalid(f'Name at least one master key, as "id:file". {_CREATE_HINT}')
     ids = [key.id for key in keys]
     for key_id in ids:
         if ids.count(key_id) > 1:
-            raise _invalid(f"The id {key_id} is used twice; give every master key an id of its own.")
+            raise _raise_invalid(f"The id {key_id} is used twice; give every master key an id of its own.")
     if len({key.key for key in keys}) != len(keys):
-        raise _invalid(f"Two of the master keys {', '.join(ids)} are the same; a new id needs a new key.")
+        raise _raise_invalid(f"Two of the master keys {', '.join(ids)} are the same; a new id needs a new key.")
 
 
-def _read(entry: str, number: int) -> MasterKey:
+def _read_entry(entry: str, number: int) -> MasterKey:
     key_id, colon, path = (part.strip() for part in entry.partition(":"))
     if not colon or not path or not _ID.fullmatch(key_id):
         # The entry is not quoted: someone may have written the key itself there.
-        raise _invalid(f'Entry {number} is not of the form "id:file", the id being 1 to 32 of A-Z a-z 0-9 _ . -')
-    key = _key_in(_content(key_id, path))
+        raise _raise_invalid(f'Entry {number} is not of the form "id:file", the id being 1 to 32 of A-Z a-z 0-9 _ . -')
+    key = _decode_key(_read_key_file(key_id, path))
     if key is None:
-        raise _invalid(
+        raise _raise_invalid(
             f"{path} does not hold a master key: 32 random bytes, as they are, in base64 (44 characters) or in "
-            f"hexadecimal (64). {_HOW_TO_CREATE}"
+            f"hexadecimal (64). {_CREATE_HINT}"
         )
     return MasterKey(key_id, key)
 
 
-def _content(key_id: str, path: str) -> bytes:
+def _read_key_file(key_id: str, path: str) -> bytes:
     try:
         # Non-blocking: a pipe by that name must not hang the start.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
-        if _key_in(os.fsencode(path)) is not None:
-            raise _invalid(f"Name a file for the master key {key_id}, and put the key into the file.") from None
-        where = _WHERE.replace("FILE", shlex.quote(str(path)))
-        raise _invalid(f"The file of the master key {key_id}, {path}, does not exist. {where}") from None
+        if _decode_key(os.fsencode(path)) is not None:
+            raise _raise_invalid(f"Name a file for the master key {key_id}, and put the key into the file.") from None
+        where = _RESTORE_HINT.replace("FILE", shlex.quote(str(path)))
+        raise _raise_invalid(f"The file of the master key {key_id}, {path}, does not exist. {where}") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "not a file name"
-        raise _invalid(f"The file of the master key {key_id}, {path}, cannot be read: {why}.") from None
+        raise _raise_invalid(f"The file of the master key {key_id}, {path}, cannot be read: {why}.") from None
     try:
         # Asked of the open file, not of its name, so that it cannot be exchanged in between.
         mode = os.fstat(handle).st_mode
         if not stat.S_ISREG(mode):
-            raise _invalid(f"{path}, named for the master key {key_id}, is not a regular file.")
+            raise _raise_invalid(f"{path}, named for the master key {key_id}, is not a regular file.")
         if mode & 0o077:
-            raise _invalid(f'{path} is open to others (mode {stat.S_IMODE(mode):04o}): run "chmod 600 {path}".')
-        return os.read(handle, LONGEST_FILE)
+            raise _raise_invalid(f'{path} is open to others (mode {stat.S_IMODE(mode):04o}): run "chmod 600 {path}".')
+        return os.read(handle, MAX_FILE_BYTES)
     finally:
         os.close(handle)
 
 
-def _key_in(content: bytes) -> bytes | None:
+def _decode_key(content: bytes) -> bytes | None:
     """The key that a file holds; None if it holds none."""
     # 32 printable characters are a phrase, or 16 bytes in hexadecimal, but hardly chance.
-    if len(content) == KEY_LENGTH and not _printable(content):
+    if len(content) == KEY_LENGTH and not _is_printable(content):
         return content
     text = content.strip()
     if _HEX.fullmatch(text):
@@ -280,11 +282,11 @@ def _key_in(content: bytes) -> bytes | None:
     return None
 
 
-def _printable(data: bytes) -> bool:
+def _is_printable(data: bytes) -> bool:
     return all(0x20 <= byte < 0x7F or byte in b"\t\r\n" for byte in data)
 
 
-def _guessable(key: bytes) -> bool:
+def _is_guessable(key: bytes) -> bool:
     """True for a phrase, a repeated pattern or a row of numbers: what examples and place-holders are made of."""
     steps = {(after - before) % 256 for before, after in itertools.pairwise(key)}
-    return _printable(key) or len(set(key)) < _FEWEST_VALUES or len(steps) == 1
+    return _is_printable(key) or len(set(key)) < _MIN_DISTINCT_BYTES or len(steps) == 1

@@ -17,12 +17,12 @@ _TOKEN_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 # 62 does not divide 256: bytes from 248 up are thrown away, or the first letters would come up more often.
 _TOKEN_CHARACTERS = bytes(_TOKEN_ALPHABET[byte % 62] for byte in range(256))
-_SURPLUS_BYTES = bytes(range(248, 256))
+_REJECTED_BYTES = bytes(range(248, 256))
 
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # No i, l, o, 0, 1: they look alike on paper.
-_LEGIBLE = "abcdefghjkmnpqrstuvwxyz23456789"
+_PASSWORD_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def new_id() -> str:
@@ -33,7 +33,7 @@ def new_id() -> str:
     return str(uuid_utils.uuid7())
 
 
-def derived_id(*texts: str) -> str:
+def derive_id(*texts: str) -> str:
     """The identifier that follows from these texts: a UUID version 8 (RFC 9562 §5.8). Nobody can choose which one."""
     made = hashlib.sha256(json.dumps(texts).encode()).digest()[:16]
     bits = int.from_bytes(made, "big") & ~(0xF << 76) & ~(0x3 << 62) | 0x8 << 76 | 0x2 << 62
@@ -55,18 +55,19 @@ def new_token() -> str:
     # One call and a table look-up, a microsecond in all; sixty-four single choices would take thirty.
     token = b""
     while len(token) < TOKEN_LENGTH:
-        token = os.urandom(64).translate(_TOKEN_CHARACTERS, _SURPLUS_BYTES)
+        token = os.urandom(64).translate(_TOKEN_CHARACTERS, _REJECTED_BYTES)
     return token[:TOKEN_LENGTH].decode("ascii")
 
 
 def new_password() -> str:
     """A one-time password of 99 random bits that a person can read out and type: ``k7wqa-h3mzp-9vtec-x4ns8``."""
     return "-".join(
-        "".join(secrets.choice(_LEGIBLE) for _ in range(PASSWORD_GROUP_LENGTH)) for _ in range(PASSWORD_GROUPS)
+        "".join(secrets.choice(_PASSWORD_ALPHABET) for _ in range(PASSWORD_GROUP_LENGTH))
+        for _ in range(PASSWORD_GROUPS)
     )
 
 
-def digest(token: str) -> bytes:
+def token_digest(token: str) -> bytes:
     """The 32 bytes of SHA-256 that are stored and looked up instead of a token.
 
     For secrets of 256 random bits alone; what people choose goes through ``passwords``. Takes any string, also one
@@ -75,6 +76,6 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def same(a: bytes, b: bytes) -> bool:
+def constant_time_equal(a: bytes, b: bytes) -> bool:
     """True if the bytes are equal; the time it takes does not tell where they differ."""
     return hmac.compare_digest(a, b)

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from identity.domain.entity import entity, inner, made, once, setting, stamp
-from identity.domain.names import name_problem
+from identity.domain.entity import create_only, entity, internal, mutable, read_only, versioned
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import display_name_error
 from identity.domain.organizations import Organization
 from identity.domain.projects import Project
-from identity.domain.rules import lifetime_problem
 from identity.domain.search import search_text
-from identity.domain.users import TOKEN_FORMAT_WORDS, TokenFormat
-from identity.domain.words import say
+from identity.domain.users import TOKEN_FORMAT_LABELS, TokenFormat
+from identity.domain.validators import lifetime_problem
 
 MAX_LIVE_SECRETS = 2
 
@@ -39,16 +39,16 @@ class ConsentRule(StrEnum):
 class ClientSecret:
     """A client secret as it is stored: its SHA-256."""
 
-    id: str = made()
-    digest: bytes = inner()
-    created_at: datetime = stamp()
-    last_used_at: datetime | None = made(default=None)
+    id: str = read_only()
+    digest: bytes = internal()
+    created_at: datetime = versioned()
+    last_used_at: datetime | None = read_only(default=None)
 
 
 #: People sign in to all but APIs.
-_OF_PEOPLE = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER})
-_ACCESS = say("Grants and authentication")
-_TOKENS = say("Tokens")
+_SIGN_IN_TYPES = frozenset({ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER})
+_ACCESS = gettext_lazy("Grants and authentication")
+_TOKENS = gettext_lazy("Tokens")
 
 
 @entity
@@ -59,100 +59,102 @@ class Application:
     tells that there is a Branding to look for.
     """
 
-    id: str = made()
-    project_id: str = made()
-    name: str = setting(rule=name_problem, label=say("Name"))
-    type: ApplicationType = once()
-    created_at: datetime = stamp()
-    changed_at: datetime = stamp()
-    authentication_method: str = setting(
-        default="client_secret_basic", section=_ACCESS, label=say("Authentication method")
+    id: str = read_only()
+    project_id: str = read_only()
+    name: str = mutable(validator=display_name_error, label=gettext_lazy("Name"))
+    type: ApplicationType = create_only()
+    created_at: datetime = versioned()
+    changed_at: datetime = versioned()
+    authentication_method: str = mutable(
+        default="client_secret_basic", section=_ACCESS, label=gettext_lazy("Authentication method")
     )
-    response_types: frozenset[str] = setting(
-        default=frozenset(), section=_ACCESS, only_for=_OF_PEOPLE, label=say("Response types")
+    response_types: frozenset[str] = mutable(
+        default=frozenset(), section=_ACCESS, types=_SIGN_IN_TYPES, label=gettext_lazy("Response types")
     )
-    grant_types: frozenset[str] = setting(default=frozenset(), section=_ACCESS, label=say("Grant types"))
-    redirect_uris: tuple[str, ...] = setting(default=(), only_for=_OF_PEOPLE, label=say("Redirect URIs"))
-    post_logout_redirect_uris: tuple[str, ...] = setting(
+    grant_types: frozenset[str] = mutable(default=frozenset(), section=_ACCESS, label=gettext_lazy("Grant types"))
+    redirect_uris: tuple[str, ...] = mutable(default=(), types=_SIGN_IN_TYPES, label=gettext_lazy("Redirect URIs"))
+    post_logout_redirect_uris: tuple[str, ...] = mutable(
         default=(),
-        only_for=_OF_PEOPLE,
-        label=say("Post-logout redirect URIs"),
-        hint=say("Where people return after signing out, one address a line."),
+        types=_SIGN_IN_TYPES,
+        label=gettext_lazy("Post-logout redirect URIs"),
+        hint=gettext_lazy("Where people return after signing out, one address a line."),
     )
-    access_token_type: TokenFormat = setting(
+    access_token_type: TokenFormat = mutable(
         default=TokenFormat.OPAQUE,
         section=_TOKENS,
-        label=say("Access token type"),
-        hint=say("An opaque token can be checked by introspection alone. A JWT can also be checked without asking."),
-        words=TOKEN_FORMAT_WORDS,
+        label=gettext_lazy("Access token type"),
+        hint=gettext_lazy(
+            "An opaque token can be checked by introspection alone. A JWT can also be checked without asking."
+        ),
+        words=TOKEN_FORMAT_LABELS,
     )
-    access_token_lifetime: timedelta | None = setting(
-        default=None, rule=lifetime_problem, section=_TOKENS, label=say("Lifetime of access tokens")
+    access_token_lifetime: timedelta | None = mutable(
+        default=None, validator=lifetime_problem, section=_TOKENS, label=gettext_lazy("Lifetime of access tokens")
     )
-    id_token_lifetime: timedelta | None = setting(
+    id_token_lifetime: timedelta | None = mutable(
         default=None,
-        rule=lifetime_problem,
+        validator=lifetime_problem,
         section=_TOKENS,
-        only_for=_OF_PEOPLE,
-        label=say("Lifetime of ID tokens"),
+        types=_SIGN_IN_TYPES,
+        label=gettext_lazy("Lifetime of ID tokens"),
     )
-    id_token_userinfo_assertion: bool = setting(
+    id_token_userinfo_assertion: bool = mutable(
         default=False,
         section=_TOKENS,
-        only_for=_OF_PEOPLE,
-        label=say("User Info inside ID Token"),
-        hint=say("Profile, email and the like stand in the ID token, beside an access token too."),
+        types=_SIGN_IN_TYPES,
+        label=gettext_lazy("User Info inside ID Token"),
+        hint=gettext_lazy("Profile, email and the like stand in the ID token, beside an access token too."),
     )
-    access_token_userinfo_assertion: bool = setting(
+    access_token_userinfo_assertion: bool = mutable(
         default=False,
         section=_TOKENS,
-        only_for=_OF_PEOPLE,
-        label=say("User Info inside access token"),
-        hint=say("Profile, email and the like stand in the access token too, if it is a JWT."),
+        types=_SIGN_IN_TYPES,
+        label=gettext_lazy("User Info inside access token"),
+        hint=gettext_lazy("Profile, email and the like stand in the access token too, if it is a JWT."),
     )
-    assert_roles_in_access_token: bool = setting(
+    assert_roles_in_access_token: bool = mutable(
         default=False,
         section=_TOKENS,
-        only_for=_OF_PEOPLE,
-        label=say("Roles in the access token"),
-        hint=say("Only a JWT can carry them."),
+        types=_SIGN_IN_TYPES,
+        label=gettext_lazy("Roles in the access token"),
+        hint=gettext_lazy("Only a JWT can carry them."),
     )
-    assert_roles_in_id_token: bool = setting(
-        default=False, section=_TOKENS, only_for=_OF_PEOPLE, label=say("Roles in the ID token")
+    assert_roles_in_id_token: bool = mutable(
+        default=False, section=_TOKENS, types=_SIGN_IN_TYPES, label=gettext_lazy("Roles in the ID token")
     )
-    consent: ConsentRule = setting(
+    consent: ConsentRule = mutable(
         default=ConsentRule.WHEN_FOREIGN,
-        only_for=_OF_PEOPLE,
-        label=say("Asked for consent"),
-        hint=say(
+        types=_SIGN_IN_TYPES,
+        label=gettext_lazy("Asked for consent"),
+        hint=gettext_lazy(
             "Who is asked before the application learns anything of them. Organizations that the project is granted to"
             " are not others."
         ),
         words={
-            ConsentRule.WHEN_FOREIGN: say("People of other organizations"),
-            ConsentRule.ALWAYS: say("Everybody"),
-            ConsentRule.NEVER: say("Nobody"),
+            ConsentRule.WHEN_FOREIGN: gettext_lazy("People of other organizations"),
+            ConsentRule.ALWAYS: gettext_lazy("Everybody"),
+            ConsentRule.NEVER: gettext_lazy("Nobody"),
         },
     )
-    may_manage: bool = setting(
+    may_manage: bool = mutable(
         default=False,
         permission="instance.write",
-        label=say("May manage"),
-        hint=say(
+        label=gettext_lazy("May manage"),
+        hint=gettext_lazy(
             "It gets tokens with which it does in its users' names what they may do as managers. They are asked first."
         ),
-        words={True: say("Does in its users' names what they may do as managers."), False: ""},
+        words={True: gettext_lazy("Does in its users' names what they may do as managers."), False: ""},
     )
-    development: bool = setting(
+    development: bool = mutable(
         default=False,
         section=_ACCESS,
-        only_for=_OF_PEOPLE,
-        label=say("Development"),
-        hint=say("Redirect URIs may start with http:// on any host. Only while you build the application."),
+        types=_SIGN_IN_TYPES,
+        label=gettext_lazy("Development"),
+        hint=gettext_lazy("Redirect URIs may start with http:// on any host. Only while you build the application."),
     )
-    branded: bool = inner(default=False)
-    active: bool = made(default=True)
-    version: int = stamp(default=1)
+    branded: bool = internal(default=False)
+    active: bool = read_only(default=True)
+    version: int = versioned(default=1)
 
     @property
     def search_text(self) -> str:
@@ -160,11 +162,11 @@ class Application:
         return search_text(self.name)
 
     @property
-    def public(self) -> bool:
+    def is_public(self) -> bool:
         """True if it cannot keep a secret: it names itself, and proves with PKCE alone that a code is its own."""
         return self.authentication_method == "none"
 
-    def accepts_redirect_uri(self, uri: str) -> bool:
+    def has_redirect_uri(self, uri: str) -> bool:
         """True if the address is registered, letter by letter; nothing is decoded or tidied up first.
 
         The only exception: a native application may vary the port of a loopback address (RFC 8252 §7.3).
@@ -177,13 +179,13 @@ class Application:
         return portless is not None and any(portless == _without_loopback_port(one) for one in self.redirect_uris)
 
     @property
-    def origins(self) -> frozenset[str]:
+    def web_origins(self) -> frozenset[str]:
         """The web origins of its redirect URIs (RFC 6454 §6.2): from there a browser's script may call us."""
         return frozenset(origin for uri in self.redirect_uris if (origin := web_origin(uri)) is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ApplicationClient:
     """An application with everything that decides whether it may act: secrets, project, organization.
 
     ``secret_id`` names the secret that it has just shown.
@@ -201,11 +203,11 @@ class Client:
         return self.application.id
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """True while neither application, project nor organization is deactivated."""
         return self.application.active and self.project.active and self.organization.active
 
-    def in_audience(self, audience: tuple[str, ...]) -> bool:
+    def is_in_audience(self, audience: tuple[str, ...]) -> bool:
         """True if a token with this audience is meant for the client: its id or its project's id is named."""
         return self.application.id in audience or self.project.id in audience
 
@@ -216,29 +218,31 @@ _PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+\Z")
 _URI_FORBIDDEN = re.compile(r"[\s\\*\x00-\x20\x7f-\uffff]")
 
 
-def redirect_uri_problem(uri: str, *, type: ApplicationType, development: bool = False) -> str | None:  # noqa: A002
+def redirect_uri_error(uri: str, *, type: ApplicationType, development: bool = False) -> str | None:  # noqa: A002
     """What is wrong with a redirect URI, as a sentence, or None.
 
     https everywhere; http for loopback hosts or with the development switch; native applications may use a
     private-use scheme that is a reversed domain name (RFC 8252 §7.1).
     """
     if _URI_FORBIDDEN.search(uri) or len(uri) > 2000:
-        return say("{uri} holds characters that an address cannot have, or is longer than 2000.", uri=repr(uri))
+        return gettext_lazy(
+            "{uri} holds characters that an address cannot have, or is longer than 2000.", uri=repr(uri)
+        )
     try:
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        return say("{uri} is not an address.", uri=uri)
+        return gettext_lazy("{uri} is not an address.", uri=uri)
     if "#" in uri:
-        return say("{uri} must not have a fragment (#).", uri=uri)
+        return gettext_lazy("{uri} must not have a fragment (#).", uri=uri)
     if "@" in parts.netloc:
-        return say("{uri} must not hold a user name.", uri=uri)
+        return gettext_lazy("{uri} must not hold a user name.", uri=uri)
     if type is ApplicationType.NATIVE and _PRIVATE_SCHEME.match(parts.scheme):
         return None
     if parts.scheme not in ("https", "http") or not host:
-        return say("{uri} must be an absolute address that starts with https://.", uri=uri)
+        return gettext_lazy("{uri} must be an absolute address that starts with https://.", uri=uri)
     if parts.scheme == "http" and host not in _LOOPBACK and not development:
-        return say("{uri} must start with https://; http:// is for loopback hosts and development.", uri=uri)
+        return gettext_lazy("{uri} must start with https://; http:// is for loopback hosts and development.", uri=uri)
     return None
 
 

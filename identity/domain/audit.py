@@ -31,7 +31,7 @@ class Actor:
     client_address: str | None = None
     request_id: str | None = None
 
-    def proven(
+    def authenticated_as(
         self,
         kind: ActorKind,
         id: str,  # noqa: A002
@@ -93,7 +93,7 @@ OTHER_ORGANIZATION = "other_organization_id"
 class AuditFilter:
     """Which events are wanted: those that fit everything given; ``since`` itself fits, ``until`` does not.
 
-    ``event`` is a whole name ("project.created") or a subject alone ("project": every event of projects). ``party_id``
+    ``event`` is a whole name ("project.created") or a subject alone ("project": every event of projects). ``involved_id``
     is of whoever acted or is what it is about. ``object_id`` finds what was done to a user's roles, keys and consents,
     too.
     """
@@ -102,28 +102,28 @@ class AuditFilter:
     event: str = ""
     actor_id: str = ""
     object_id: str = ""
-    party_id: str = ""
+    involved_id: str = ""
     request_id: str = ""
     result: Result | None = None
     since: datetime | None = None
     until: datetime | None = None
 
     @property
-    def events(self) -> tuple[str, ...]:
+    def event_names(self) -> tuple[str, ...]:
         """The whole names that are wanted, of EVENTS where a subject is given; empty for all."""
         if not self.event or "." in self.event:
             return (self.event,) if self.event else ()
         # A word that is no subject is nothing's name either.
         return tuple(sorted(name for name in EVENTS if name.startswith(f"{self.event}."))) or (self.event,)
 
-    def fits(self, event: AuditEvent) -> bool:
+    def matches(self, event: AuditEvent) -> bool:
         """True if the event is wanted."""
         return (
             self.organization_id in (None, event.organization_id)
-            and (not self.event or event.event in self.events)
+            and (not self.event or event.event in self.event_names)
             and self.actor_id in ("", event.actor.id)
             and self.object_id in ("", event.object_id, event.user_id)
-            and self.party_id in ("", event.actor.id, event.object_id, event.user_id)
+            and self.involved_id in ("", event.actor.id, event.object_id, event.user_id)
             and self.request_id in ("", event.actor.request_id)
             and self.result in (None, event.result)
             and (self.since is None or self.since <= event.at)
@@ -132,10 +132,10 @@ class AuditFilter:
 
 
 #: The filter that lets every event through.
-EVERYTHING = AuditFilter()
+UNFILTERED = AuditFilter()
 
 #: Kinds of things that belong to a user, or that the user uses. That a legal hold is on them the user must not learn.
-OF_USERS = frozenset(
+USER_OWNED_KINDS = frozenset(
     {"user_grant", "manager", "service_user_key", "service_user_secret", "personal_access_token", "application"}
 )
 

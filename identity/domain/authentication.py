@@ -5,23 +5,23 @@ from dataclasses import dataclass
 from datetime import datetime
 
 #: How a password counts among authentication methods (RFC 8176), and the factor that it is.
-BY_PASSWORD, PASSWORD = "pwd", "password"
+PASSWORD_METHOD, PASSWORD_FACTOR = "pwd", "password"
 #: The factor that stands for a browser at which a second one was asked once and need not be again for some time.
-REMEMBERED = "remembered"
+REMEMBERED_FACTOR = "remembered"
 #: The method of whoever signed in elsewhere, where that is not believed or does not say by which methods.
-FEDERATED = "federated"
+FEDERATED_METHOD = "federated"
 #: The further method of whoever signed in elsewhere, where that does not say that it was just now: it may have been
 #: days ago, by a session there.
-UNDATED = "undated"
+UNDATED_METHOD = "undated"
 
 #: Authentication context classes, each more than the one before: one factor; two of different kinds; two of which one
 #: cannot be given away to a site that looks like ours.
-ONE_FACTOR, TWO_FACTORS, PHISHING_RESISTANT = (
+ACR_ONE_FACTOR, ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT = (
     "urn:service:iam:acr:1",
     "urn:service:iam:acr:2",
     "urn:service:iam:acr:phr",
 )
-ACR_VALUES = (ONE_FACTOR, TWO_FACTORS, PHISHING_RESISTANT)
+ACR_VALUES = (ACR_ONE_FACTOR, ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT)
 
 _KNOWN, _HELD, _BORN_WITH = "something known", "something held", "something one is"
 _VOUCHED_FOR = "somebody else's word"
@@ -30,13 +30,13 @@ _VOUCHED_FOR = "somebody else's word"
 _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("kba", "pin", "pwd"), _KNOWN),
     **dict.fromkeys(("hwk", "otp", "pop", "sc", "sms", "swk", "tel"), _HELD),
-    FEDERATED: _VOUCHED_FOR,
+    FEDERATED_METHOD: _VOUCHED_FOR,
     **dict.fromkeys(("face", "fpt", "iris", "retina", "vbm"), _BORN_WITH),
 }
 _RESISTANT = frozenset({"hwk", "sc", "swk"})
 _MFA = "mfa"
 #: What counts here and is no word of RFC 8176.
-_OURS = frozenset({REMEMBERED, FEDERATED, UNDATED})
+_OURS = frozenset({REMEMBERED_FACTOR, FEDERATED_METHOD, UNDATED_METHOD})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,32 +48,34 @@ class Proof:
     at: datetime
 
 
-def dated(proofs: Iterable[Proof]) -> tuple[Proof, ...]:
+def dated_proofs(proofs: Iterable[Proof]) -> tuple[Proof, ...]:
     """Those by which somebody proved who they are at the moment that they tell."""
-    return tuple(one for one in proofs if one.factor != REMEMBERED and UNDATED not in one.methods)
+    return tuple(one for one in proofs if one.factor != REMEMBERED_FACTOR and UNDATED_METHOD not in one.methods)
 
 
-def methods_of(proofs: Iterable[Proof]) -> tuple[str, ...]:
+def proof_methods(proofs: Iterable[Proof]) -> tuple[str, ...]:
     """The methods of all of them, each once, in the order in which they were given."""
     return tuple(dict.fromkeys(method for proof in proofs for method in proof.methods))
 
 
-def amr_of(methods: Iterable[str]) -> list[str]:
+def amr_claim(methods: Iterable[str]) -> list[str]:
     """What an ID token says as amr: the methods, each once, and mfa for more than one kind of factor (RFC 8176)."""
     known = tuple(dict.fromkeys(methods))
     once = [method for method in known if method not in _OURS]
     return [*once, _MFA] if _kinds(known) > 1 and _MFA not in once else once
 
 
-def acr_of(methods: Iterable[str], wanted: Iterable[str] = ()) -> str:
+def acr_claim(methods: Iterable[str], requested: Iterable[str] = ()) -> str:
     """The authentication context class that the methods reach; the first of ``wanted`` that they reach, if there is
     one: whoever asked for two factors is told so, also where there is more."""
     known = frozenset(methods)
     reached = _reached(known)
-    return next((one for one in wanted if one in ACR_VALUES and ACR_VALUES.index(one) <= reached), ACR_VALUES[reached])
+    return next(
+        (one for one in requested if one in ACR_VALUES and ACR_VALUES.index(one) <= reached), ACR_VALUES[reached]
+    )
 
 
-def reaches(methods: Iterable[str], acr: str) -> bool:
+def satisfies_acr(methods: Iterable[str], acr: str) -> bool:
     """True if the methods amount to this class, of ACR_VALUES, or to more."""
     return _reached(frozenset(methods)) >= ACR_VALUES.index(acr)
 

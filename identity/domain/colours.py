@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from identity.domain.words import say
+from identity.domain.messages import gettext_lazy
 
 #: What text takes to be read (WCAG 2.2, 1.4.3).
-LEAST_CONTRAST: Final = 4.5
+MIN_CONTRAST: Final = 4.5
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _ALL = 255
@@ -16,32 +16,32 @@ Colour = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Scheme:
+class ColourScheme:
     """What colours stand on: the grounds of our pages, and how strongly the accent tints a ground of its own.
 
-    ``towards`` is where a colour goes to be read better, ``on_accent`` is what stands on it.
+    ``towards`` is where a colour goes to be read better, ``accent_foreground`` is what stands on it.
     """
 
-    grounds: tuple[str, ...]
+    backgrounds: tuple[str, ...]
     surface: str
     tint: float
-    towards: str
-    on_accent: str
+    mix_colour: str
+    accent_foreground: str
 
 
 #: The grounds of the style sheet: page, surface, sunken.
-LIGHT: Final = Scheme(("#f4f5f8", "#ffffff", "#eceef3"), "#ffffff", 0.1, "#000000", "#ffffff")
-DARK: Final = Scheme(("#0f1217", "#171b22", "#20252e"), "#171b22", 0.16, "#ffffff", "#0f1217")
+LIGHT_SCHEME: Final = ColourScheme(("#f4f5f8", "#ffffff", "#eceef3"), "#ffffff", 0.1, "#000000", "#ffffff")
+DARK_SCHEME: Final = ColourScheme(("#0f1217", "#171b22", "#20252e"), "#171b22", 0.16, "#ffffff", "#0f1217")
 
 
 @dataclass(frozen=True, slots=True)
 class Accent:
     """An accent colour, and what follows from it: under the pointer, as a ground, and what stands on it."""
 
-    plain: str
+    base: str
     strong: str
     soft: str
-    on: str
+    foreground: str
 
 
 def is_colour(text: str) -> bool:
@@ -49,10 +49,10 @@ def is_colour(text: str) -> bool:
     return _COLOUR.fullmatch(text) is not None
 
 
-def accent_of(colour: str, scheme: Scheme) -> Accent:
+def derive_accent(colour: str, scheme: ColourScheme) -> Accent:
     """What follows from a colour."""
     plain = colour.lower()
-    return Accent(plain, _mixed(plain, scheme.towards, 0.25), _soft(plain, scheme), scheme.on_accent)
+    return Accent(plain, _mixed(plain, scheme.mix_colour, 0.25), _soft(plain, scheme), scheme.accent_foreground)
 
 
 def contrast(one: str, other: str) -> float:
@@ -61,26 +61,26 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def least_contrast(colour: str, scheme: Scheme) -> float:
+def min_contrast(colour: str, scheme: ColourScheme) -> float:
     """How well a colour is read where it is read worst."""
-    return min(contrast(colour, ground) for ground in (*scheme.grounds, _soft(colour, scheme)))
+    return min(contrast(colour, ground) for ground in (*scheme.backgrounds, _soft(colour, scheme)))
 
 
-def nearest(colour: str, scheme: Scheme) -> str:
+def nearest_readable_colour(colour: str, scheme: ColourScheme) -> str:
     """The colour itself if it is read well enough; else with as little black or white in it as makes it so."""
     for part in range(_ALL + 1):
-        mixed = _mixed(colour, scheme.towards, part / _ALL)
-        if least_contrast(mixed, scheme) >= LEAST_CONTRAST:
+        mixed = _mixed(colour, scheme.mix_colour, part / _ALL)
+        if min_contrast(mixed, scheme) >= MIN_CONTRAST:
             return mixed
-    return scheme.towards
+    return scheme.mix_colour
 
 
 def light_accent_problem(text: str) -> str | None:
     """A colour that is read well on light pages."""
     return _format_problem(text) or _contrast_problem(
         text,
-        LIGHT,
-        say(
+        LIGHT_SCHEME,
+        gettext_lazy(
             "{colour} is hard to read on light pages: its contrast is {ratio} to 1, and has to be 4.5 to 1. The nearest"
             " colour that is read well is {nearest}."
         ),
@@ -91,8 +91,8 @@ def dark_accent_problem(text: str) -> str | None:
     """A colour that is read well on dark pages."""
     return _format_problem(text) or _contrast_problem(
         text,
-        DARK,
-        say(
+        DARK_SCHEME,
+        gettext_lazy(
             "{colour} is hard to read on dark pages: its contrast is {ratio} to 1, and has to be 4.5 to 1. The nearest"
             " colour that is read well is {nearest}."
         ),
@@ -100,18 +100,20 @@ def dark_accent_problem(text: str) -> str | None:
 
 
 def _format_problem(text: str) -> str | None:
-    return None if is_colour(text) else say("Enter a colour such as {example}.", example="#2540ad")
+    return None if is_colour(text) else gettext_lazy("Enter a colour such as {example}.", example="#2540ad")
 
 
-def _contrast_problem(text: str, scheme: Scheme, sentence: str) -> str | None:
-    ratio = least_contrast(text, scheme)
-    if ratio >= LEAST_CONTRAST:
+def _contrast_problem(text: str, scheme: ColourScheme, sentence: str) -> str | None:
+    ratio = min_contrast(text, scheme)
+    if ratio >= MIN_CONTRAST:
         return None
     # Rounded down: what is refused must not read as what is asked for.
-    return say(sentence, colour=text, ratio=f"{int(ratio * 10) / 10:.1f}", nearest=nearest(text, scheme))
+    return gettext_lazy(
+        sentence, colour=text, ratio=f"{int(ratio * 10) / 10:.1f}", nearest=nearest_readable_colour(text, scheme)
+    )
 
 
-def _soft(colour: str, scheme: Scheme) -> str:
+def _soft(colour: str, scheme: ColourScheme) -> str:
     return _mixed(scheme.surface, colour, scheme.tint)
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from identity.domain.words import say
+from identity.domain.messages import gettext_lazy
 
 #: How many domains one organization can have; whoever waits for strangers' domains does not fill the database.
-MOST_DOMAINS = 20
+MAX_DOMAINS = 20
 
 #: Top-level domains are letters, or punycode; what ends otherwise is an address (RFC 3696 §2).
 _PUBLIC = re.compile(r"[a-z0-9.-]+\.([a-z]{2,63}|xn--[a-z0-9-]{1,59})\Z")
@@ -16,7 +16,7 @@ _PUBLIC = re.compile(r"[a-z0-9.-]+\.([a-z]{2,63}|xn--[a-z0-9-]{1,59})\Z")
 _LABEL = re.compile(r"(?!..--)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")
 
 
-class Proof(StrEnum):
+class DomainProof(StrEnum):
     """Why a domain counts."""
 
     #: It lies in the service's own name space, which the service itself gives out.
@@ -41,18 +41,18 @@ class OrganizationDomain:
     name: str
     challenge: str
     created_at: datetime
-    proof: Proof | None = None
+    proof: DomainProof | None = None
     verified_at: datetime | None = None
 
     @property
-    def counts(self) -> bool:
+    def is_effective(self) -> bool:
         """True if the organization may go by this name."""
         return self.proof is not None
 
     @property
-    def proven(self) -> bool:
+    def is_verified(self) -> bool:
         """True if nothing more has to be shown."""
-        return self.proof not in (None, Proof.UNPROVEN)
+        return self.proof not in (None, DomainProof.UNPROVEN)
 
     @property
     def record_name(self) -> str:
@@ -71,25 +71,25 @@ class OrganizationDomain:
 
 
 @dataclass(frozen=True, slots=True)
-class NameSpace:
+class DomainNamespace:
     """What lies one label below ``domain`` is given out by the service itself; its own ``hosts`` are nobody's."""
 
     domain: str
     hosts: frozenset[str]
 
-    def holds(self, name: str) -> bool:
+    def contains(self, name: str) -> bool:
         """True for a name that needs no proof."""
         label, _, rest = name.partition(".")
         return rest == self.domain and name not in self.hosts and _LABEL.match(label) is not None
 
-    def problem(self, name: str) -> str | None:
+    def name_error(self, name: str) -> str | None:
         """Why no organization can have this domain, as a sentence, or None."""
-        if self.holds(name):
+        if self.contains(name):
             return None
         if name == self.domain or name in self.hosts:
-            return say("This name belongs to the service itself. Choose another.")
+            return gettext_lazy("This name belongs to the service itself. Choose another.")
         if any(name.endswith(f".{one}") for one in (self.domain, *self.hosts)):
-            return say("Below {domain}, choose one part without dots, such as acme.", domain=self.domain)
+            return gettext_lazy("Below {domain}, choose one part without dots, such as acme.", domain=self.domain)
         if not _PUBLIC.match(name):
-            return say("Enter a whole domain such as acme.example: neither a single name nor an address.")
+            return gettext_lazy("Enter a whole domain such as acme.example: neither a single name nor an address.")
         return None

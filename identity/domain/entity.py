@@ -11,50 +11,50 @@ from functools import cache
 from types import MappingProxyType, NoneType
 from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
-Entity = TypeVar("Entity")
+EntityT = TypeVar("EntityT")
 
 #: What is wrong with a value, as a sentence, or None.
-Rule = Callable[[Any], str | None]
+Validator = Callable[[Any], str | None]
 
 
-class When(Enum):
+class Mutability(Enum):
     """Who sets a field, and when."""
 
     #: The service, and it is shown.
-    MADE = auto()
+    READ_ONLY = auto()
     #: The service, in each version of the thing; it is shown, and no detail of an event.
-    STAMP = auto()
+    VERSIONED = auto()
     #: The service, and it is nobody's business.
-    INNER = auto()
+    INTERNAL = auto()
     #: Whoever makes the thing; then it stays.
-    ONCE = auto()
+    CREATE_ONLY = auto()
     #: Whoever makes or changes the thing.
-    ANY_TIME = auto()
+    MUTABLE = auto()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class FieldOptions:
     """What is said of a field besides its type and default: the rule for its value, or for ``each`` text in it.
 
     ``label`` and ``hint`` are its words for people, ``missing`` is said where it was left empty and must not be, and
     ``words`` tell what single values mean. ``section`` is where they find it, ``permission`` what it takes to set it at
-    the instance. ``only_for`` holds the types of things that have a use for it; empty: all.
+    the instance. ``types`` holds the types of things that have a use for it; empty: all.
     """
 
-    when: When
-    rule: Rule | None = None
-    each: Rule | None = None
+    mutability: Mutability
+    validator: Validator | None = None
+    item_validator: Validator | None = None
     label: str = ""
     hint: str = ""
     missing: str = ""
     words: Mapping[Any, str] = field(default_factory=dict)
     section: str = ""
     permission: str = ""
-    only_for: frozenset[Any] = frozenset()
+    types: frozenset[Any] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class EntityField:
     """A field of an entity: name, type without None, whether None is a value, default, and what is declared of it."""
 
     name: str
@@ -62,60 +62,60 @@ class Member:
     nullable: bool
     required: bool
     default: Any
-    declared: Declared
+    options: FieldOptions
 
     @property
-    def settable(self) -> bool:
+    def is_settable(self) -> bool:
         """True if whoever makes the thing sets it."""
-        return self.declared.when in (When.ONCE, When.ANY_TIME)
+        return self.options.mutability in (Mutability.CREATE_ONLY, Mutability.MUTABLE)
 
     @property
-    def changeable(self) -> bool:
+    def is_mutable(self) -> bool:
         """True if whoever changes the thing sets it."""
-        return self.declared.when is When.ANY_TIME
+        return self.options.mutability is Mutability.MUTABLE
 
-    def is_for(self, kind: Any) -> bool:
+    def applies_to(self, kind: Any) -> bool:
         """True if things of this type have a use for it; None asks for things of any type."""
-        return kind is None or not self.declared.only_for or kind in self.declared.only_for
+        return kind is None or not self.options.types or kind in self.options.types
 
     @property
-    def shown(self) -> bool:
+    def is_visible(self) -> bool:
         """True unless it is nobody's business."""
-        return self.declared.when is not When.INNER
+        return self.options.mutability is not Mutability.INTERNAL
 
     @property
-    def told(self) -> bool:
+    def is_audited(self) -> bool:
         """True if events tell it."""
-        return self.declared.when not in (When.INNER, When.STAMP)
+        return self.options.mutability not in (Mutability.INTERNAL, Mutability.VERSIONED)
 
 
-def made(**given: Any) -> Any:
+def read_only(**given: Any) -> Any:
     """A field that the service sets once; ``default`` or ``default_factory`` as of dataclasses."""
-    return _field(When.MADE, **given)
+    return _field(Mutability.READ_ONLY, **given)
 
 
-def stamp(**given: Any) -> Any:
+def versioned(**given: Any) -> Any:
     """A field that the service sets in each version."""
-    return _field(When.STAMP, **given)
+    return _field(Mutability.VERSIONED, **given)
 
 
-def inner(**given: Any) -> Any:
+def internal(**given: Any) -> Any:
     """A field that is shown and told to nobody."""
-    return _field(When.INNER, **given)
+    return _field(Mutability.INTERNAL, **given)
 
 
-def once(**given: Any) -> Any:
+def create_only(**given: Any) -> Any:
     """A field that whoever makes the thing sets, for ever; with what Declared says of it."""
-    return _field(When.ONCE, **given)
+    return _field(Mutability.CREATE_ONLY, **given)
 
 
-def setting(**given: Any) -> Any:
+def mutable(**given: Any) -> Any:
     """A field that can be set at any time; with what Declared says of it."""
-    return _field(When.ANY_TIME, **given)
+    return _field(Mutability.MUTABLE, **given)
 
 
-def _field(when: When, *, default: Any = MISSING, default_factory: Any = MISSING, **said: Any) -> Any:
-    metadata = {_DECLARED: Declared(when=when, **said)}
+def _field(when: Mutability, *, default: Any = MISSING, default_factory: Any = MISSING, **said: Any) -> Any:
+    metadata = {_DECLARED: FieldOptions(mutability=when, **said)}
     if default_factory is not MISSING:
         return field(default_factory=default_factory, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -124,8 +124,10 @@ def _field(when: When, *, default: Any = MISSING, default_factory: Any = MISSING
 _DECLARED = "declared"
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(made, stamp, inner, once, setting))
-def entity(cls: type[Entity]) -> type[Entity]:
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(read_only, versioned, internal, create_only, mutable)
+)
+def entity(cls: type[EntityT]) -> type[EntityT]:
     """Make a class a frozen dataclass with keywords and slots.
 
     Raises TypeError for a field of which nothing is declared: whether it is shown and told is never left to chance.
@@ -137,28 +139,28 @@ def entity(cls: type[Entity]) -> type[Entity]:
     return made_of
 
 
-def members(cls: type[Any]) -> Mapping[str, Member]:
+def entity_fields(cls: type[Any]) -> Mapping[str, EntityField]:
     """The fields of an entity by name, in order; of any other dataclass as if the service had made them all."""
     hashable: Any = cls
     return _members(hashable)
 
 
 @cache
-def _members(cls: Any) -> Mapping[str, Member]:
+def _members(cls: Any) -> Mapping[str, EntityField]:
     types = get_type_hints(cls)
     found = {}
     for one in fields(cls):
         options = tuple(option for option in get_args(types[one.name]) if option is not NoneType)
         nullable = NoneType in get_args(types[one.name])
-        found[one.name] = Member(
+        found[one.name] = EntityField(
             name=one.name,
             type=options[0] if nullable else types[one.name],
             nullable=nullable,
             required=one.default is MISSING and one.default_factory is MISSING,
             default=one.default_factory() if one.default_factory is not MISSING else one.default,
-            declared=one.metadata.get(_DECLARED, _MADE),
+            options=one.metadata.get(_DECLARED, _MADE),
         )
     return MappingProxyType(found)
 
 
-_MADE = Declared(when=When.MADE)
+_MADE = FieldOptions(mutability=Mutability.READ_ONLY)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 class DomainError(Exception):
     """Base of every refusal by a use case.
 
-    ``keep_changes`` says whether what the transaction already holds must survive the refusal (a counter, a
+    ``commits_transaction`` says whether what the transaction already holds must survive the refusal (a counter, a
     revocation); the rim commits or aborts by it.
     """
 
-    keep_changes = False
+    commits_transaction = False
 
 
 class Invalid(DomainError):

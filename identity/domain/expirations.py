@@ -6,4 +6,4 @@ from datetime import UTC, datetime
 NEVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 #: How it is said, by whoever wants it and to whoever asks.
-NEVER_WORD = "never"
+NEVER_TEXT = "never"

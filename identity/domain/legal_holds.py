@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from identity.domain.rules import description_problem
-from identity.domain.words import say
+from identity.domain.messages import gettext_lazy
+from identity.domain.validators import description_problem
 
 #: In place of an id: everything there is.
-EVERYTHING = "*"
+ALL_TARGETS = "*"
 
 
-class Held(StrEnum):
+class LegalHoldKind(StrEnum):
     """What can be held."""
 
     USER = "user"
@@ -20,7 +20,7 @@ class Held(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class LegalHold:
     """One hold: on what, since when, and why.
 
     ``held`` is the id of a person or an organization, or EVERYTHING; ``organization_id`` that of the organization, or
@@ -28,19 +28,19 @@ class Hold:
     """
 
     id: str
-    held: str
+    target_id: str
     organization_id: str | None
     since: datetime
     reason: str
 
     @property
-    def kind(self) -> Held:
+    def kind(self) -> LegalHoldKind:
         """What is held."""
         if self.organization_id is None:
-            return Held.INSTANCE
-        return Held.ORGANIZATION if self.held == self.organization_id else Held.USER
+            return LegalHoldKind.INSTANCE
+        return LegalHoldKind.ORGANIZATION if self.target_id == self.organization_id else LegalHoldKind.USER
 
 
-def reason_problem(text: str) -> str | None:
+def reason_error(text: str) -> str | None:
     """What is wrong with a reason: a paragraph."""
-    return description_problem(text) if text else say("Say why.")
+    return description_problem(text) if text else gettext_lazy("Say why.")

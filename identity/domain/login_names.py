@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from identity.domain.email_addresses import email_key
-from identity.domain.names import login_name_key, split_login_name, user_name_problem
+from identity.domain.names import login_name_key, split_login_name, user_name_error
 from identity.domain.organizations import Organization
 
 _LONGEST = 500
@@ -25,7 +25,7 @@ class LoginName:
     organization: Organization | None = None
 
     @classmethod
-    def of(cls, typed: str, organization: Organization | None = None) -> "LoginName":
+    def parse(cls, typed: str, organization: Organization | None = None) -> "LoginName":
         """What was typed at a page of the organization, or at the service's own."""
         text = typed[:_LONGEST].strip()
         user_key, domain = login_name_key(text)
@@ -35,19 +35,19 @@ class LoginName:
         return cls(text, split_login_name(text)[0], user_key, domain, has_own_domain, organization)
 
     @property
-    def key(self) -> str:
+    def comparison_key(self) -> str:
         """The login name that it stands for, in the form in which names are compared."""
         return f"{self.user_key}@{self.domain}" if self.domain else self.user_key
 
     @property
-    def whole(self) -> str:
+    def full(self) -> str:
         """As it is shown: what was typed, a bare name with the domain where it is looked up."""
         return self.typed if self.has_own_domain or not self.domain else f"{self.user_name}@{self.domain}"
 
     @property
-    def is_possible(self) -> bool:
+    def is_valid(self) -> bool:
         """False if no user can have this name: user names hold no @, no space and nothing invisible."""
-        return user_name_problem(self.user_name) is None
+        return user_name_error(self.user_name) is None
 
     @property
     def email_key(self) -> str | None:

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from identity.domain.entity import entity, made, setting, stamp
-from identity.domain.permissions import Level, ResourceKey
+from identity.domain.entity import entity, mutable, read_only, versioned
+from identity.domain.permissions import ManagerLevel, ResourceKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class ManagerRole:
     """A manager role: a name, the level at which it is held, and the permissions it brings there and below."""
 
     name: str
-    level: Level
+    level: ManagerLevel
     permissions: frozenset[str]
     description: str = ""
 
@@ -21,11 +21,11 @@ class Role:
 class Manager:
     """The roles that one user holds at one resource."""
 
-    id: str = made()
-    user_id: str = made()
-    resource: ResourceKey = made()
-    roles: frozenset[str] = setting()
-    created_at: datetime = stamp()
-    changed_at: datetime = stamp()
-    organization_id: str | None = made(default=None)
-    version: int = stamp(default=1)
+    id: str = read_only()
+    user_id: str = read_only()
+    resource: ResourceKey = read_only()
+    roles: frozenset[str] = mutable()
+    created_at: datetime = versioned()
+    changed_at: datetime = versioned()
+    organization_id: str | None = read_only(default=None)
+    version: int = versioned(default=1)

@@ -4,14 +4,14 @@ import re
 import unicodedata
 
 from identity.domain.email_addresses import email_key
-from identity.domain.words import say
+from identity.domain.messages import gettext_lazy
 
 _DOMAIN = re.compile(r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*\Z")
 _USER_NAME_FORBIDDEN = re.compile(r"[\s@/\\]")
 
-NAME_LENGTH = 200
+MAX_NAME_LENGTH = 200
 #: In the form in which names are compared, in bytes: a few characters stand for many (NFKC), and indexes have limits.
-_KEY_LENGTH = 4 * NAME_LENGTH
+_KEY_LENGTH = 4 * MAX_NAME_LENGTH
 
 
 #: No name is longer, a login name with its domain included. What strangers send may be, and a character may stand for
@@ -42,7 +42,7 @@ def login_name_key(login_name: str) -> tuple[str, str]:
     return name_key(user_name), _domain_key(domain)
 
 
-def whole_login_name(login_name: str, domain: str) -> str:
+def full_login_name(login_name: str, domain: str) -> str:
     """The login name with a domain: the given one, unless it has one of its own."""
     return login_name if split_login_name(login_name)[1] else f"{login_name}@{domain}"
 
@@ -64,38 +64,38 @@ def is_printable(text: str) -> bool:
     return not any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Cn", "Co") for character in text)
 
 
-def name_problem(name: str, *, length: int = NAME_LENGTH) -> str | None:
+def display_name_error(name: str, *, length: int = MAX_NAME_LENGTH) -> str | None:
     """What is wrong with a display name, as a sentence, or None."""
     if not name.strip():
-        return say("Enter a name.")
+        return gettext_lazy("Enter a name.")
     if len(name) > length:
-        return say("Use at most {length} characters.", length=length)
+        return gettext_lazy("Use at most {length} characters.", length=length)
     if not is_printable(name) or not can_be_compared(name):
-        return say("Use printable characters only.")
+        return gettext_lazy("Use printable characters only.")
     return None
 
 
-def user_name_problem(name: str) -> str | None:
+def user_name_error(name: str) -> str | None:
     """What is wrong with a user name, as a sentence, or None.
 
     An @ is refused because it separates the user name from the organization's domain in a login name.
     """
     if not name.strip():
-        return say("Enter a user name.")
-    if len(name) > NAME_LENGTH:
-        return say("Use at most {length} characters.", length=NAME_LENGTH)
+        return gettext_lazy("Enter a user name.")
+    if len(name) > MAX_NAME_LENGTH:
+        return gettext_lazy("Use at most {length} characters.", length=MAX_NAME_LENGTH)
     # Also in disguise: "＠" compares like "@".
     forbidden = any(_USER_NAME_FORBIDDEN.search(form) for form in (name, name_key(name)))
     if forbidden or not is_printable(name) or not can_be_compared(name):
-        return say("Use letters, digits and punctuation, without spaces, @ or slashes.")
+        return gettext_lazy("Use letters, digits and punctuation, without spaces, @ or slashes.")
     return None
 
 
-def domain_problem(domain: str) -> str | None:
+def domain_name_error(domain: str) -> str | None:
     """What is wrong with a primary domain, as a sentence, or None."""
     if _DOMAIN.match(domain):
         return None
-    return say("Enter a domain such as acme.example: lower-case letters, digits, hyphens and dots.")
+    return gettext_lazy("Enter a domain such as acme.example: lower-case letters, digits, hyphens and dots.")
 
 
 def domain_from_name(name: str, host: str, *, number: int | None = None) -> str:

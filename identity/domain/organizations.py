@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from identity.domain.entity import entity, inner, made, setting, stamp
-from identity.domain.names import domain_problem, name_problem
+from identity.domain.entity import entity, internal, mutable, read_only, versioned
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import display_name_error, domain_name_error
 from identity.domain.search import search_text
-from identity.domain.words import say
 
 
 @entity
@@ -16,30 +16,30 @@ class Organization:
     Branding to look for.
     """
 
-    id: str = made()
-    name: str = setting(
-        rule=name_problem,
-        label=say("Name"),
-        hint=say("Shown to people when they sign in. For example {example}", example="Acme GmbH"),
+    id: str = read_only()
+    name: str = mutable(
+        validator=display_name_error,
+        label=gettext_lazy("Name"),
+        hint=gettext_lazy("Shown to people when they sign in. For example {example}", example="Acme GmbH"),
     )
-    primary_domain: str = setting(rule=domain_problem, label=say("Primary domain"))
-    created_at: datetime = stamp()
-    changed_at: datetime = stamp()
-    registration: bool = setting(
+    primary_domain: str = mutable(validator=domain_name_error, label=gettext_lazy("Primary domain"))
+    created_at: datetime = versioned()
+    changed_at: datetime = versioned()
+    registration: bool = mutable(
         default=False,
-        label=say("People can register"),
-        hint=say(
+        label=gettext_lazy("People can register"),
+        hint=gettext_lazy(
             "Whoever signs in to an application of this organization can create an account for themselves. It has no"
             " rights until somebody gives them."
         ),
         words={
-            True: say("People can create an account for themselves"),
-            False: say("Only managers create accounts"),
+            True: gettext_lazy("People can create an account for themselves"),
+            False: gettext_lazy("Only managers create accounts"),
         },
     )
-    branded: bool = inner(default=False)
-    active: bool = made(default=True)
-    version: int = stamp(default=1)
+    branded: bool = internal(default=False)
+    active: bool = read_only(default=True)
+    version: int = versioned(default=1)
 
     @property
     def search_text(self) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutgoingMessage:
+class OutboxMessage:
     """A message that waits to be sent. ``sealed`` is its content, encrypted: it may hold a link that works once.
 
     ``kind`` says who sends it. It is tried at ``next_at``, and given up at ``expires_at`` if nobody took it until then.
@@ -24,9 +24,9 @@ class OutgoingMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
+class OutboxBacklog:
     """What could not be sent: how many messages are still tried, how many were given up, and since when they wait."""
 
     failing: int = 0
-    given_up: int = 0
-    since: datetime | None = None
+    abandoned: int = 0
+    oldest_at: datetime | None = None

@@ -6,7 +6,7 @@ from enum import StrEnum
 from identity.domain.projects import Project, ProjectGrant
 
 
-class Level(StrEnum):
+class ManagerLevel(StrEnum):
     """The four levels at which managers hold roles (service description §2.6)."""
 
     INSTANCE = "instance"
@@ -19,7 +19,7 @@ class Level(StrEnum):
 class ResourceKey:
     """Names one manageable resource."""
 
-    level: Level
+    level: ManagerLevel
     id: str
 
 
@@ -33,36 +33,36 @@ class Resource:
     """
 
     key: ResourceKey
-    above: tuple[ResourceKey, ...]
+    ancestors: tuple[ResourceKey, ...]
     organization_id: str | None
-    holder: ResourceKey | None = None
+    grantee: ResourceKey | None = None
 
     @property
-    def chain(self) -> tuple[ResourceKey, ...]:
+    def lineage(self) -> tuple[ResourceKey, ...]:
         """The resource itself and all that lies above it."""
-        return (self.key, *self.above)
+        return (self.key, *self.ancestors)
 
 
-INSTANCE_KEY = ResourceKey(Level.INSTANCE, "instance")
-INSTANCE = Resource(INSTANCE_KEY, (), None)
+INSTANCE_KEY = ResourceKey(ManagerLevel.INSTANCE, "instance")
+INSTANCE_RESOURCE = Resource(INSTANCE_KEY, (), None)
 
 
 def organization_resource(organization_id: str) -> Resource:
     """The organization as a resource: below the instance."""
-    return Resource(ResourceKey(Level.ORGANIZATION, organization_id), (INSTANCE_KEY,), organization_id)
+    return Resource(ResourceKey(ManagerLevel.ORGANIZATION, organization_id), (INSTANCE_KEY,), organization_id)
 
 
 def project_resource(project: Project) -> Resource:
     """The project as a resource: below its organization."""
     owner = organization_resource(project.organization_id)
-    return Resource(ResourceKey(Level.PROJECT, project.id), owner.chain, project.organization_id)
+    return Resource(ResourceKey(ManagerLevel.PROJECT, project.id), owner.lineage, project.organization_id)
 
 
 def project_grant_resource(grant: ProjectGrant, project: Project) -> Resource:
     """The project grant as a resource: below its project, and held by the organization it was granted to."""
     owner = project_resource(project)
-    holder = ResourceKey(Level.ORGANIZATION, grant.organization_id)
-    return Resource(ResourceKey(Level.PROJECT_GRANT, grant.id), owner.chain, project.organization_id, holder)
+    holder = ResourceKey(ManagerLevel.ORGANIZATION, grant.organization_id)
+    return Resource(ResourceKey(ManagerLevel.PROJECT_GRANT, grant.id), owner.lineage, project.organization_id, holder)
 
 
 #: Every permission, "resource.action". Roles from plugins may name only these.
@@ -98,10 +98,10 @@ SIGN_IN_PERMISSIONS: frozenset[str] = frozenset(
     {"organization_domain.write", "organization_policy.write", "upstream_provider.write", "upstream_provider.delete"}
 )
 #: What these take in the instance's own organization, and what decides over the instance.
-OF_INSTANCE = "instance.write"
+INSTANCE_WRITE = "instance.write"
 
 #: What an organization may do with a project grant that it holds: use it, not widen it.
-HOLDER_PERMISSIONS: frozenset[str] = frozenset(
+GRANTEE_PERMISSIONS: frozenset[str] = frozenset(
     {
         "project_grant.read",
         "project_grant_manager.read",

@@ -2,19 +2,19 @@
 
 from datetime import datetime
 
-from identity.domain.entity import entity, made, once, setting, stamp
-from identity.domain.names import name_problem
-from identity.domain.rules import text_problem
+from identity.domain.entity import create_only, entity, mutable, read_only, versioned
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import display_name_error
 from identity.domain.search import search_text
-from identity.domain.words import say
+from identity.domain.validators import text_problem
 
 
-def role_key_problem(key: str) -> str | None:
+def role_key_error(key: str) -> str | None:
     """A role's key: it stands in claims, addresses and lists."""
     if not key or len(key) > 100 or any(character.isspace() or not character.isprintable() for character in key):
-        return say("Use 1 to 100 printable characters without spaces.")
+        return gettext_lazy("Use 1 to 100 printable characters without spaces.")
     # Browsers take such a step out of an address.
-    return say("Use another key: this one cannot stand in an address.") if key in (".", "..") else None
+    return gettext_lazy("Use another key: this one cannot stand in an address.") if key in (".", "..") else None
 
 
 @entity
@@ -25,38 +25,38 @@ class Project:
     refuses users who hold no role in the project.
     """
 
-    id: str = made()
-    organization_id: str = made()
-    name: str = setting(
-        rule=name_problem,
-        label=say("Name"),
-        hint=say("Shown to people who sign in to its applications, and in lists."),
+    id: str = read_only()
+    organization_id: str = read_only()
+    name: str = mutable(
+        validator=display_name_error,
+        label=gettext_lazy("Name"),
+        hint=gettext_lazy("Shown to people who sign in to its applications, and in lists."),
     )
-    created_at: datetime = stamp()
-    changed_at: datetime = stamp()
-    assert_roles: bool = setting(
+    created_at: datetime = versioned()
+    changed_at: datetime = versioned()
+    assert_roles: bool = mutable(
         default=False,
-        label=say("Role assertion"),
-        hint=say(
+        label=gettext_lazy("Role assertion"),
+        hint=gettext_lazy(
             "Applications always receive the roles of users in user info and introspection, even if they do not ask for"
             " them."
         ),
         words={
-            True: say("On: applications always receive the roles of users."),
-            False: say("Off: applications receive roles if they ask for them."),
+            True: gettext_lazy("On: applications always receive the roles of users."),
+            False: gettext_lazy("Off: applications receive roles if they ask for them."),
         },
     )
-    check_roles: bool = setting(
+    check_roles: bool = mutable(
         default=False,
-        label=say("Role check"),
-        hint=say("Users without a role in the project cannot sign in to its applications."),
+        label=gettext_lazy("Role check"),
+        hint=gettext_lazy("Users without a role in the project cannot sign in to its applications."),
         words={
-            True: say("On: users without a role in the project cannot sign in to its applications."),
-            False: say("Off: users need no role to sign in."),
+            True: gettext_lazy("On: users without a role in the project cannot sign in to its applications."),
+            False: gettext_lazy("Off: users need no role to sign in."),
         },
     )
-    active: bool = made(default=True)
-    version: int = stamp(default=1)
+    active: bool = read_only(default=True)
+    version: int = versioned(default=1)
 
     @property
     def search_text(self) -> str:
@@ -68,29 +68,29 @@ class Project:
 class ProjectRole:
     """A role that applications of the project understand; ``key`` never changes."""
 
-    project_id: str = made()
-    key: str = once(
-        rule=role_key_problem,
-        label=say("Role key"),
-        hint=say(
+    project_id: str = read_only()
+    key: str = create_only(
+        validator=role_key_error,
+        label=gettext_lazy("Role key"),
+        hint=gettext_lazy(
             "What applications receive, without spaces. It cannot be changed later. For example {example}",
             example="editor",
         ),
-        missing=say("Enter a key."),
+        missing=gettext_lazy("Enter a key."),
     )
-    display_name: str = setting(
-        rule=name_problem,
-        label=say("Display name"),
-        hint=say("Shown to those who give the role."),
-        missing=say("Enter a display name."),
+    display_name: str = mutable(
+        validator=display_name_error,
+        label=gettext_lazy("Display name"),
+        hint=gettext_lazy("Shown to those who give the role."),
+        missing=gettext_lazy("Enter a display name."),
     )
-    group: str = setting(
+    group: str = mutable(
         default="",
-        rule=text_problem,
-        label=say("Group"),
-        hint=say("Roles of one group belong together, for example those of one application."),
+        validator=text_problem,
+        label=gettext_lazy("Group"),
+        hint=gettext_lazy("Roles of one group belong together, for example those of one application."),
     )
-    version: int = stamp(default=1)
+    version: int = versioned(default=1)
 
 
 @entity
@@ -101,28 +101,28 @@ class ProjectGrant:
     given a role from it: until then the project's applications are strangers to its people.
     """
 
-    id: str = made()
-    project_id: str = made()
-    organization_id: str = made()
-    roles: frozenset[str] = setting(each=role_key_problem)
-    created_at: datetime = stamp()
-    changed_at: datetime = stamp()
-    accepted: bool = made(default=False)
-    active: bool = made(default=True)
-    version: int = stamp(default=1)
+    id: str = read_only()
+    project_id: str = read_only()
+    organization_id: str = read_only()
+    roles: frozenset[str] = mutable(item_validator=role_key_error)
+    created_at: datetime = versioned()
+    changed_at: datetime = versioned()
+    accepted: bool = read_only(default=False)
+    active: bool = read_only(default=True)
+    version: int = versioned(default=1)
 
 
 @entity
 class UserGrant:
     """Project roles given to a user; ``project_grant_id`` is set where they derive from a project grant."""
 
-    id: str = made()
-    user_id: str = made()
-    organization_id: str = made()
-    project_id: str = made()
-    roles: frozenset[str] = setting(each=role_key_problem)
-    created_at: datetime = stamp()
-    changed_at: datetime = stamp()
-    project_grant_id: str | None = made(default=None)
-    active: bool = made(default=True)
-    version: int = stamp(default=1)
+    id: str = read_only()
+    user_id: str = read_only()
+    organization_id: str = read_only()
+    project_id: str = read_only()
+    roles: frozenset[str] = mutable(item_validator=role_key_error)
+    created_at: datetime = versioned()
+    changed_at: datetime = versioned()
+    project_grant_id: str | None = read_only(default=None)
+    active: bool = read_only(default=True)
+    version: int = versioned(default=1)

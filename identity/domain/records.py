@@ -6,12 +6,12 @@ from datetime import datetime
 from typing import Any
 
 #: The name space of the service itself; no plugin is called so.
-CORE = "identity"
+CORE_NAMESPACE = "identity"
 
 
 @dataclass(frozen=True, slots=True)
-class NameSpace:
-    """Whose records: each plugin is handed its own at the start (``identity_name_space``), and no other."""
+class RecordNamespace:
+    """Whose records: each plugin is handed its own at the start (``identity_record_namespace``), and no other."""
 
     plugin: str
 
@@ -36,6 +36,6 @@ class Record:
     taken_at: datetime | None = None
     version: int = 1
 
-    def live(self, now: datetime) -> bool:
+    def is_live(self, now: datetime) -> bool:
         """True if it was neither taken nor has expired."""
         return self.taken_at is None and (self.expires_at is None or now < self.expires_at)

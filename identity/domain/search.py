@@ -25,34 +25,34 @@ def search_text(*names: str) -> str:
     return text.encode()[:_TEXT_LENGTH].decode(errors="ignore")
 
 
-def search_text_of_user(user_name: str, *names: str) -> str:
+def user_search_text(user_name: str, *names: str) -> str:
     """The same for a user. The user name ends with the sign that follows it in a login name."""
     return search_text(f"{user_name}@", *names)
 
 
-def search_words(query: str) -> tuple[str, ...]:
+def search_terms(query: str) -> tuple[str, ...]:
     """What a text has to hold, in any order, for the query to find it."""
     return tuple(dict.fromkeys(_folded(query).split(maxsplit=_WORDS)))
 
 
-def login_name_parts(word: str) -> tuple[str, str] | None:
+def split_login_name_term(word: str) -> tuple[str, str] | None:
     """What ends a line, and what an organization's primary domain starts with, where the word is a login name."""
     name, at, domain = word.partition("@")
     return (f"{name}@\n", domain) if name and at and domain else None
 
 
-def id_start(query: str) -> str | None:
+def id_prefix(query: str) -> str | None:
     """The query as the start of an id, if it can be one."""
     start = query.strip().lower()
     return start if _ID.match(start) else None
 
 
-def finds(query: str, text: str) -> bool:
+def text_matches(query: str, text: str) -> bool:
     """True if the text has every word of the query in it."""
-    return all(word in text for word in search_words(query))
+    return all(word in text for word in search_terms(query))
 
 
-class Searched(Protocol):
+class Searchable(Protocol):
     """What can be searched for."""
 
     @property
@@ -64,9 +64,9 @@ class Searched(Protocol):
         """Where searches look for it."""
 
 
-def is_found(query: str, thing: Searched, domain: str = "") -> bool:
+def matches_query(query: str, thing: Searchable, domain: str = "") -> bool:
     """True if the query finds it; users have the primary domain of their organization, too."""
-    words, start = search_words(query), id_start(query)
+    words, start = search_terms(query), id_prefix(query)
     if not words or (start is not None and thing.id.startswith(start)):
         return True
     text = thing.search_text
@@ -74,7 +74,7 @@ def is_found(query: str, thing: Searched, domain: str = "") -> bool:
 
 
 def _is_login_name(word: str, text: str, domain: str) -> bool:
-    parts = login_name_parts(word)
+    parts = split_login_name_term(word)
     return parts is not None and parts[0] in text and domain.startswith(parts[1])
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from identity.domain.entity import entity, inner, made, stamp
+from identity.domain.entity import entity, internal, read_only, versioned
 from identity.domain.errors import Invalid
 from identity.domain.expirations import NEVER
 
@@ -14,19 +14,19 @@ from identity.domain.expirations import NEVER
 class ServiceUserKey:
     """The public half of a service user's key pair; ``public_key`` is DER (SubjectPublicKeyInfo)."""
 
-    id: str = made()
-    user_id: str = made()
-    public_key: bytes = inner()
-    created_at: datetime = stamp()
-    expires_at: datetime = made()
-    last_used_at: datetime | None = made(default=None)
+    id: str = read_only()
+    user_id: str = read_only()
+    public_key: bytes = internal()
+    created_at: datetime = versioned()
+    expires_at: datetime = read_only()
+    last_used_at: datetime | None = read_only(default=None)
 
-    def live(self, now: datetime) -> bool:
+    def is_live(self, now: datetime) -> bool:
         """True until the expiration date; from that second on the key is refused."""
         return now < self.expires_at
 
     @property
-    def for_ever(self) -> bool:
+    def never_expires(self) -> bool:
         """True if it never expires."""
         return self.expires_at == NEVER
 
@@ -35,11 +35,11 @@ class ServiceUserKey:
 class KeySummary:
     """The keys of one service user taken together.
 
-    ``next_expiry`` is the soonest expiry among live keys or, if none is live, the latest past one.
+    ``next_expires_at`` is the soonest expiry among live keys or, if none is live, the latest past one.
     """
 
-    live: int
-    next_expiry: datetime | None
+    live_count: int
+    next_expires_at: datetime | None
     last_used_at: datetime | None
 
 

@@ -2,15 +2,15 @@
 
 from datetime import datetime
 
-from identity.domain.entity import entity, inner, made, stamp
+from identity.domain.entity import entity, internal, read_only, versioned
 
 
 @entity
 class ServiceUserSecret:
     """A service user's secret as it is stored: its SHA-256."""
 
-    id: str = made()
-    user_id: str = made()
-    digest: bytes = inner()
-    created_at: datetime = stamp()
-    last_used_at: datetime | None = made(default=None)
+    id: str = read_only()
+    user_id: str = read_only()
+    digest: bytes = internal()
+    created_at: datetime = versioned()
+    last_used_at: datetime | None = read_only(default=None)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from identity.domain.authentication import UNDATED, Proof, dated, methods_of
+from identity.domain.authentication import UNDATED_METHOD, Proof, dated_proofs, proof_methods
 from identity.domain.users import Subject
 
 
@@ -32,47 +32,47 @@ class Session:
     ended_at: datetime | None = None
 
     @property
-    def methods(self) -> tuple[str, ...]:
+    def amr_methods(self) -> tuple[str, ...]:
         """By which methods the person proved to be it (RFC 8176)."""
-        return methods_of(self.proofs)
+        return proof_methods(self.proofs)
 
     @property
-    def proved_at(self) -> datetime | None:
+    def last_proof_at(self) -> datetime | None:
         """When the person last proved who they are; None if another provider alone says so, and not when."""
-        if not any(UNDATED in one.methods for one in self.proofs[:1]):
+        if not any(UNDATED_METHOD in one.methods for one in self.proofs[:1]):
             return self.authenticated_at
-        return max((one.at for one in dated(self.proofs)), default=None)
+        return max((one.at for one in dated_proofs(self.proofs)), default=None)
 
-    def live(self, now: datetime, idle_age: timedelta, max_age: timedelta) -> bool:
-        """True until it is ended, has been idle for ``idle_age``, reaches its absolute end, or the person proved who
+    def is_live(self, now: datetime, idle_timeout: timedelta, max_age: timedelta) -> bool:
+        """True until it is ended, has been idle for ``idle_timeout``, reaches its absolute end, or the person proved who
         they are ``max_age`` ago."""
         return (
             self.ended_at is None
             and now < self.ends_at
-            and now < self.last_seen_at + idle_age
+            and now < self.last_seen_at + idle_timeout
             and now < self.authenticated_at + max_age
         )
 
 
 @dataclass(frozen=True, slots=True)
-class SignedIn:
+class SignedInAccount:
     """A session together with whose it is."""
 
     session: Session
     subject: Subject
 
-    def live(self, now: datetime, idle_age: timedelta, max_age: timedelta) -> bool:
+    def is_live(self, now: datetime, idle_age: timedelta, max_age: timedelta) -> bool:
         """True while the session lives and neither its user nor the user's organization is deactivated."""
-        return self.subject.active and self.session.live(now, idle_age, max_age)
+        return self.subject.is_active and self.session.is_live(now, idle_age, max_age)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndedSessions:
+class EndedSessionCount:
     """How many sessions a change would end, whether there may be more, and whether that of who asks is among them."""
 
     sessions: int = 0
-    more: bool = False
-    own: bool = False
+    has_more: bool = False
+    includes_own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +108,14 @@ class PendingAuthorization:
         return self.parameters.get("client_id")
 
     @property
-    def proof(self) -> tuple[str | None, datetime | None, str | None]:
+    def authentication_state(self) -> tuple[str | None, datetime | None, str | None]:
         """Who answers, as far as that is settled: who proved it and when, or the session that was chosen."""
         return self.user_id, self.authenticated_at, self.session_id
 
-    def begun_anew(self) -> "PendingAuthorization":
+    def restarted(self) -> "PendingAuthorization":
         """The same as it was before anybody proved who they are, or did anything else for it."""
         return replace(self, user_id=None, authenticated_at=None, proofs=(), session_id=None, done=frozenset())
 
-    def expired(self, now: datetime) -> bool:
+    def is_expired(self, now: datetime) -> bool:
         """True from the second on at which it can no longer be continued."""
         return now >= self.expires_at

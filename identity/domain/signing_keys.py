@@ -34,10 +34,10 @@ class KeySchedule:
     """All signing keys, and what follows from them at any moment; every node derives the same."""
 
     keys: tuple[SigningKey, ...]
-    published_age: timedelta
+    publication_period: timedelta
 
     @classmethod
-    def of(cls, keys: Iterable[SigningKey], published_age: timedelta) -> "KeySchedule":
+    def from_keys(cls, keys: Iterable[SigningKey], published_age: timedelta) -> "KeySchedule":
         """Order the keys by generation. ``published_age`` is how long a retired key stays published."""
         return cls(tuple(sorted(keys, key=lambda key: key.generation)), published_age)
 
@@ -45,7 +45,7 @@ class KeySchedule:
         """The key of this id, if it is stored."""
         return next((key for key in self.keys if key.id == key_id), None)
 
-    def active(self, now: datetime) -> SigningKey | None:
+    def active_key(self, now: datetime) -> SigningKey | None:
         """The key to sign with: the newest generation whose time has come, else the oldest; None if there is no key.
 
         The first key was active at once, so only a clock that was set back lies before it.
@@ -53,11 +53,11 @@ class KeySchedule:
         oldest = self.keys[0] if self.keys else None
         return next((key for key in reversed(self.keys) if key.active_at <= now), oldest)
 
-    def is_past(self, now: datetime) -> bool:
+    def has_no_started_key(self, now: datetime) -> bool:
         """True if the time of no key has come: the clock was set back."""
         return all(key.active_at > now for key in self.keys)
 
-    def waiting(self, now: datetime) -> SigningKey | None:
+    def next_key(self, now: datetime) -> SigningKey | None:
         """The newest key that is announced and will sign later, if there is one."""
         newest = self.keys[-1] if self.keys else None
         return newest if newest is not None and newest.active_at > now else None
@@ -70,28 +70,28 @@ class KeySchedule:
     def published_until(self, key: SigningKey) -> datetime | None:
         """When the key leaves the JWKS, if it has a successor."""
         retires_at = self.retires_at(key)
-        return None if retires_at is None else retires_at + self.published_age
+        return None if retires_at is None else retires_at + self.publication_period
 
-    def state(self, key: SigningKey, now: datetime) -> KeyState:
+    def key_state(self, key: SigningKey, now: datetime) -> KeyState:
         """The key's state at ``now``."""
-        if key == self.active(now):
+        if key == self.active_key(now):
             return KeyState.ACTIVE
         retires_at = self.retires_at(key)
         if retires_at is not None and retires_at <= now:
-            return KeyState.RETIRED if now < retires_at + self.published_age else KeyState.REMOVED
+            return KeyState.RETIRED if now < retires_at + self.publication_period else KeyState.REMOVED
         return KeyState.WAITING
 
-    def signers(self, now: datetime) -> Iterator[SigningKey]:
+    def signing_candidates(self, now: datetime) -> Iterator[SigningKey]:
         """The keys that JWKS shows, in the order in which they may sign: where the active one cannot be opened, the one
         before it, which everybody knows, and at last those that wait."""
-        active = self.active(now)
+        active = self.active_key(now)
         if active is None:
             return
         yield active
-        shown = [key for key in self.published(now) if key != active]
+        shown = [key for key in self.published_keys(now) if key != active]
         due = [key for key in shown if key.active_at <= now]
         yield from (*due, *(key for key in reversed(shown) if key not in due))
 
-    def published(self, now: datetime) -> tuple[SigningKey, ...]:
+    def published_keys(self, now: datetime) -> tuple[SigningKey, ...]:
         """The keys that JWKS shows: waiting, active and retired ones, newest first."""
-        return tuple(key for key in reversed(self.keys) if self.state(key, now) is not KeyState.REMOVED)
+        return tuple(key for key in reversed(self.keys) if self.key_state(key, now) is not KeyState.REMOVED)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from identity.domain.applications import Client
+from identity.domain.applications import ApplicationClient
 from identity.domain.consents import Consent
 from identity.domain.users import Subject, TokenFormat
 
@@ -88,7 +88,7 @@ class RefreshToken:
 
 
 @dataclass(frozen=True, slots=True)
-class IssuedToken:
+class PresentedAccessToken:
     """An access token with all that decides whether it is live: its subject, its client, its family, its session.
 
     ``claims`` are those that its bearer may ask for at userinfo beside what its scopes open; ``methods``, ``acr`` and
@@ -97,7 +97,7 @@ class IssuedToken:
 
     token: AccessToken
     subject: Subject | None
-    client: Client | None
+    client: ApplicationClient | None
     family_revoked: bool = False
     session_ended: bool = False
     claims: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class IssuedToken:
     acr: str = ""
     authenticated_at: datetime | None = None
 
-    def live(self, now: datetime) -> bool:
+    def is_live(self, now: datetime) -> bool:
         """True if neither token, family, session, user, organization, application nor project stands against it."""
         token = self.token
         return (
@@ -113,8 +113,8 @@ class IssuedToken:
             and now < token.expires_at
             and not self.family_revoked
             and not self.session_ended
-            and (token.user_id is None or (self.subject is not None and self.subject.active))
-            and (token.application_id is None or (self.client is not None and self.client.active))
+            and (token.user_id is None or (self.subject is not None and self.subject.is_active))
+            and (token.application_id is None or (self.client is not None and self.client.is_active))
         )
 
 
@@ -129,24 +129,26 @@ class PresentedRefreshToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectedApplication:
     """What one application holds of a person: all its live families taken together, and what the person agreed to.
 
     ``scope`` holds every word that any of them has, ``last_used_at`` is when it last got a token or a consent.
     """
 
-    client: Client
+    client: ApplicationClient
     scope: tuple[str, ...]
     offline: bool
     since: datetime
     last_used_at: datetime
 
 
-def connected(consent: Consent, client: Client, held: Connection | None) -> Connection:
+def merge_consent(
+    consent: Consent, client: ApplicationClient, held: ConnectedApplication | None
+) -> ConnectedApplication:
     """The connection with what the person agreed to, whether or not the client holds anything right now."""
     at = consent.given_at
     if held is None:
-        return Connection(client=client, scope=consent.scope, offline=False, since=at, last_used_at=at)
+        return ConnectedApplication(client=client, scope=consent.scope, offline=False, since=at, last_used_at=at)
     return replace(
         held,
         scope=tuple(dict.fromkeys((*held.scope, *consent.scope))),
@@ -155,16 +157,18 @@ def connected(consent: Consent, client: Client, held: Connection | None) -> Conn
     )
 
 
-def connections(held: Iterable[tuple[TokenFamily, Client, datetime]]) -> tuple[Connection, ...]:
+def connected_applications(
+    families: Iterable[tuple[TokenFamily, ApplicationClient, datetime]],
+) -> tuple[ConnectedApplication, ...]:
     """One connection per client, last used first, of families with their client and the moment of their last use.
 
     Words of scopes come in the order of the families given.
     """
-    of_client: dict[str, list[tuple[TokenFamily, Client, datetime]]] = {}
-    for each in held:
+    of_client: dict[str, list[tuple[TokenFamily, ApplicationClient, datetime]]] = {}
+    for each in families:
         of_client.setdefault(each[1].id, []).append(each)
     found = [
-        Connection(
+        ConnectedApplication(
             client=members[0][1],
             scope=tuple(dict.fromkeys(word for family, _, _ in members for word in family.scope)),
             offline=any(family.offline for family, _, _ in members),

@@ -6,11 +6,11 @@ from datetime import datetime
 from enum import StrEnum
 from urllib.parse import urlsplit
 
-from identity.domain.entity import entity, inner, made, once, setting, stamp
-from identity.domain.names import is_printable, name_problem
-from identity.domain.rules import text_problem
+from identity.domain.entity import create_only, entity, internal, mutable, read_only, versioned
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import display_name_error, is_printable
 from identity.domain.search import search_text
-from identity.domain.words import say
+from identity.domain.validators import text_problem
 
 
 class UpstreamKind(StrEnum):
@@ -41,10 +41,10 @@ ISSUERS: Mapping[UpstreamKind, str] = {
 }
 
 #: Below it lie the paths to which providers send people back.
-RETURN_PATH = "/login/upstream"
+CALLBACK_PATH = "/login/upstream"
 
 #: What of a person can be taken from elsewhere, each with the claim that it usually comes from.
-USUAL_CLAIMS: Mapping[str, str] = {
+DEFAULT_CLAIM_MAPPING: Mapping[str, str] = {
     "user_name": "preferred_username",
     "given_name": "given_name",
     "family_name": "family_name",
@@ -57,7 +57,7 @@ USUAL_CLAIMS: Mapping[str, str] = {
 }
 
 _LONGEST_CLAIM = 200
-_MORE = say("More settings")
+_MORE = gettext_lazy("More settings")
 _TENANT = re.compile(
     r"https://login\.microsoftonline\.com/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/v2\.0\Z", re.IGNORECASE
 )
@@ -65,9 +65,9 @@ _TENANT_EXAMPLE = "https://login.microsoftonline.com/01234567-89ab-cdef-0123-456
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def issuer_problem(text: str) -> str | None:
+def issuer_error(text: str) -> str | None:
     """An issuer (OpenID Connect Discovery §3): https, without query and fragment; http on this machine alone."""
-    wrong = say("Enter an issuer such as https://login.example.com.")
+    wrong = gettext_lazy("Enter an issuer such as https://login.example.com.")
     if len(text) > 500 or not is_printable(text) or any(one in text for one in " ?#@\\"):
         return wrong
     try:
@@ -78,32 +78,38 @@ def issuer_problem(text: str) -> str | None:
     return None if host and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK)) else wrong
 
 
-def issuer_of_kind_problem(kind: UpstreamKind, issuer: str) -> str | None:
+def issuer_error_for_kind(kind: UpstreamKind, issuer: str) -> str | None:
     """The same, by what providers of this kind have; empty for that of its kind."""
     if not issuer:
-        return None if kind in ISSUERS else say("Enter the issuer.")
+        return None if kind in ISSUERS else gettext_lazy("Enter the issuer.")
     if kind is UpstreamKind.ENTRA and not _TENANT.match(issuer):
-        return say("Enter the issuer of one tenant, with its id: {example}.", example=_TENANT_EXAMPLE)
+        return gettext_lazy("Enter the issuer of one tenant, with its id: {example}.", example=_TENANT_EXAMPLE)
     if kind in (UpstreamKind.GOOGLE, UpstreamKind.APPLE) and issuer != ISSUERS[kind]:
-        return say("Leave the issuer empty: there is only one of this kind.")
-    return issuer_problem(issuer)
+        return gettext_lazy("Leave the issuer empty: there is only one of this kind.")
+    return issuer_error(issuer)
 
 
 def _unless_empty_issuer(text: str) -> str | None:
-    return issuer_problem(text) if text else None
+    return issuer_error(text) if text else None
 
 
 def _client_id_problem(text: str) -> str | None:
     if not text or len(text) > 500 or not is_printable(text) or " " in text:
-        return say("Enter the client id, without spaces.")
+        return gettext_lazy("Enter the client id, without spaces.")
     return None
 
 
-def claim_line_problem(text: str) -> str | None:
+def claim_mapping_error(text: str) -> str | None:
     """A line of the table of claims: ``family_name = sn``; nothing after the sign leaves the field alone."""
     name, sign, claim = (part.strip() for part in text.partition("="))
-    if not sign or name not in USUAL_CLAIMS or len(claim) > _LONGEST_CLAIM or not is_printable(claim) or " " in claim:
-        return say("Enter a line such as {example}.", example="family_name = sn")
+    if (
+        not sign
+        or name not in DEFAULT_CLAIM_MAPPING
+        or len(claim) > _LONGEST_CLAIM
+        or not is_printable(claim)
+        or " " in claim
+    ):
+        return gettext_lazy("Enter a line such as {example}.", example="family_name = sn")
     return None
 
 
@@ -115,16 +121,18 @@ class UpstreamProvider:
     signs one. It is told to nobody; ``secret_changed_at`` says since when there is this one.
     """
 
-    id: str = made()
-    organization_id: str = made()
-    name: str = setting(
-        rule=name_problem, label=say("Name"), hint=say("Shown on the button with which people sign in there.")
+    id: str = read_only()
+    organization_id: str = read_only()
+    name: str = mutable(
+        validator=display_name_error,
+        label=gettext_lazy("Name"),
+        hint=gettext_lazy("Shown on the button with which people sign in there."),
     )
-    kind: UpstreamKind = once(
+    kind: UpstreamKind = create_only(
         default=UpstreamKind.OPENID,
-        label=say("Kind"),
+        label=gettext_lazy("Kind"),
         words={
-            UpstreamKind.OPENID: say("OpenID provider"),
+            UpstreamKind.OPENID: gettext_lazy("OpenID provider"),
             UpstreamKind.GOOGLE: "Google",
             UpstreamKind.ENTRA: "Microsoft Entra",
             UpstreamKind.GITLAB: "GitLab",
@@ -132,140 +140,151 @@ class UpstreamProvider:
             UpstreamKind.GITHUB: "GitHub",
         },
     )
-    client_id: str = setting(
-        rule=_client_id_problem, label=say("Client id"), hint=say("As the provider has registered this service.")
+    client_id: str = mutable(
+        validator=_client_id_problem,
+        label=gettext_lazy("Client id"),
+        hint=gettext_lazy("As the provider has registered this service."),
     )
-    created_at: datetime = stamp()
-    changed_at: datetime = stamp()
-    issuer: str = setting(
+    created_at: datetime = versioned()
+    changed_at: datetime = versioned()
+    issuer: str = mutable(
         default="",
-        rule=_unless_empty_issuer,
-        label=say("Issuer"),
-        hint=say(
+        validator=_unless_empty_issuer,
+        label=gettext_lazy("Issuer"),
+        hint=gettext_lazy(
             "For example {example}. Empty for Google, Apple, gitlab.com and github.com.",
             example="https://login.example.com",
         ),
     )
-    authentication: UpstreamAuthentication = setting(
+    authentication: UpstreamAuthentication = mutable(
         section=_MORE,
         default=UpstreamAuthentication.CLIENT_SECRET_BASIC,
-        label=say("Authentication method"),
-        hint=say("How this service proves there who it is."),
+        label=gettext_lazy("Authentication method"),
+        hint=gettext_lazy("How this service proves there who it is."),
         words={
-            UpstreamAuthentication.CLIENT_SECRET_BASIC: say("Client secret in the header"),
-            UpstreamAuthentication.CLIENT_SECRET_POST: say("Client secret in the form"),
-            UpstreamAuthentication.PRIVATE_KEY_JWT: say("Signed with the key of this service"),
+            UpstreamAuthentication.CLIENT_SECRET_BASIC: gettext_lazy("Client secret in the header"),
+            UpstreamAuthentication.CLIENT_SECRET_POST: gettext_lazy("Client secret in the form"),
+            UpstreamAuthentication.PRIVATE_KEY_JWT: gettext_lazy("Signed with the key of this service"),
         },
     )
-    team_id: str = setting(
-        section=_MORE, default="", rule=text_problem, label=say("Team id"), hint=say("For Apple alone.")
-    )
-    key_id: str = setting(
+    team_id: str = mutable(
         section=_MORE,
         default="",
-        rule=text_problem,
-        label=say("Key id"),
-        hint=say("For Apple alone: of the key that stands in place of a client secret."),
+        validator=text_problem,
+        label=gettext_lazy("Team id"),
+        hint=gettext_lazy("For Apple alone."),
     )
-    scopes: str = setting(
+    key_id: str = mutable(
         section=_MORE,
         default="",
-        rule=text_problem,
-        label=say("Scopes"),
-        hint=say("What is asked for, separated by spaces. Empty for what is usual."),
+        validator=text_problem,
+        label=gettext_lazy("Key id"),
+        hint=gettext_lazy("For Apple alone: of the key that stands in place of a client secret."),
     )
-    claims: tuple[str, ...] = setting(
+    scopes: str = mutable(
+        section=_MORE,
+        default="",
+        validator=text_problem,
+        label=gettext_lazy("Scopes"),
+        hint=gettext_lazy("What is asked for, separated by spaces. Empty for what is usual."),
+    )
+    claims: tuple[str, ...] = mutable(
         section=_MORE,
         default=(),
-        each=claim_line_problem,
-        label=say("Claims"),
-        hint=say(
+        item_validator=claim_mapping_error,
+        label=gettext_lazy("Claims"),
+        hint=gettext_lazy(
             "Where the profile comes from, one a line, if not from the usual claim. For example {example}",
             example="family_name = sn",
         ),
     )
-    create_accounts: bool = setting(
+    create_accounts: bool = mutable(
         default=False,
-        label=say("Create accounts"),
-        hint=say(
+        label=gettext_lazy("Create accounts"),
+        hint=gettext_lazy(
             "People who sign in there for the first time get an account here, if the rules of registration allow it."
         ),
         words={
-            True: say("Whoever signs in there for the first time gets an account."),
-            False: say("Only people who have linked their account can sign in there."),
+            True: gettext_lazy("Whoever signs in there for the first time gets an account."),
+            False: gettext_lazy("Only people who have linked their account can sign in there."),
         },
     )
-    trust_email: bool = setting(
+    trust_email: bool = mutable(
         default=False,
-        label=say("Trust email addresses"),
-        hint=say(
+        label=gettext_lazy("Trust email addresses"),
+        hint=gettext_lazy(
             "An address that the provider has verified counts as verified here, if it is of a domain that the"
             " organization has proven. Then it also finds the account of a person who has not linked it yet."
         ),
         words={
-            True: say("Verified addresses in the organization's proven domains count here."),
-            False: say("Addresses from there are unconfirmed."),
+            True: gettext_lazy("Verified addresses in the organization's proven domains count here."),
+            False: gettext_lazy("Addresses from there are unconfirmed."),
         },
     )
-    by_domain: bool = setting(
+    by_domain: bool = mutable(
         default=False,
-        label=say("Go there at once"),
-        hint=say(
+        label=gettext_lazy("Go there at once"),
+        hint=gettext_lazy(
             "People of the organization are sent there without being asked: whoever enters a login name of a domain"
             " that it has proven, and wherever an application asks for its people."
         ),
         words={
-            True: say("People of the organization are sent there without being asked."),
-            False: say("People choose it with its button."),
+            True: gettext_lazy("People of the organization are sent there without being asked."),
+            False: gettext_lazy("People choose it with its button."),
         },
     )
-    trust_methods: bool = setting(
+    trust_methods: bool = mutable(
         section=_MORE,
         default=False,
         permission="instance.write",
-        label=say("Trust authentication methods"),
-        hint=say("What the provider says of how somebody signed in there counts here, second factors too."),
+        label=gettext_lazy("Trust authentication methods"),
+        hint=gettext_lazy("What the provider says of how somebody signed in there counts here, second factors too."),
         words={
-            True: say("How somebody signed in there counts here."),
-            False: say("Factors are asked for here."),
+            True: gettext_lazy("How somebody signed in there counts here."),
+            False: gettext_lazy("Factors are asked for here."),
         },
     )
-    instance_managed: bool = setting(
+    instance_managed: bool = mutable(
         section=_MORE,
         default=False,
         permission="instance.write",
-        label=say("Managed by the instance"),
-        hint=say(
+        label=gettext_lazy("Managed by the instance"),
+        hint=gettext_lazy(
             "Only instance administrators can change it. People with a role at the instance can sign in only at such"
             " providers."
         ),
         words={
-            True: say(
+            True: gettext_lazy(
                 "Only instance administrators can change it. People with a role at the instance can sign in with it."
             ),
-            False: say(
+            False: gettext_lazy(
                 "Managers of the organization can change it. People with a role at the instance cannot sign in with it."
             ),
         },
     )
-    sign_out_there: bool = setting(
+    sign_out_there: bool = mutable(
         section=_MORE,
         default=False,
-        label=say("Sign out there"),
-        hint=say("Whoever signs out here is sent there to sign out too, where the provider has a page for it."),
-        words={True: say("Signing out here signs out there, too."), False: say("Signing out here ends this alone.")},
+        label=gettext_lazy("Sign out there"),
+        hint=gettext_lazy(
+            "Whoever signs out here is sent there to sign out too, where the provider has a page for it."
+        ),
+        words={
+            True: gettext_lazy("Signing out here signs out there, too."),
+            False: gettext_lazy("Signing out here ends this alone."),
+        },
     )
-    everywhere: bool = setting(
+    everywhere: bool = mutable(
         default=False,
         permission="instance.write",
-        label=say("For all organizations"),
-        hint=say("People of every organization can sign in there."),
-        words={True: say("For people of all organizations."), False: ""},
+        label=gettext_lazy("For all organizations"),
+        hint=gettext_lazy("People of every organization can sign in there."),
+        words={True: gettext_lazy("For people of all organizations."), False: ""},
     )
-    secret: bytes = inner(default=b"")
-    secret_changed_at: datetime | None = made(default=None)
-    active: bool = made(default=True)
-    version: int = stamp(default=1)
+    secret: bytes = internal(default=b"")
+    secret_changed_at: datetime | None = read_only(default=None)
+    active: bool = read_only(default=True)
+    version: int = versioned(default=1)
 
     @property
     def search_text(self) -> str:
@@ -273,28 +292,28 @@ class UpstreamProvider:
         return search_text(self.name)
 
     @property
-    def known_as(self) -> str:
+    def effective_issuer(self) -> str:
         """The issuer, also where its kind says it."""
         return self.issuer or ISSUERS.get(self.kind, "")
 
     @property
-    def signs_with_key(self) -> bool:
+    def uses_private_key_jwt(self) -> bool:
         """True if it proves with the service's own key who it is."""
         return self.authentication is UpstreamAuthentication.PRIVATE_KEY_JWT
 
     @property
-    def return_path(self) -> str:
+    def callback_path(self) -> str:
         """Where it sends people back to, on the login host: each provider to a path of its own."""
-        return f"{RETURN_PATH}/{self.id}"
+        return f"{CALLBACK_PATH}/{self.id}"
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """True if people can sign in there: it is active, and what it takes to be known there is told."""
-        by_key = self.signs_with_key and self.kind not in (UpstreamKind.APPLE, UpstreamKind.GITHUB)
+        by_key = self.uses_private_key_jwt and self.kind not in (UpstreamKind.APPLE, UpstreamKind.GITHUB)
         return self.active and (by_key or bool(self.secret))
 
     @property
-    def claim_names(self) -> Mapping[str, str]:
+    def claim_mapping(self) -> Mapping[str, str]:
         """The claim for each part of a profile; empty for parts that are left alone."""
         own = (line.partition("=") for line in self.claims)
-        return {**USUAL_CLAIMS, **{name.strip(): claim.strip() for name, _, claim in own}}
+        return {**DEFAULT_CLAIM_MAPPING, **{name.strip(): claim.strip() for name, _, claim in own}}

@@ -5,23 +5,23 @@ from datetime import datetime
 from enum import StrEnum
 
 from identity.domain.email_addresses import email_key
-from identity.domain.entity import entity, inner, made, setting, stamp
-from identity.domain.names import name_problem, user_name_problem
+from identity.domain.entity import entity, internal, mutable, read_only, versioned
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import display_name_error, user_name_error
 from identity.domain.organizations import Organization
-from identity.domain.rules import (
+from identity.domain.search import user_search_text
+from identity.domain.validators import (
+    allow_empty,
     birth_date_problem,
     description_problem,
     email_problem,
-    lines_problem,
     locale_problem,
+    multiline_text_error,
     phone_problem,
     text_problem,
-    unless_empty,
-    web_address_problem,
-    zone_problem,
+    time_zone_error,
+    url_error,
 )
-from identity.domain.search import search_text_of_user
-from identity.domain.words import say
 
 
 class TokenFormat(StrEnum):
@@ -31,63 +31,72 @@ class TokenFormat(StrEnum):
     JWT = "jwt"
 
 
-TOKEN_FORMAT_WORDS = {TokenFormat.OPAQUE: say("Opaque"), TokenFormat.JWT: say("JWT")}
+TOKEN_FORMAT_LABELS = {TokenFormat.OPAQUE: gettext_lazy("Opaque"), TokenFormat.JWT: gettext_lazy("JWT")}
 
 
 @entity
 class Address:
     """A postal address (OpenID Connect Core §5.1.1)."""
 
-    formatted: str = setting(default="", rule=lines_problem)
-    street_address: str = setting(default="", rule=lines_problem)
-    locality: str = setting(default="", rule=text_problem)
-    region: str = setting(default="", rule=text_problem)
-    postal_code: str = setting(default="", rule=text_problem)
-    country: str = setting(default="", rule=text_problem)
+    formatted: str = mutable(default="", validator=multiline_text_error)
+    street_address: str = mutable(default="", validator=multiline_text_error)
+    locality: str = mutable(default="", validator=text_problem)
+    region: str = mutable(default="", validator=text_problem)
+    postal_code: str = mutable(default="", validator=text_problem)
+    country: str = mutable(default="", validator=text_problem)
 
 
 @entity
 class Profile:
     """What is known of a person: every standard claim (OpenID Connect Core §5.1). Empty means unknown."""
 
-    given_name: str = setting(
-        default="", rule=name_problem, label=say("Given name"), missing=say("Enter a given name.")
-    )
-    family_name: str = setting(
-        default="", rule=name_problem, label=say("Family name"), missing=say("Enter a family name.")
-    )
-    middle_name: str = setting(default="", rule=text_problem)
-    nickname: str = setting(default="", rule=text_problem, label=say("Nickname"))
-    display_name: str = setting(
-        default="", rule=text_problem, label=say("Display name"), hint=say("Shown instead of given and family name.")
-    )
-    profile: str = setting(default="", rule=unless_empty(web_address_problem))
-    picture: str = setting(default="", rule=unless_empty(web_address_problem))
-    website: str = setting(default="", rule=unless_empty(web_address_problem))
-    gender: str = setting(default="", rule=text_problem)
-    birthdate: str = setting(default="", rule=unless_empty(birth_date_problem))
-    zoneinfo: str = setting(
+    given_name: str = mutable(
         default="",
-        rule=unless_empty(zone_problem),
-        label=say("Time zone"),
-        hint=say("For example {example}", example="Europe/Berlin"),
+        validator=display_name_error,
+        label=gettext_lazy("Given name"),
+        missing=gettext_lazy("Enter a given name."),
     )
-    locale: str = setting(
+    family_name: str = mutable(
         default="",
-        rule=unless_empty(locale_problem),
-        label=say("Language"),
-        hint=say("For example {example}", example="de"),
+        validator=display_name_error,
+        label=gettext_lazy("Family name"),
+        missing=gettext_lazy("Enter a family name."),
     )
-    email: str = setting(
+    middle_name: str = mutable(default="", validator=text_problem)
+    nickname: str = mutable(default="", validator=text_problem, label=gettext_lazy("Nickname"))
+    display_name: str = mutable(
         default="",
-        rule=unless_empty(email_problem),
-        label=say("Email"),
-        hint=say("A new address is unconfirmed until the person confirms it."),
+        validator=text_problem,
+        label=gettext_lazy("Display name"),
+        hint=gettext_lazy("Shown instead of given and family name."),
     )
-    email_verified: bool = made(default=False)
-    phone: str = setting(default="", rule=unless_empty(phone_problem), label=say("Phone"))
-    phone_verified: bool = made(default=False)
-    address: Address = setting(default_factory=Address)
+    profile: str = mutable(default="", validator=allow_empty(url_error))
+    picture: str = mutable(default="", validator=allow_empty(url_error))
+    website: str = mutable(default="", validator=allow_empty(url_error))
+    gender: str = mutable(default="", validator=text_problem)
+    birthdate: str = mutable(default="", validator=allow_empty(birth_date_problem))
+    zoneinfo: str = mutable(
+        default="",
+        validator=allow_empty(time_zone_error),
+        label=gettext_lazy("Time zone"),
+        hint=gettext_lazy("For example {example}", example="Europe/Berlin"),
+    )
+    locale: str = mutable(
+        default="",
+        validator=allow_empty(locale_problem),
+        label=gettext_lazy("Language"),
+        hint=gettext_lazy("For example {example}", example="de"),
+    )
+    email: str = mutable(
+        default="",
+        validator=allow_empty(email_problem),
+        label=gettext_lazy("Email"),
+        hint=gettext_lazy("A new address is unconfirmed until the person confirms it."),
+    )
+    email_verified: bool = read_only(default=False)
+    phone: str = mutable(default="", validator=allow_empty(phone_problem), label=gettext_lazy("Phone"))
+    phone_verified: bool = read_only(default=False)
+    address: Address = mutable(default_factory=Address)
 
     @property
     def name(self) -> str:
@@ -110,13 +119,13 @@ class EmailVerifier(StrEnum):
     EARLIER = "earlier"
 
     @property
-    def counts_everywhere(self) -> bool:
+    def is_globally_trusted(self) -> bool:
         """True if the address counts beyond the person's organization, whose managers can bring about the others."""
-        return self in PROVEN
+        return self in GLOBALLY_TRUSTED_VERIFIERS
 
 
 #: Those whose word counts in every organization.
-PROVEN = frozenset({EmailVerifier.OWN_LINK, EmailVerifier.OPERATOR})
+GLOBALLY_TRUSTED_VERIFIERS = frozenset({EmailVerifier.OWN_LINK, EmailVerifier.OPERATOR})
 
 
 @entity
@@ -129,21 +138,23 @@ class HumanUser:
     ``email_verified_by`` is None exactly while ``profile.email_verified`` is False.
     """
 
-    id: str = made()
-    organization_id: str = made()
-    user_name: str = setting(
-        rule=user_name_problem, label=say("User name"), hint=say("The first part of the login name.")
+    id: str = read_only()
+    organization_id: str = read_only()
+    user_name: str = mutable(
+        validator=user_name_error,
+        label=gettext_lazy("User name"),
+        hint=gettext_lazy("The first part of the login name."),
     )
-    profile: Profile = made()
-    email_verified_by: EmailVerifier | None = made(default=None)
-    created_at: datetime = stamp()
-    changed_at: datetime = stamp()
-    registered: bool = made(default=False)
-    named_at: datetime | None = inner(default=None)
-    last_sign_in_at: datetime | None = made(default=None)
-    deletion_at: datetime | None = made(default=None)
-    active: bool = made(default=True)
-    version: int = stamp(default=1)
+    profile: Profile = read_only()
+    email_verified_by: EmailVerifier | None = read_only(default=None)
+    created_at: datetime = versioned()
+    changed_at: datetime = versioned()
+    registered: bool = read_only(default=False)
+    named_at: datetime | None = internal(default=None)
+    last_sign_in_at: datetime | None = read_only(default=None)
+    deletion_at: datetime | None = read_only(default=None)
+    active: bool = read_only(default=True)
+    version: int = versioned(default=1)
 
     def __post_init__(self) -> None:
         # Releases before 0011 write the profile alone.
@@ -164,47 +175,49 @@ class HumanUser:
     def search_text(self) -> str:
         """Where searches look for the person."""
         known = self.profile
-        return search_text_of_user(self.user_name, known.name, known.given_name, known.family_name, known.email)
+        return user_search_text(self.user_name, known.name, known.given_name, known.family_name, known.email)
 
 
 @entity
 class ServiceUser:
     """A program, which logs on with a signed assertion (service description §2.1)."""
 
-    id: str = made()
-    organization_id: str = made()
-    user_name: str = setting(
-        rule=user_name_problem,
-        label=say("User name"),
-        hint=say("Unique in the organization, without spaces. For example {example}", example="ci-runner"),
+    id: str = read_only()
+    organization_id: str = read_only()
+    user_name: str = mutable(
+        validator=user_name_error,
+        label=gettext_lazy("User name"),
+        hint=gettext_lazy("Unique in the organization, without spaces. For example {example}", example="ci-runner"),
     )
-    display_name: str = setting(
-        rule=name_problem,
-        label=say("Display name"),
-        hint=say("Shown in lists and in audit events."),
-        missing=say("Enter a display name."),
+    display_name: str = mutable(
+        validator=display_name_error,
+        label=gettext_lazy("Display name"),
+        hint=gettext_lazy("Shown in lists and in audit events."),
+        missing=gettext_lazy("Enter a display name."),
     )
-    created_at: datetime = stamp()
-    changed_at: datetime = stamp()
-    description: str = setting(
+    created_at: datetime = versioned()
+    changed_at: datetime = versioned()
+    description: str = mutable(
         default="",
-        rule=description_problem,
-        label=say("Description"),
-        hint=say("What the program does, and who to ask about it."),
+        validator=description_problem,
+        label=gettext_lazy("Description"),
+        hint=gettext_lazy("What the program does, and who to ask about it."),
     )
-    access_token_type: TokenFormat = setting(
+    access_token_type: TokenFormat = mutable(
         default=TokenFormat.OPAQUE,
-        label=say("Access token type"),
-        hint=say("An opaque token can be checked by introspection alone. A JWT can also be checked without asking."),
-        words=TOKEN_FORMAT_WORDS,
+        label=gettext_lazy("Access token type"),
+        hint=gettext_lazy(
+            "An opaque token can be checked by introspection alone. A JWT can also be checked without asking."
+        ),
+        words=TOKEN_FORMAT_LABELS,
     )
-    active: bool = made(default=True)
-    version: int = stamp(default=1)
+    active: bool = read_only(default=True)
+    version: int = versioned(default=1)
 
     @property
     def search_text(self) -> str:
         """Where searches look for it."""
-        return search_text_of_user(self.user_name, self.display_name)
+        return user_search_text(self.user_name, self.display_name)
 
 
 User = HumanUser | ServiceUser
@@ -222,7 +235,7 @@ class Subject:
     rules_version: int | None = field(default=None, compare=False)
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """True while neither the user nor its organization is deactivated."""
         return self.user.active and self.organization.active
 
@@ -236,7 +249,7 @@ class Subject:
 class PasswordHash:
     """A person's password as it is stored: an argon2id string, never the password."""
 
-    user_id: str = made()
-    hash: str = inner()
-    changed_at: datetime = stamp()
-    must_change: bool = made(default=False)
+    user_id: str = read_only()
+    hash: str = internal()
+    changed_at: datetime = versioned()
+    must_change: bool = read_only(default=False)

@@ -5,28 +5,28 @@ Registered is the origin of any active application's redirect URI. Cookies play 
 
 from typing import TYPE_CHECKING
 
-from identity.provider.request import ProtocolResponse
+from identity.provider.protocol_request import ProtocolResponse
 from identity.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from identity.provider.endpoint import Endpoint
-    from identity.services.bundle import Services
+    from identity.services.container import Services
 
-_LONGEST_ORIGIN = 300
-_PREFLIGHT_AGE = 600
+_MAX_ORIGIN_LENGTH = 300
+_PREFLIGHT_MAX_AGE = 600
 
 
-def preflight(endpoint: "Endpoint") -> ProtocolResponse:
-    """What scripts may send to the endpoint (Fetch §3.2.2); whether they may at all is said by ``origin_headers``."""
+def preflight_response(endpoint: "Endpoint") -> ProtocolResponse:
+    """What scripts may send to the endpoint (Fetch §3.2.2); whether they may at all is said by ``cors_headers``."""
     headers = {
         "Access-Control-Allow-Methods": ", ".join(endpoint.methods),
         "Access-Control-Allow-Headers": "Authorization, Content-Type",
-        "Access-Control-Max-Age": str(_PREFLIGHT_AGE),
+        "Access-Control-Max-Age": str(_PREFLIGHT_MAX_AGE),
     }
     return ProtocolResponse(204, headers=headers)
 
 
-def origin_headers(origin: str, services: "Services") -> list[tuple[str, str]]:
+def cors_headers(origin: str, services: "Services") -> list[tuple[str, str]]:
     """The headers that let a registered origin read the answer; none for others."""
     headers = [("Vary", "Origin")]
     if _is_registered(origin, services):
@@ -36,9 +36,9 @@ def origin_headers(origin: str, services: "Services") -> list[tuple[str, str]]:
 
 
 def _is_registered(origin: str, services: "Services") -> bool:
-    if len(origin) > _LONGEST_ORIGIN or not origin.startswith(("https://", "http://")):
+    if len(origin) > _MAX_ORIGIN_LENGTH or not origin.startswith(("https://", "http://")):
         return False
     try:
-        return bool(services.applications.is_origin(origin))
+        return bool(services.applications.is_web_origin(origin))
     except StorageError:
         return False

@@ -14,114 +14,116 @@ from pyramid.request import Request
 from pyramid.response import Response
 
 from identity.crypto import base64url
-from identity.crypto.secrets import new_token, same
+from identity.crypto.secrets import constant_time_equal, new_token
 from identity.domain.applications import web_origin
-from identity.http.cookies import is_secure
-from identity.http.endpoints import PROTOCOL_ROUTE, protocol_request
-from identity.http.people import on_login_host
-from identity.provider.request import ProtocolRequest
+from identity.http.cookies import has_secure_cookies
+from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX, build_protocol_request
+from identity.http.html_negotiation import is_login_host_route
+from identity.provider.protocol_request import ProtocolRequest
 
 if TYPE_CHECKING:
-    from identity.process import Identity
+    from identity.application import IdentityApplication
 
 View = Callable[[object, Request], Response]
 
-FIELD = "csrf_token"
+CSRF_FIELD = "csrf_token"
 
 _LABEL = b"identity form"
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-_OWN_SITES = frozenset({"same-origin", "none"})
-_COOKIE = "form"
-_MADE = "identity.form_secret"
-_SENT = "identity.sent"
+_SAME_SITE_VALUES = frozenset({"same-origin", "none"})
+_COOKIE_NAME = "form"
+_FORM_SECRET_KEY = "identity.form_secret"
+_POSTED_REQUEST_KEY = "identity.sent"
 
 
-class CrossSite(Exception):
+class CrossSiteRequest(Exception):
     """The browser says that another site sent this form."""
 
 
-class StaleForm(Exception):
+class InvalidFormToken(Exception):
     """The form's token is missing or belongs to a session that is over."""
 
 
-def token(request: Request) -> str:
+def csrf_token(request: Request) -> str:
     """The token for forms on this page: an HMAC-SHA256 keyed by the secret to which the page is bound."""
-    return base64url.encode(hmac.digest(_secret(request).encode("utf-8"), _LABEL, hashlib.sha256))
+    return base64url.encode(hmac.digest(_form_secret(request).encode("utf-8"), _LABEL, hashlib.sha256))
 
 
-def is_fresh(request: Request, presented: str) -> bool:
+def is_valid_token(request: Request, presented: str) -> bool:
     """True if the token was made for this browser and the session or sign-in that the page belongs to."""
-    return same(token(request).encode("ascii"), presented.encode("utf-8", "surrogatepass"))
+    return constant_time_equal(csrf_token(request).encode("ascii"), presented.encode("utf-8", "surrogatepass"))
 
 
-def refuse_other_sites(request: Request) -> None:
+def refuse_cross_site_request(request: Request) -> None:
     """Raise CrossSite if the browser names another origin; Sec-Fetch-Site counts before Origin.
 
     An Origin of ``null`` says nothing: browsers send it where a referrer policy hides the page. Then the token decides.
     """
     site = request.environ.get("HTTP_SEC_FETCH_SITE")
     if site is not None:
-        if site not in _OWN_SITES:
-            raise CrossSite(f"Sec-Fetch-Site: {site[:20]}")
+        if site not in _SAME_SITE_VALUES:
+            raise CrossSiteRequest(f"Sec-Fetch-Site: {site[:20]}")
         return
     origin = request.environ.get("HTTP_ORIGIN", "null")
-    identity: Identity = request.registry.identity
+    identity: IdentityApplication = request.registry.application
     if origin != "null" and origin.lower() != web_origin(identity.settings.login_url):
-        raise CrossSite("Origin")
+        raise CrossSiteRequest("Origin")
 
 
-def what_was_sent(request: Request) -> ProtocolRequest:
+def read_posted_request(request: Request) -> ProtocolRequest:
     """The request with its body, which can be read from the connection only once. Raises RequestTooLarge."""
-    sent: ProtocolRequest | None = request.environ.get(_SENT)
+    sent: ProtocolRequest | None = request.environ.get(_POSTED_REQUEST_KEY)
     if sent is None:
-        sent = request.environ[_SENT] = protocol_request(request)
+        sent = request.environ[_POSTED_REQUEST_KEY] = build_protocol_request(request)
     return sent
 
 
-def checked_form(view: View, info: Any) -> View:
+def csrf_deriver(view: View, info: Any) -> View:
     """View deriver: the check.
 
     The view option ``checks_form`` is for views that look at the token themselves, ``from_elsewhere`` for those to
     which other sites send people with a form.
     """
     exempt = info.exception_only or info.options.get("from_elsewhere")
-    if exempt or str(info.options.get("route_name") or "").startswith(PROTOCOL_ROUTE):
+    if exempt or str(info.options.get("route_name") or "").startswith(PROTOCOL_ROUTE_PREFIX):
         return view
     checks_token = bool(info.options.get("checks_form"))
 
     def with_check(context: object, request: Request) -> Response:
         route = getattr(request, "matched_route", None)
-        if request.method not in _SAFE_METHODS and route is not None and on_login_host(route):
-            refuse_other_sites(request)
-            if not checks_token and not is_fresh(request, what_was_sent(request).form().get(FIELD, "")):
-                raise StaleForm
+        if request.method not in _SAFE_METHODS and route is not None and is_login_host_route(route):
+            refuse_cross_site_request(request)
+            if not checks_token and not is_valid_token(
+                request, read_posted_request(request).parse_form().get(CSRF_FIELD, "")
+            ):
+                raise InvalidFormToken
         return view(context, request)
 
     return with_check
 
 
-checked_form.options = ("checks_form", "from_elsewhere")  # type: ignore[attr-defined]
+csrf_deriver.options = ("checks_form", "from_elsewhere")  # type: ignore[attr-defined]
 
 
-def _secret(request: Request) -> str:
+def _form_secret(request: Request) -> str:
     """The secret of the session or pending sign-in; where there is neither, of a cookie of its own."""
     bound: str | None = getattr(request, "form_secret", None)
     if bound:
         return bound
     name = _cookie_name(request)
-    known: str = request.environ.get(_MADE) or request.cookies.get(name, "")
+    known: str = request.environ.get(_FORM_SECRET_KEY) or request.cookies.get(name, "")
     if not known:
-        known = request.environ[_MADE] = new_token()
-        request.add_response_callback(_remember)
+        known = request.environ[_FORM_SECRET_KEY] = new_token()
+        request.add_response_callback(_set_form_cookie)
     return known
 
 
-def _remember(request: Request, response: Response) -> None:
-    value = request.environ[_MADE]
+def _set_form_cookie(request: Request, response: Response) -> None:
+    value = request.environ[_FORM_SECRET_KEY]
     response.set_cookie(
         _cookie_name(request),
         value,
-        secure=is_secure(request.registry.identity.settings),
+        secure=has_secure_cookies(request.registry.application.settings),
         httponly=True,
         samesite="Lax",
         path="/",
@@ -129,9 +131,9 @@ def _remember(request: Request, response: Response) -> None:
 
 
 def _cookie_name(request: Request) -> str:
-    return f"__Host-{_COOKIE}" if is_secure(request.registry.identity.settings) else _COOKIE
+    return f"__Host-{_COOKIE_NAME}" if has_secure_cookies(request.registry.application.settings) else _COOKIE_NAME
 
 
 def includeme(config: Configurator) -> None:
     """Add the deriver, outermost of all that run before the view."""
-    config.add_view_deriver(checked_form, under="private_view")
+    config.add_view_deriver(csrf_deriver, under="security_headers_deriver")

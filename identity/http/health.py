@@ -10,11 +10,11 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.http.endpoints import respond
-from identity.provider.request import ProtocolResponse
+from identity.http.endpoint_routes import build_response
+from identity.provider.protocol_request import ProtocolResponse
 
 if TYPE_CHECKING:
-    from identity.process import Identity
+    from identity.application import IdentityApplication
 
 
 def healthz() -> ProtocolResponse:
@@ -32,53 +32,55 @@ def readyz(request: Request) -> Response:
     What waits for too long is told beside 200, as ``degraded``: other nodes have the same storage and would do it no
     better, and a node that is taken out answers nobody and works nothing off.
     """
-    identity: Identity = request.registry.identity
-    failed = sorted(identity.checks.failed(of_readiness=True))
-    degraded = {} if failed else identity.backlogs.degraded()
+    identity: IdentityApplication = request.registry.application
+    failed = sorted(identity.system_checks.failures(readiness_only=True))
+    degraded = {} if failed else identity.background_monitor.degradations()
     members: dict[str, object] = {"status": "not ready" if failed else "degraded" if degraded else "ready"}
     members["failed"] = failed
     if degraded:
         members["degraded"] = degraded
-    answer = _answer(503 if failed else 200, members)
+    answer = _health_response(503 if failed else 200, members)
     if failed:
         answer.retry_after = RETRY_AFTER
     return answer
 
 
-def _answer(status: int, members: dict[str, object]) -> Response:
+def _health_response(status: int, members: dict[str, object]) -> Response:
     response = Response(json.dumps(members).encode(), status=status, content_type="application/json", charset=None)
     response.cache_control = "no-store"
     return response
 
 
 @dataclass(frozen=True, slots=True)
-class ImmediateAnswer:
+class ImmediateResponse:
     """An answer that waits for nothing, and its route. Without ``methods`` it is the answer to any method."""
 
     name: str
     pattern: str
-    answer: Callable[[], ProtocolResponse]
+    respond: Callable[[], ProtocolResponse]
     methods: frozenset[str] = frozenset()
 
-    def fits(self, method: str) -> bool:
+    def accepts_method(self, method: str) -> bool:
         """True if it is the answer to this method."""
         return not self.methods or method in self.methods
 
 
-def add_immediate_answer(config: Configurator, name: str, path: str, answer: Callable[[], ProtocolResponse]) -> None:
+def add_immediate_response(config: Configurator, name: str, path: str, answer: Callable[[], ProtocolResponse]) -> None:
     """Directive: an answer, on any host and to any method, that waits for nothing.
 
     The event loop of an ASGI server calls ``answer`` itself, whatever the storage and the threads are doing.
     """
-    config.registry.immediate_answers[path] = ImmediateAnswer(name, path, answer)
+    config.registry.immediate_responses[path] = ImmediateResponse(name, path, answer)
     config.add_route(name, path)
-    config.add_view(lambda request: respond(request, answer()), route_name=name, permission=NO_PERMISSION_REQUIRED)
+    config.add_view(
+        lambda request: build_response(request, answer()), route_name=name, permission=NO_PERMISSION_REQUIRED
+    )
 
 
 def includeme(config: Configurator) -> None:
     """Routes for any host: who probes knows an address, not a name."""
-    config.registry.immediate_answers = {}
-    config.add_directive("add_immediate_answer", add_immediate_answer)
+    config.registry.immediate_responses = {}
+    config.add_directive("add_immediate_answer", add_immediate_response)
     config.add_immediate_answer("healthz", "/healthz", healthz)
     config.add_route("readyz", "/readyz")
     config.add_view(readyz, route_name="readyz", permission=NO_PERMISSION_REQUIRED)

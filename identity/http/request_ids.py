@@ -11,47 +11,51 @@ from pyramid.response import Response
 from pyramid.tweens import INGRESS
 
 from identity.crypto.secrets import new_id
-from identity.http.environ import PEER, TRACE_ID
-from identity.log_format import about
+from identity.http.environ_keys import PEER_KEY, TRACE_ID_KEY
+from identity.log_formatters import log_context
 from identity.settings import NO_PROXY
 
-HEADER = "X-Request-ID"
+REQUEST_ID_HEADER = "X-Request-ID"
 #: The key of the environ under which it is.
-KEPT = "identity.request_id"
-_SENT = "HTTP_X_REQUEST_ID"
+REQUEST_ID_KEY = "identity.request_id"
+_HEADER_KEY = "HTTP_X_REQUEST_ID"
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._:-]{8,64}", re.ASCII)
 
 
-def request_id(environ: dict[str, Any], trusted_proxy: str) -> str:
+def environ_request_id(environ: dict[str, Any], trusted_proxy: str) -> str:
     """The id of the request, the same one in each of its runs."""
-    kept: str | None = environ.get(KEPT)
+    kept: str | None = environ.get(REQUEST_ID_KEY)
     if kept is None:
-        kept = environ[KEPT] = new_request_id(environ.get(_SENT, ""), environ.get(PEER, ""), trusted_proxy)
+        kept = environ[REQUEST_ID_KEY] = choose_request_id(
+            environ.get(_HEADER_KEY, ""), environ.get(PEER_KEY, ""), trusted_proxy
+        )
     return kept
 
 
-def new_request_id(sent: str, peer: str, trusted_proxy: str) -> str:
+def choose_request_id(proposed: str, peer: str, trusted_proxy: str) -> str:
     """The id that the trusted proxy has given the request, if that looks like one, else one of ours."""
     trusted = trusted_proxy not in ("", NO_PROXY) and peer == trusted_proxy
-    return sent if sent and trusted and _WELL_FORMED.fullmatch(sent) else new_id()
+    return proposed if proposed and trusted and _WELL_FORMED.fullmatch(proposed) else new_id()
 
 
-def tween_factory(handler: Callable[[Request], Response], _registry: Registry) -> Callable[[Request], Response]:
+def request_id_tween_factory(
+    handler: Callable[[Request], Response], _registry: Registry
+) -> Callable[[Request], Response]:
     """Around everything else."""
 
     def with_id(request: Request) -> Response:
-        before = about.set(lambda: log_members(request.request_id, request.environ.get(TRACE_ID)))
+        before = log_context.set(lambda: request_log_context(request.request_id, request.environ.get(TRACE_ID_KEY)))
         try:
             response = handler(request)
         finally:
-            about.reset(before)
-        response.headerlist.append((HEADER, request.request_id))
+            log_context.reset(before)
+        response.headerlist.append((REQUEST_ID_HEADER, request.request_id))
         return response
 
     return with_id
 
 
-def log_members(request_id: str, trace_id: str | None) -> Mapping[str, str]:
+def request_log_context(request_id: str, trace_id: str | None) -> Mapping[str, str]:
     """Members of each log line that is written while the request is answered."""
     members = {"request_id": request_id}
     return members if trace_id is None else {**members, "trace_id": trace_id}
@@ -59,4 +63,4 @@ def log_members(request_id: str, trace_id: str | None) -> Mapping[str, str]:
 
 def includeme(config: Configurator) -> None:
     """Add the tween."""
-    config.add_tween("identity.http.request_ids.tween_factory", under=INGRESS)
+    config.add_tween("identity.http.request_ids.request_id_tween_factory", under=INGRESS)

@@ -13,7 +13,7 @@ from identity.services.unit_of_work import UnitOfWork
 from identity.storage.backend import Storage
 
 if TYPE_CHECKING:
-    from identity.process import Identity
+    from identity.application import IdentityApplication
 
 
 class RequestServices:
@@ -25,7 +25,7 @@ class RequestServices:
 
     def __init__(
         self,
-        identity: "Identity",
+        identity: "IdentityApplication",
         actor: Callable[[], Actor],
         language: Callable[[], str],
         transactions: TransactionManager | None = None,
@@ -35,135 +35,139 @@ class RequestServices:
         self._actor = actor
         self._language = language
         self._transactions = transactions
-        self._claimed = set() if claimed is None else claimed
-        self._made: UnitOfWork | None = None
+        self._claimed_keys = set() if claimed is None else claimed
+        self._services: UnitOfWork | None = None
         self._read_before_write: Storage | None = None
         self._open: list[AbstractContextManager[Storage]] = []
-        self._lagging: AbstractContextManager[Storage] | None = None
+        self._standby_session: AbstractContextManager[Storage] | None = None
         #: What the endpoint was called with last.
         self.context: Context | None = None
 
     @property
     def services(self) -> UnitOfWork:
         """The use cases; made when first needed, and anew after a commit."""
-        made = self._made
+        made = self._services
         if made is None:
-            made = self._made = self._make()
+            made = self._services = self._create()
         return made
 
     @property
-    def refused(self) -> list[AuditEvent]:
+    def refusals(self) -> list[AuditEvent]:
         """The refused attempts, to be written when the transaction is over."""
-        return [] if self._made is None else self._made.refused
+        return [] if self._services is None else self._services.refused_events
 
-    def new_context(self) -> Context:
+    def create_context(self) -> Context:
         """What endpoints, grants and interactions may use beside the request."""
         identity, services = self._identity, self.services
-        return Context(services.now, identity.settings, identity.protocol, lambda: identity.provider, services)
+        return Context(
+            services.now, identity.settings, identity.protocol_registry, lambda: identity.pyoidc_provider, services
+        )
 
     def commit(self) -> None:
         """Commit what was done so far, and begin another transaction; actor and refusals stay."""
         claimed = self.services.idempotency.claimed_keys
-        self._continue_after(self._manager.commit)
-        self._claimed.update(claimed)
+        self._restart_after(self._transaction_manager.commit)
+        self._claimed_keys.update(claimed)
 
     def roll_back(self) -> None:
         """Drop what was done since the last commit, and begin another transaction, as after it."""
-        self._continue_after(self._manager.abort)
+        self._restart_after(self._transaction_manager.abort)
 
-    def begin_lagging(self) -> bool:
-        """Read from a storage that may be behind until ``end_lagging``; False if there is none."""
-        opened = self._identity.backend.lagging()
+    def begin_standby_read(self) -> bool:
+        """Read from a storage that may be behind until ``end_standby_read``; False if there is none."""
+        opened = self._identity.backend.standby_session()
         if opened is None:
             return False
-        self._made = self._identity.lagging_services(opened.__enter__(), self._actor)
-        self._lagging = opened
+        self._services = self._identity.create_standby_services(opened.__enter__(), self._actor)
+        self._standby_session = opened
         return True
 
-    def end_lagging(self) -> None:
+    def end_standby_read(self) -> None:
         """Read what is committed from now on."""
-        opened, self._lagging = self._lagging, None
+        opened, self._standby_session = self._standby_session, None
         if opened is not None:
-            self.forget()
+            self.release()
             opened.__exit__(None, None, None)
 
-    def forget(self) -> None:
+    def release(self) -> None:
         """Drop the services: they and the request refer to each other, and only the garbage collector would find
         them."""
-        made, self._made = self._made, None
+        made, self._services = self._services, None
         if made is not None:
-            made.forget()
+            made.close()
 
     def close(self) -> None:
         """Drop the services, and return what was opened to read from."""
-        self.forget()
-        self.end_lagging()
+        self.release()
+        self.end_standby_read()
         self._read_before_write = None
-        self._return_opened()
+        self._close_sessions()
 
-    def _return_opened(self) -> None:
+    def _close_sessions(self) -> None:
         while self._open:
             self._open.pop().__exit__(None, None, None)
 
-    def _continue_after(self, end: Callable[[], None]) -> None:
+    def _restart_after(self, end: Callable[[], None]) -> None:
         before = self.services
         try:
             end()
         finally:
             # Also for the answer to a failure: whoever began a transaction ends one.
-            self._manager.begin()
+            self._transaction_manager.begin()
         # It may have kept what it saw before.
-        self._made = self._read_before_write = None
+        self._services = self._read_before_write = None
         after = self.services
         after.audit.actor = before.audit.actor
-        after.audit.refused.extend(before.audit.refused)
-        after.idempotency.claimed = before.idempotency.claimed
+        after.audit.refused_events.extend(before.audit.refused_events)
+        after.idempotency.claimed_record = before.idempotency.claimed_record
         # What comes now may wait for a hash or another server, and must not keep others from the storage meanwhile.
         self._read_before_write = None
-        self._return_opened()
+        self._close_sessions()
 
     @property
-    def _manager(self) -> TransactionManager:
+    def _transaction_manager(self) -> TransactionManager:
         if self._transactions is None:
             raise RuntimeError("the request has no transaction")
         return self._transactions
 
-    def _make(self) -> UnitOfWork:
+    def _create(self) -> UnitOfWork:
         if self._transactions is None:
-            return self._identity.services(self._reading, self._actor)
-        made = self._identity.services(self._writing, self._actor, look=self._looking)
-        made.on_first_effect = lambda: self._act_after_commit(made)
-        made.tell_language = self._language
-        if self._claimed:
-            made.idempotency.own_keys = self._claimed
+            return self._identity.create_services(self._open_read_session, self._actor)
+        made = self._identity.create_services(
+            self._join_transaction, self._actor, read_session=self._open_lookup_session
+        )
+        made.on_after_commit_needed = lambda: self._after_commit(made)
+        made.language_getter = self._language
+        if self._claimed_keys:
+            made.idempotency.own_keys = self._claimed_keys
         return made
 
-    def _reading(self) -> Storage:
-        opened = self._identity.backend.reading()
+    def _open_read_session(self) -> Storage:
+        opened = self._identity.backend.read_session()
         storage = opened.__enter__()
         self._open.append(opened)
         return storage
 
-    def _writing(self) -> Storage:
-        return self._identity.backend.writing(self._manager)
+    def _join_transaction(self) -> Storage:
+        return self._identity.backend.join_transaction(self._transaction_manager)
 
-    def _looking(self) -> AbstractContextManager[Storage]:
+    def _open_lookup_session(self) -> AbstractContextManager[Storage]:
         """What is looked up before the first write goes through one connection."""
         if self._read_before_write is None:
-            self._read_before_write = self._reading()
+            self._read_before_write = self._open_read_session()
         return nullcontext(self._read_before_write)
 
-    def _act_after_commit(self, services: UnitOfWork) -> None:
+    def _after_commit(self, services: UnitOfWork) -> None:
         identity = self._identity
 
         def act(committed: bool) -> None:
             if committed:
-                identity.committed(services)
+                identity.after_commit(services)
 
-        self._manager.get().addAfterCommitHook(act)
+        self._transaction_manager.get().addAfterCommitHook(act)
 
 
-def with_user_agent(event: AuditEvent, user_agent: str) -> AuditEvent:
+def add_user_agent(event: AuditEvent, user_agent: str) -> AuditEvent:
     """A refused sign-in of a known user names the browser, as a successful one does."""
     if event.event != SIGN_IN_REFUSED or event.object_kind != "user" or event.object_id is None or not user_agent:
         return event

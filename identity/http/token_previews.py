@@ -1,20 +1,20 @@
 """Which user and application a token preview is about, for console and API alike."""
 
-from identity.domain.applications import Client
+from identity.domain.applications import ApplicationClient
 from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import organization_resource, project_resource
 from identity.domain.users import ServiceUser, Subject
-from identity.domain.words import say
 from identity.provider.context import Context
-from identity.provider.preview import Preview, preview
-from identity.services.access import Principal
+from identity.provider.token_preview import TokenPreviewResult, preview_tokens
+from identity.services.access_control import Principal
 
-USER, APPLICATION = "user_id", "application_id"
+USER_PARAM, APPLICATION_PARAM = "user_id", "application_id"
 
 
-def preview_of(
+def build_token_preview(
     context: Context, by: Principal, *, user: str, application: str, scope: str, response_type: str
-) -> Preview:
+) -> TokenPreviewResult:
     """What would come out for the user, named by id or login name, and the application, by client id.
 
     Either may be empty: a service user can act for itself, and so can an application. Raises Invalid for what does not
@@ -23,26 +23,26 @@ def preview_of(
     problems: dict[str, str] = {}
     subject, client = find_user(context, by, user), find_application(context, by, application)
     if user and subject is None:
-        problems[USER] = say("There is no such user.")
+        problems[USER_PARAM] = gettext_lazy("There is no such user.")
     if application and client is None:
-        problems[APPLICATION] = say("There is no such application.")
+        problems[APPLICATION_PARAM] = gettext_lazy("There is no such application.")
     if not user and not application:
-        problems[USER] = say("Choose a user, an application or both.")
+        problems[USER_PARAM] = gettext_lazy("Choose a user, an application or both.")
     if problems:
         raise Invalid(problems)
-    found = preview(subject, client, tuple(dict.fromkeys(scope.split())), response_type, context)
-    if not found.ways and not found.untold:
-        raise Invalid(_unfit(subject, client))
+    found = preview_tokens(subject, client, tuple(dict.fromkeys(scope.split())), response_type, context)
+    if not found.grant_previews and not found.unsupported_grant_types:
+        raise Invalid(_unsupported_reason(subject, client))
     return found
 
 
-def _unfit(subject: Subject | None, client: Client | None) -> dict[str, str]:
+def _unsupported_reason(subject: Subject | None, client: ApplicationClient | None) -> dict[str, str]:
     """Why nothing that is offered here is for these."""
     if subject is None:
-        return {USER: say("Nothing here is for applications that act for themselves. Choose a user.")}
+        return {USER_PARAM: gettext_lazy("Nothing here is for applications that act for themselves. Choose a user.")}
     if client is None:
-        return {APPLICATION: say("Choose the application that the user signs in to.")}
-    return {APPLICATION: say("A service user signs in by itself: leave the application empty.")}
+        return {APPLICATION_PARAM: gettext_lazy("Choose the application that the user signs in to.")}
+    return {APPLICATION_PARAM: gettext_lazy("A service user signs in by itself: leave the application empty.")}
 
 
 def find_user(context: Context, by: Principal, text: str) -> Subject | None:
@@ -53,12 +53,16 @@ def find_user(context: Context, by: Principal, text: str) -> Subject | None:
         return None
     permission = "service_user.read" if isinstance(found.user, ServiceUser) else "user.read"
     resource = organization_resource(found.organization.id)
-    return found if context.services.access.may(by, permission, resource) else None
+    return found if context.services.access_control.is_permitted(by, permission, resource) else None
 
 
-def find_application(context: Context, by: Principal, text: str) -> Client | None:
+def find_application(context: Context, by: Principal, text: str) -> ApplicationClient | None:
     """The application of this client id, if the caller may read it."""
     found = context.services.storage.applications.find_client(text) if text else None
     if found is None:
         return None
-    return found if context.services.access.may(by, "application.read", project_resource(found.project)) else None
+    return (
+        found
+        if context.services.access_control.is_permitted(by, "application.read", project_resource(found.project))
+        else None
+    )

@@ -10,51 +10,51 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.tweens import EXCVIEW
 
-from identity.http.environ import OUTCOME, UNREAD_BODY
+from identity.http.environ_keys import ENDPOINT_RESULT_KEY, UNREAD_BODY_KEY
 
 if TYPE_CHECKING:
-    from identity.process import Identity
+    from identity.application import IdentityApplication
 
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 #: How often a request runs at most, where its transaction loses against others.
-ATTEMPTS = 4
+MAX_ATTEMPTS = 4
 #: Where requests go on that waited.
-_STEPS = "/login/"
+_SIGN_IN_PATH_PREFIX = "/login/"
 
 
-def writes(request: Request) -> bool:
+def needs_transaction(request: Request) -> bool:
     """True if the request may write and so needs a transaction: a plain read connection costs a quarter."""
-    if OUTCOME in request.environ:
+    if ENDPOINT_RESULT_KEY in request.environ:
         return False
-    identity: Identity = request.registry.identity
+    identity: IdentityApplication = request.registry.application
     path = request.environ.get("PATH_INFO", "")
-    declared = identity.writing_paths.get(path)
-    if declared is None and path.startswith((*identity.writing_starts, *request.registry.writing_paths)):
+    declared = identity.write_paths.get(path)
+    if declared is None and path.startswith((*identity.write_path_prefixes, *request.registry.write_paths)):
         return True
-    if declared is None and path.startswith(_STEPS):
-        declared = path.removeprefix(_STEPS).partition("/")[2] in identity.writing_steps or None
+    if declared is None and path.startswith(_SIGN_IN_PATH_PREFIX):
+        declared = path.removeprefix(_SIGN_IN_PATH_PREFIX).partition("/")[2] in identity.write_sign_in_pages or None
     return request.method not in _SAFE_METHODS if declared is None else declared
 
 
-def veto(request: Request, response: Response) -> bool:
-    """True if the transaction must be aborted: an exception led to this answer, and does not say ``keep_changes``."""
+def commit_veto(request: Request, response: Response) -> bool:
+    """True if the transaction must be aborted: an exception led to this answer, and does not say ``commits_transaction``."""
     exception = getattr(request, "exception", None)
-    return exception is not None and not getattr(exception, "keep_changes", False)
+    return exception is not None and not getattr(exception, "commits_transaction", False)
 
 
-def _attempts(request: Request) -> int:
-    identity: Identity = request.registry.identity
+def _retry_attempts(request: Request) -> int:
+    identity: IdentityApplication = request.registry.application
     # A body that the server has not read cannot be kept for another attempt.
-    is_unread = UNREAD_BODY in request.environ
-    return ATTEMPTS if identity.backend.contends and not is_unread and writes(request) else 1
+    is_unread = UNREAD_BODY_KEY in request.environ
+    return MAX_ATTEMPTS if identity.backend.has_write_conflicts and not is_unread and needs_transaction(request) else 1
 
 
-def add_writing_path(config: Configurator, start: str) -> None:
+def add_write_path(config: Configurator, start: str) -> None:
     """Directive: whatever is asked at a path that starts so may write, also with GET.
 
     For addresses to which others send people, and where what they bring is used up.
     """
-    config.registry.writing_paths = (*config.registry.writing_paths, start)
+    config.registry.write_paths = (*config.registry.write_paths, start)
 
 
 def includeme(config: Configurator) -> None:
@@ -63,17 +63,17 @@ def includeme(config: Configurator) -> None:
     pyramid_tm is put in by its tween alone: its ``includeme`` would add ``tm`` as a request property, which
     IdentityRequest has already (and far cheaper).
     """
-    config.registry.writing_paths = ()
-    config.add_directive("add_writing_path", add_writing_path)
+    config.registry.write_paths = ()
+    config.add_directive("add_writing_path", add_write_path)
     config.add_settings(
         {
-            "tm.activate_hook": writes,
-            "tm.commit_veto": veto,
+            "tm.activate_hook": needs_transaction,
+            "tm.commit_veto": commit_veto,
             "tm.annotate_user": False,
-            "retry.attempts": ATTEMPTS,
-            "retry.activate_hook": _attempts,
+            "retry.attempts": MAX_ATTEMPTS,
+            "retry.activate_hook": _retry_attempts,
         }
     )
     config.include("pyramid_retry")
     config.add_tween("pyramid_tm.tm_tween_factory", over=EXCVIEW)
-    config.add_tween("identity.http.audit.audit_tween_factory", over="pyramid_tm.tm_tween_factory")
+    config.add_tween("identity.http.audit_tween.audit_tween_factory", over="pyramid_tm.tm_tween_factory")

@@ -11,15 +11,15 @@ from pyramid.config import Configurator
 
 def includeme(config: Configurator) -> None:
     """Wire it; Pyramid does so once, however many plugins ask."""
-    config.include("identity.pages.drawing")
+    config.include("identity.pages.rendering")
     config.include("identity.pages.static_files")
-    config.include("identity.pages.looks")
-    config.include("identity.pages.looks_preview")
+    config.include("identity.pages.page_branding")
+    config.include("identity.pages.branding_preview")
     config.include("identity.pages.page")
     config.include("identity.pages.signed_in_page")
-    config.include("identity.pages.account_sections")
+    config.include("identity.pages.account_extensions")
     config.include("identity.pages.sign_in_page")
-    config.include("identity.pages.factor_page")
-    config.include("identity.pages.errors")
-    config.include("identity.pages.mails")
+    config.include("identity.pages.factor_pages")
+    config.include("identity.pages.error_pages")
+    config.include("identity.pages.transactional_mails")
     config.include("identity.pages.development_mails")

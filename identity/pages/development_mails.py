@@ -1,6 +1,6 @@
 """/dev/mails: what would have been sent. It is there in development alone, and for this machine alone.
 
-Everything below has to hold, or there is nothing at this address: the service keeps mails (``identity.mailbox``: an
+Everything below has to hold, or there is nothing at this address: the service keeps mails (``identity.development_mailbox``: an
 issuer and a web server on loopback addresses, no proxy, no mail server), and the request comes from this machine, by
 no proxy, to a host name that is one of the loopback interface.
 """
@@ -17,13 +17,13 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.http.environ import FORWARDED, PEER
-from identity.http.headers import PAGE_POLICY
-from identity.mailbox import PATH, KeptMail, Mailbox
+from identity.development_mailbox import MAILBOX_PATH, DevelopmentMailbox, StoredMail
+from identity.http.environ_keys import FORWARDED_KEY, PEER_KEY
+from identity.http.security_headers import PAGE_POLICY
 from identity.pages.page import Page
 
 #: Headers by which proxies and tunnels say that they pass on what somebody else asked.
-_PASSED_ON = re.compile(
+_PROXY_HEADERS = re.compile(
     r"HTTP_(X_FORWARDED(_.*)?|FORWARDED(_FOR)?|VIA|X_REAL_IP|X_CLIENT_IP|CLIENT_IP|TRUE_CLIENT_IP|X_ORIGINAL_.*|CF_.*"
     r"|X_ENVOY_.*|X_CLUSTER_CLIENT_IP)\Z"
 )
@@ -36,7 +36,7 @@ _MAIL_POLICY = (
 )
 
 
-class FromHerePredicate:
+class LoopbackClientPredicate:
     """Route predicate ``from_here=True``: the request comes from this machine itself, by no proxy."""
 
     def __init__(self, value: bool, config: Configurator) -> None:
@@ -50,9 +50,9 @@ class FromHerePredicate:
 
     def __call__(self, info: Any, request: Request) -> bool:  # noqa: D102
         environ = request.environ
-        if FORWARDED in environ or any(_PASSED_ON.match(name) for name in environ):
+        if FORWARDED_KEY in environ or any(_PROXY_HEADERS.match(name) for name in environ):
             return not self._value
-        peer = environ.get(PEER) or environ.get("REMOTE_ADDR", "")
+        peer = environ.get(PEER_KEY) or environ.get("REMOTE_ADDR", "")
         return _is_loopback(peer) is self._value
 
 
@@ -63,14 +63,14 @@ def _is_loopback(address: str) -> bool:
         return False
 
 
-class DevelopmentMails(Page):
+class DevelopmentMailsPage(Page):
     """All that is kept, newest first."""
 
     template = "development_mails.html"
 
-    def show(self) -> Mapping[str, object]:
+    def template_variables(self) -> Mapping[str, object]:
         """The mails."""
-        return {"mails": [_shown(one) for one in _mailbox(self.request).mails()], "path": PATH}
+        return {"mails": [_mail_variables(one) for one in _mailbox(self.request).mails()], "path": MAILBOX_PATH}
 
     def get(self) -> Response:
         """The page, which frames mails as HTML."""
@@ -79,19 +79,19 @@ class DevelopmentMails(Page):
         return response
 
 
-def _shown(kept: KeptMail) -> Mapping[str, object]:
+def _mail_variables(kept: StoredMail) -> Mapping[str, object]:
     mail = kept.mail
     return {
         "id": kept.id,
-        "at": kept.at,
+        "at": kept.stored_at,
         "to": mail.to,
         "subject": mail.subject,
-        "text": _linked(mail.text),
+        "text": _with_links(mail.text),
         "html": bool(mail.html),
     }
 
 
-def _linked(text: str) -> Markup:
+def _with_links(text: str) -> Markup:
     """The text, its addresses as links: by hand one would have to copy them."""
     parts, end = [], 0
     for found in _LINK.finditer(text):
@@ -100,7 +100,7 @@ def _linked(text: str) -> Markup:
     return Markup("").join([*parts, text[end:]])
 
 
-def mail_as_html(request: Request) -> Response:
+def render_mail_view(request: Request) -> Response:
     """One mail as mail programs show it."""
     kept = _mailbox(request).find(request.matchdict["mail"])
     if kept is None or not kept.mail.html:
@@ -113,16 +113,20 @@ def mail_as_html(request: Request) -> Response:
     return response
 
 
-def _mailbox(request: Request) -> Mailbox:
-    mailbox: Mailbox = request.registry.identity.mailer
+def _mailbox(request: Request) -> DevelopmentMailbox:
+    mailbox: DevelopmentMailbox = request.registry.application.mailer
     return mailbox
 
 
 def includeme(config: Configurator) -> None:
     """Add the pages where mails are kept, and nothing at all elsewhere."""
-    if not isinstance(config.registry.identity.mailer, Mailbox):
+    if not isinstance(config.registry.application.mailer, DevelopmentMailbox):
         return
-    config.add_route_predicate("from_here", FromHerePredicate)
-    config.add_page("development.mails", PATH, DevelopmentMails, permission=NO_PERMISSION_REQUIRED, from_here=True)
-    config.add_route("development.mail", f"{PATH}/{{mail}}", host="login", request_method=("GET",), from_here=True)
-    config.add_view(mail_as_html, route_name="development.mail", permission=NO_PERMISSION_REQUIRED)
+    config.add_route_predicate("from_here", LoopbackClientPredicate)
+    config.add_page(
+        "development.mails", MAILBOX_PATH, DevelopmentMailsPage, permission=NO_PERMISSION_REQUIRED, from_here=True
+    )
+    config.add_route(
+        "development.mail", f"{MAILBOX_PATH}/{{mail}}", host="login", request_method=("GET",), from_here=True
+    )
+    config.add_view(render_mail_view, route_name="development.mail", permission=NO_PERMISSION_REQUIRED)

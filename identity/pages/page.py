@@ -33,38 +33,38 @@ from pyramid.response import Response
 
 from identity.domain.applications import Application
 from identity.domain.errors import Conflict, DomainError, Invalid
+from identity.domain.messages import LANGUAGES, gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.words import LANGUAGES, say
 from identity.http import csrf
-from identity.http.headers import SIGN_IN_POLICY
-from identity.http.locale import UI_LOCALES, language_of
+from identity.http.language_negotiation import UI_LOCALES_PARAM, negotiate_language
+from identity.http.security_headers import SIGN_IN_POLICY
 from identity.lazily import lazily
-from identity.pages.drawing import Pages, redirect
-from identity.pages.forms import ONCE, VERSION, Drawn, Form, Notice, Value
-from identity.pages.looks import Looks, looks_of
-from identity.pages.translation import Words
+from identity.pages.forms import SUBMISSION_ID_FIELD, VERSION_FIELD, FieldValue, Form, FormMessage, FormState
+from identity.pages.page_branding import PageBranding, load_page_branding
+from identity.pages.rendering import PageRenderer, see_other
+from identity.pages.translation import Translator
 from identity.provider.errors import OAuthError
-from identity.provider.parameters import MAX_LENGTH
+from identity.provider.parameters import MAX_BODY_LENGTH
 
 #: With this header the script asks what is wrong with a form; nothing is saved.
-CHECK_HEADER = "HTTP_X_CHECK"
+VALIDATION_HEADER = "HTTP_X_CHECK"
 
-STALE = say("This page had been open for too long. Check what you typed and send it again.")
-CHANGED = say("Somebody changed this meanwhile. Check the fields, then save again.")
+EXPIRED_FORM_MESSAGE = gettext_lazy("This page had been open for too long. Check what you typed and send it again.")
+EDIT_CONFLICT_MESSAGE = gettext_lazy("Somebody changed this meanwhile. Check the fields, then save again.")
 
 _FORM_TYPE = "application/x-www-form-urlencoded"
 
 
-class WrongContentType(OAuthError):
+class UnsupportedFormType(OAuthError):
     """The body is no form."""
 
     status = 415
 
 
-class Again(Exception):
+class FormRedisplay(Exception):
     """Draw the form again, with this status and a message above it.
 
-    The request's changes are dropped unless ``keep_changes``. ``link`` is an address and a sentence to click, which
+    The request's changes are dropped unless ``commits_transaction``. ``link`` is an address and a sentence to click, which
     follows the message.
     """
 
@@ -84,7 +84,7 @@ class Again(Exception):
         self.kind = kind
         self.link = link
         self.headers = dict(headers or {})
-        self.keep_changes = keep_changes
+        self.commits_transaction = keep_changes
 
 
 class Page:
@@ -97,31 +97,31 @@ class Page:
     def __init__(self, context: Any, request: Any) -> None:
         self.context = context
         self.request = request
-        self.asked_language = ""
+        self.requested_language = ""
 
-    def before(self) -> Response | None:
+    def early_response(self) -> Response | None:
         """An answer instead of the page, whatever it is asked; None where there is nothing against it."""
         return None
 
-    def show(self) -> Mapping[str, object] | Response:
+    def template_variables(self) -> Mapping[str, object] | Response:
         """The template's variables; an answer instead, if this page is not to be seen now."""
         return {}
 
-    def shared(self) -> Mapping[str, object]:
+    def common_variables(self) -> Mapping[str, object]:
         """Variables that all pages of a family have, such as ``frame``. They must not need what was typed."""
         return {}
 
-    def whose_looks(self) -> tuple[Organization | None, Application | None]:
+    def branding_owner(self) -> tuple[Organization | None, Application | None]:
         """Whose name, logo, colours and words the page has; by default the service's own."""
         return None, None
 
     @lazily
-    def looks(self) -> Looks:
+    def page_branding(self) -> PageBranding:
         """The same, in the page's language."""
-        return looks_of(self.request.services, *self.whose_looks(), self.language)
+        return load_page_branding(self.request.services, *self.branding_owner(), self.language)
 
     @property
-    def leads_away(self) -> bool:
+    def redirects_off_site(self) -> bool:
         """True if the form's answer may lead to an application: browsers hold form-action against what follows."""
         return False
 
@@ -132,29 +132,29 @@ class Page:
     @property
     def language(self) -> str:
         """The language in which the page is drawn."""
-        return self.asked_language or language_of(self.request, self.preferred_locales())
+        return self.requested_language or negotiate_language(self.request, self.preferred_locales())
 
     @property
-    def words(self) -> Words:
+    def translator(self) -> Translator:
         """The words of that language, for sentences that are made here and not in the template."""
-        return self.pages.catalogs.words(self.language)
+        return self.renderer.catalogs.translator(self.language)
 
     @lazily
-    def ui(self) -> Any:
+    def template_macros(self) -> Any:
         """The macros of templates, for markup that is made here."""
-        return self.pages.macros(self.request, self.language)
+        return self.renderer.load_macros(self.request, self.language)
 
     @property
-    def pages(self) -> Pages:
+    def renderer(self) -> PageRenderer:
         """What draws."""
-        pages: Pages = self.request.registry.pages
+        pages: PageRenderer = self.request.registry.pages
         return pages
 
     def redirect(self, path: str) -> Response:
         """303 to a path of ours: what follows every POST that changed something."""
-        return redirect(self.request, path)
+        return see_other(self.request, path)
 
-    def draw(
+    def render(
         self,
         variables: Mapping[str, object],
         *,
@@ -163,19 +163,19 @@ class Page:
         headers: Mapping[str, str] | None = None,
     ) -> Response:
         """The page, or another template, with these variables; for a POST that answers with something shown once."""
-        values = {"looks": self.looks, **self.shared(), **variables}
-        response = self.pages.draw(
+        values = {"looks": self.page_branding, **self.common_variables(), **variables}
+        response = self.renderer.render(
             self.request, template or self.template, values, status=status, language=self.language
         )
-        if self.leads_away:
+        if self.redirects_off_site:
             response.headers["Content-Security-Policy"] = SIGN_IN_POLICY
         response.headers.update(headers or {})
         return response
 
     def get(self) -> Response:
         """The answer to GET."""
-        shown = self.show()
-        return self.draw(shown, status=self.status) if isinstance(shown, Mapping) else shown
+        shown = self.template_variables()
+        return self.render(shown, status=self.status) if isinstance(shown, Mapping) else shown
 
 
 class FormPage(Page):
@@ -188,17 +188,17 @@ class FormPage(Page):
     #: Fields that may be given many times, such as checkboxes.
     repeated_fields: ClassVar[frozenset[str]] = frozenset()
     #: Fields that nothing is typed into: beside them one other field tells its own problem.
-    untyped_fields: ClassVar[frozenset[str]] = frozenset()
+    non_text_fields: ClassVar[frozenset[str]] = frozenset()
     #: How many characters a field may have.
-    longest: ClassVar[int] = MAX_LENGTH
+    max_length: ClassVar[int] = MAX_BODY_LENGTH
     #: The form's own names of what commands call otherwise.
-    renamed: ClassVar[Mapping[str, str]] = {}
+    field_aliases: ClassVar[Mapping[str, str]] = {}
     #: True for forms that make something: they carry a single-use id in the field ``once``.
-    creates: ClassVar[bool] = False
+    is_creation: ClassVar[bool] = False
     #: The field of a file whose own fields problems are told of.
-    holds: ClassVar[str] = ""
+    document_field: ClassVar[str] = ""
 
-    def values(self) -> Mapping[str, Value]:
+    def initial_values(self) -> Mapping[str, FieldValue]:
         """What stands in the fields at first; with ``version``, what the form changes."""
         return {}
 
@@ -206,94 +206,109 @@ class FormPage(Page):
         """Do what was asked, and answer 303. Raises Invalid or Conflict; Again to say something above the form."""
         raise NotImplementedError
 
-    def check(self, form: Form) -> None:
+    def validate(self, form: Form) -> None:
         """Look at fields that the script wants to know about before they are sent. Raises Invalid."""
 
-    def form_path(self) -> str:
+    def form_action(self) -> str:
         """Where the form is posted: to the page itself."""
         path: str = self.request.path
         return path
 
-    def keep_language(self, language: str) -> bool:
+    def save_language(self, language: str) -> bool:
         """Remember the language that was chosen here; False if only the address of the form is to say it."""
         return False
 
     def get(self) -> Response:
         """The answer to GET."""
-        return self._draw_form(self.values(), status=self.status)
+        return self._render_form(self.initial_values(), status=self.status)
 
     def post(self) -> Response:
         """The answer to POST: nothing typed is lost, and nothing is committed by a form that is drawn again."""
-        form = self._read()
-        fresh = csrf.is_fresh(self.request, form.one(csrf.FIELD))
-        if CHECK_HEADER in self.request.environ:
-            return self._checked(form, fresh=fresh)
-        if UI_LOCALES in form:
-            return self._in_other_language(form, fresh=fresh)
+        form = self._read_form()
+        fresh = csrf.is_valid_token(self.request, form.text(csrf.CSRF_FIELD))
+        if VALIDATION_HEADER in self.request.environ:
+            return self._validate_and_submit(form, fresh=fresh)
+        if UI_LOCALES_PARAM in form:
+            return self._change_language(form, fresh=fresh)
         if not fresh:
-            return self._again(form, status=422, notice=Notice("danger", self.words.t(STALE)))
+            return self._redisplay(
+                form, status=422, notice=FormMessage("danger", self.translator.gettext(EXPIRED_FORM_MESSAGE))
+            )
         try:
             return self.submit(form)
         except Invalid as refused:
             self._drop_changes(refused)
-            problems = {self.renamed.get(name, name): said for name, said in refused.fields.items()}
-            return self._again(form, status=422, problems=problems)
+            problems = {self.field_aliases.get(name, name): said for name, said in refused.fields.items()}
+            return self._redisplay(form, status=422, problems=problems)
         except Conflict as refused:
             self._drop_changes(refused)
-            return self._conflict(form, refused)
-        except Again as refused:
+            return self._redisplay_conflict(form, refused)
+        except FormRedisplay as refused:
             self._drop_changes(refused)
-            return self._again(form, status=refused.status, notice=self._notice(refused), headers=refused.headers)
+            return self._redisplay(
+                form, status=refused.status, notice=self._redisplay_message(refused), headers=refused.headers
+            )
 
-    def _read(self) -> Form:
-        sent = csrf.what_was_sent(self.request)
+    def _read_form(self) -> Form:
+        sent = csrf.read_posted_request(self.request)
         if sent.content_type != _FORM_TYPE:
-            raise WrongContentType(f"the body must be {_FORM_TYPE}")
-        return Form.parse(sent.body, self.repeated_fields, longest=self.longest)
+            raise UnsupportedFormType(f"the body must be {_FORM_TYPE}")
+        return Form.parse(sent.body, self.repeated_fields, max_length=self.max_length)
 
-    def _checked(self, form: Form, *, fresh: bool) -> Response:
+    def _validate_and_submit(self, form: Form, *, fresh: bool) -> Response:
         problems: Mapping[str, str] = {}
         try:
             if fresh:
-                self.check(form)
+                self.validate(form)
         except Invalid as refused:
             problems = refused.fields
-        self._doom()
-        said = {name: self.words.plain(problem) for name, problem in problems.items()}
+        self._doom_transaction()
+        said = {name: self.translator.gettext_plain(problem) for name, problem in problems.items()}
         return Response(json.dumps({"fields": said}).encode(), content_type="application/json", charset=None)
 
-    def _in_other_language(self, form: Form, *, fresh: bool) -> Response:
-        language = form.one(UI_LOCALES)
+    def _change_language(self, form: Form, *, fresh: bool) -> Response:
+        language = form.text(UI_LOCALES_PARAM)
         if language in LANGUAGES:
-            self.asked_language = language
-            if fresh and self.keep_language(language):
+            self.requested_language = language
+            if fresh and self.save_language(language):
                 # The address need not say it any more.
-                return self._again(form, status=200, address=self._address())
-        return self._again(form, status=200)
+                return self._redisplay(form, status=200, address=self._form_action_url())
+        return self._redisplay(form, status=200)
 
-    def _conflict(self, form: Form, refused: Conflict) -> Response:
-        stored = self.values()
-        if VERSION not in stored:
-            return self._again(form, status=409, notice=Notice("danger", self.words.t(_sentence(refused))))
-        return self._again(form, status=409, notice=Notice("danger", self.words.t(CHANGED)), stored=stored)
+    def _redisplay_conflict(self, form: Form, refused: Conflict) -> Response:
+        stored = self.initial_values()
+        if VERSION_FIELD not in stored:
+            return self._redisplay(
+                form, status=409, notice=FormMessage("danger", self.translator.gettext(_error_message(refused)))
+            )
+        return self._redisplay(
+            form,
+            status=409,
+            notice=FormMessage("danger", self.translator.gettext(EDIT_CONFLICT_MESSAGE)),
+            stored=stored,
+        )
 
-    def _again(
+    def _redisplay(
         self,
         form: Form,
         *,
         status: int,
         problems: Mapping[str, str] | None = None,
-        notice: Notice | None = None,
-        stored: Mapping[str, Value] | None = None,
+        notice: FormMessage | None = None,
+        stored: Mapping[str, FieldValue] | None = None,
         headers: Mapping[str, str] | None = None,
         address: str | None = None,
     ) -> Response:
         """The form with what was typed, but for secrets."""
-        typed = {name: form[name] for name in (*self.fields, ONCE) if name in form and name not in self.secret_fields}
-        version = (stored or form).get(VERSION)
+        typed = {
+            name: form[name]
+            for name in (*self.fields, SUBMISSION_ID_FIELD)
+            if name in form and name not in self.secret_fields
+        }
+        version = (stored or form).get(VERSION_FIELD)
         if version is not None:
-            typed[VERSION] = version
-        return self._draw_form(
+            typed[VERSION_FIELD] = version
+        return self._render_form(
             typed,
             status=status,
             problems=problems or {},
@@ -303,64 +318,64 @@ class FormPage(Page):
             address=address,
         )
 
-    def _draw_form(
+    def _render_form(
         self,
-        values: Mapping[str, Value],
+        values: Mapping[str, FieldValue],
         *,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
         address: str | None = None,
         **state: Any,
     ) -> Response:
-        shown = self.show()
+        shown = self.template_variables()
         if not isinstance(shown, Mapping):
             return shown
-        form = Drawn(
-            action=address or self._address(self.asked_language),
-            token=csrf.token(self.request),
-            words=self.words,
+        form = FormState(
+            action=address or self._form_action_url(self.requested_language),
+            token=csrf.csrf_token(self.request),
+            translator=self.translator,
             fields=self.fields,
             values=values,
-            creates=self.creates,
-            holds=self.holds,
-            untyped_fields=self.untyped_fields,
+            is_creation=self.is_creation,
+            document_field=self.document_field,
+            non_text_fields=self.non_text_fields,
             **state,
         )
-        return self.draw({**shown, "form": form, "failed": form.failed}, status=status, headers=headers)
+        return self.render({**shown, "form": form, "failed": form.has_errors}, status=status, headers=headers)
 
-    def _address(self, language: str = "") -> str:
+    def _form_action_url(self, language: str = "") -> str:
         """Where the form is posted, with the page's own parameters and the language that was chosen on it."""
-        query = [(name, value) for name, value in self.request.GET.items() if name != UI_LOCALES or not language]
+        query = [(name, value) for name, value in self.request.GET.items() if name != UI_LOCALES_PARAM or not language]
         if language:
-            query.append((UI_LOCALES, language))
-        path = self.form_path()
+            query.append((UI_LOCALES_PARAM, language))
+        path = self.form_action()
         return f"{path}?{urlencode(query)}" if query else path
 
-    def _notice(self, refused: Again) -> Notice:
-        said = self.words.t(refused.message)
+    def _redisplay_message(self, refused: FormRedisplay) -> FormMessage:
+        said = self.translator.gettext(refused.message)
         if refused.link is not None:
             href, sentence = refused.link
-            said += Markup(' <a href="{}">{}</a>').format(href, self.words.t(sentence))
-        return Notice(refused.kind, said)
+            said += Markup(' <a href="{}">{}</a>').format(href, self.translator.gettext(sentence))
+        return FormMessage(refused.kind, said)
 
-    def _drop_changes(self, refused: DomainError | Again) -> None:
-        if not refused.keep_changes:
-            self._doom()
+    def _drop_changes(self, refused: DomainError | FormRedisplay) -> None:
+        if not refused.commits_transaction:
+            self._doom_transaction()
 
-    def _doom(self) -> None:
+    def _doom_transaction(self) -> None:
         if "tm.active" in self.request.environ:
             self.request.tm.doom()
 
 
-def _sentence(refused: Exception) -> str:
+def _error_message(refused: Exception) -> str:
     said = refused.args[0] if refused.args else ""
     return said if isinstance(said, str) else str(refused)
 
 
-def _view_of(kind: type[Page]) -> Callable[[Any, Request], Response]:
+def _page_view(kind: type[Page]) -> Callable[[Any, Request], Response]:
     def view(context: Any, request: Request) -> Response:
         page = kind(context, request)
-        early = page.before()
+        early = page.early_response()
         if early is not None:
             return early
         return page.post() if request.method == "POST" and isinstance(page, FormPage) else page.get()
@@ -383,7 +398,7 @@ def add_page(
     options = predicates if authenticate is None else {"authenticate": authenticate, **predicates}
     methods = ("GET", "POST") if issubclass(page, FormPage) else ("GET",)
     config.add_route(name, path, host="login", factory=factory, request_method=methods, **options)
-    config.add_view(_view_of(page), route_name=name, permission=permission, checks_form=True)
+    config.add_view(_page_view(page), route_name=name, permission=permission, checks_form=True)
 
 
 def includeme(config: Configurator) -> None:

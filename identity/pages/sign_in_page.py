@@ -9,18 +9,18 @@ from pyramid.response import Response
 
 from identity.domain.applications import Application, ApplicationType
 from identity.domain.login_names import LoginName
+from identity.domain.messages import Message, gettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
-from identity.domain.words import Message, say
-from identity.http.endpoints import context_of
-from identity.http.sign_ins import WaitingSignIn
+from identity.http.endpoint_routes import request_context
+from identity.http.sign_in_attempts import PendingSignInContext
 from identity.lazily import lazily
-from identity.pages.page import Again, FormPage
-from identity.pages.scope_words import received
-from identity.provider.errors import OAuthError, Unredirectable
-from identity.provider.interaction import SignIn, first_required
-from identity.services.bundle import Services
+from identity.pages.page import FormPage, FormRedisplay
+from identity.pages.scope_descriptions import describe_scopes
+from identity.provider.errors import OAuthError, UnredirectableError
+from identity.provider.interaction import SignIn, next_interaction
+from identity.services.container import Services
 
 _CONSOLE = "/console"
 
@@ -28,10 +28,10 @@ _CONSOLE = "/console"
 class SignInPage(FormPage):
     """A page of a sign-in. What it finds out is noted in the row that waits; what comes next is decided elsewhere."""
 
-    context: WaitingSignIn
+    context: PendingSignInContext
 
     @property
-    def pending(self) -> PendingAuthorization:
+    def pending_authorization(self) -> PendingAuthorization:
         """The row that waits."""
         return self.context.pending
 
@@ -41,134 +41,134 @@ class SignInPage(FormPage):
         return self.context.sign_in
 
     @lazily
-    def root(self) -> str:
+    def base_path(self) -> str:
         """The address of the first page, below which the others lie."""
-        return f"/login/{self.pending.id}"
+        return f"/login/{self.pending_authorization.id}"
 
-    def is_next(self, interaction: str) -> bool:
+    def is_next_interaction(self, interaction: str) -> bool:
         """True if this interaction is what the sign-in waits for: nobody gets to a page past the ones before it."""
-        context = context_of(self.request)
+        context = request_context(self.request)
         try:
-            needed = first_required(context.protocol.interactions.values(), self.sign_in, context)
+            needed = next_interaction(context.protocol.interactions.values(), self.sign_in, context)
         except OAuthError:
             return False
         return needed is not None and needed.name == interaction
 
-    def go_on(self) -> Response:
+    def redirect_to_next(self) -> Response:
         """303 to where it is decided what comes next."""
-        return self.redirect(self.context.continue_at)
+        return self.redirect(self.context.resume_path)
 
     def preferred_locales(self) -> str:
         """The language that the client asked for, or that was chosen on a page before."""
-        return self.pending.ui_locales
+        return self.pending_authorization.ui_locales
 
-    def keep_language(self, language: str) -> bool:
+    def save_language(self, language: str) -> bool:
         """Have the pages that follow speak it, too."""
-        self.request.services.sign_ins.speak(self.pending, language)
+        self.request.services.sign_ins.set_language(self.pending_authorization, language)
         return True
 
     def get(self) -> Response:
         """The page; if the request cannot be honoured any more, its client is told."""
-        return super().get() if self._is_good() else self.go_on()
+        return super().get() if self._accepts_request() else self.redirect_to_next()
 
     def post(self) -> Response:
         """The answer to the form, under the same condition."""
-        return super().post() if self._is_good() else self.go_on()
+        return super().post() if self._accepts_request() else self.redirect_to_next()
 
-    def _is_good(self) -> bool:
+    def _accepts_request(self) -> bool:
         try:
             return self.sign_in is not None
-        except Unredirectable:
+        except UnredirectableError:
             raise
         except OAuthError:
             return False
 
-    def whose_looks(self) -> tuple[Organization | None, Application | None]:
+    def branding_owner(self) -> tuple[Organization | None, Application | None]:
         """Those of the application, in the organization of the scope or its own."""
         client = self.sign_in.client
         organization = None if client is None else client.organization
-        return self.sign_in.organization or organization, None if client is None else client.application
+        return self.sign_in.required_organization or organization, None if client is None else client.application
 
-    def name_of(self, organization: Organization) -> str:
+    def organization_label(self, organization: Organization) -> str:
         """What people know the organization by."""
         services: Services = self.request.services
-        return services.branding.name_of(organization)
+        return services.branding.organization_display_name(organization)
 
-    def shared(self) -> Mapping[str, object]:
+    def common_variables(self) -> Mapping[str, object]:
         """The heading: who asks."""
-        client, required = self.sign_in.client, self.sign_in.organization
-        name = None if client is None else self.looks.application or client.application.name
+        client, required = self.sign_in.client, self.sign_in.required_organization
+        name = None if client is None else self.page_branding.application or client.application.name
         return {
-            "root": self.root,
+            "root": self.base_path,
             "application": name,
             "parent": name,
             "lead": self.lead(),
-            "required_organization": None if required is None else self.name_of(required),
+            "required_organization": None if required is None else self.organization_label(required),
             "home": "/account",
         }
 
-    def require_allowed(self, subject: Subject, factor: str, refused: str) -> None:
+    def require_factor_allowed(self, subject: Subject, factor: str, error_message: str) -> None:
         """Raise Again, with a sentence about the ``organization``, if its policy does not let people use this factor;
         told only to whoever has proved who they are by it."""
-        if not self.request.services.policies.allow(subject, factor):
-            said = say(refused, organization=self.name_of(subject.organization))
-            raise Again(said, link=(self.root, say("Use another way.")), keep_changes=True)
+        if not self.request.services.policies.allows_factor(subject, factor):
+            said = gettext_lazy(error_message, organization=self.organization_label(subject.organization))
+            raise FormRedisplay(said, link=(self.base_path, gettext_lazy("Use another way.")), keep_changes=True)
 
     @property
-    def received(self) -> list[Markup]:
+    def scope_descriptions(self) -> list[Markup]:
         """What the application learns of the person by its scopes, in words."""
         asked = self.sign_in.request
         if asked is None:
             return []
-        namespaces = self.request.registry.identity.settings.urn_namespaces
-        return received(asked.disclosed, asked.client.project.name, self.words, namespaces)
+        namespaces = self.request.registry.application.settings.urn_namespaces
+        return describe_scopes(asked.claim_scopes, asked.client.project.name, self.translator, namespaces)
 
     def require_organization(self, subject: Subject) -> None:
         """Raise Again if an account of another organization is asked for; told only to whoever has proved that this one
         is theirs."""
-        organization, client = self.sign_in.organization, self.sign_in.client
+        organization, client = self.sign_in.required_organization, self.sign_in.client
         if organization is None or client is None or subject.organization.id == organization.id:
             return
-        message = say(
+        message = gettext_lazy(
             "{application} needs an account of {organization}.",
-            application=self.looks.application or client.application.name,
-            organization=self.name_of(organization),
+            application=self.page_branding.application or client.application.name,
+            organization=self.organization_label(organization),
         )
-        raise Again(message, link=(self.root, say("Use another account.")), keep_changes=True)
+        raise FormRedisplay(message, link=(self.base_path, gettext_lazy("Use another account.")), keep_changes=True)
 
     @property
-    def options(self) -> list[Markup]:
+    def sign_in_options(self) -> list[Markup]:
         """Other ways in, which plugins offer."""
-        return [one for provide in self.pages.sign_in_options for one in provide(self)]
+        return [one for provide in self.renderer.sign_in_options for one in provide(self)]
 
     @property
-    def signs_in_by_email(self) -> bool:
+    def can_sign_in_by_email(self) -> bool:
         """True if people can type an email address in place of the login name."""
-        organization, policies = self.sign_in.organization_in_question, self.request.services.policies
+        organization, policies = self.sign_in.effective_organization, self.request.services.policies
         policy = policies.of_instance() if organization is None else policies.of(organization.id)
         return bool(policy.sign_in_by_email)
 
-    def way_of(self, login_name: LoginName) -> str:
+    def login_name_redirect(self, login_name: LoginName) -> str:
         """Where whoever enters this login name goes on: a plugin's way, else the password."""
-        ways = (find(self, login_name) for find in self.pages.login_name_ways)
-        return next((way for way in ways if way is not None), f"{self.root}/password")
+        ways = (find(self, login_name) for find in self.renderer.login_name_ways)
+        return next((way for way in ways if way is not None), f"{self.base_path}/password")
 
     def lead(self) -> Markup:
         """The line below the heading."""
         client = self.sign_in.client
         if client is not None:
-            own = self.whose_looks()[0] == client.organization
-            return self.words.t(
+            own = self.branding_owner()[0] == client.organization
+            return self.translator.gettext(
                 "to continue to {application} · {organization}",
-                application=_strong(self.looks.application or client.application.name),
-                organization=(own and self.looks.organization) or client.organization.name,
+                application=_strong(self.page_branding.application or client.application.name),
+                organization=(own and self.page_branding.organization) or client.organization.name,
             )
-        if (self.pending.target or "").startswith(_CONSOLE):
-            return self.words.t("to continue to the console")
-        return self.words.t("to continue to your account")
+        if (self.pending_authorization.target or "").startswith(_CONSOLE):
+            return self.translator.gettext("to continue to the console")
+        return self.translator.gettext("to continue to your account")
 
     @property
-    def return_line(self) -> Message | None:
+    def return_message(self) -> Message | None:
         """Where one ends up afterwards; None for our own pages."""
         asked = self.sign_in.request
         if asked is None:
@@ -176,8 +176,8 @@ class SignInPage(FormPage):
         host = urlsplit(asked.redirect_uri).hostname
         application = asked.client.application
         if application.type is ApplicationType.NATIVE or not host:
-            return say("After signing in you return to the app {application}.", application=application.name)
-        return say("After signing in you return to {host}.", host=host)
+            return gettext_lazy("After signing in you return to the app {application}.", application=application.name)
+        return gettext_lazy("After signing in you return to {host}.", host=host)
 
 
 def add_sign_in_options(config: Configurator, provide: Callable[[SignInPage], Iterable[Markup]]) -> None:
@@ -188,7 +188,7 @@ def add_sign_in_options(config: Configurator, provide: Callable[[SignInPage], It
     config.registry.pages.sign_in_options.append(provide)
 
 
-def add_login_name_way(config: Configurator, find: Callable[[SignInPage, LoginName], str | None]) -> None:
+def add_login_name_redirect(config: Configurator, find: Callable[[SignInPage, LoginName], str | None]) -> None:
     """Directive for plugins: where whoever enters a login name goes on instead of being asked for a password.
 
     ``find`` gets the page and the name, and returns a path on the login host or None. It must not depend on whether
@@ -200,7 +200,7 @@ def add_login_name_way(config: Configurator, find: Callable[[SignInPage, LoginNa
 def includeme(config: Configurator) -> None:
     """Make them known."""
     config.add_directive("add_sign_in_options", add_sign_in_options)
-    config.add_directive("add_login_name_way", add_login_name_way)
+    config.add_directive("add_login_name_way", add_login_name_redirect)
 
 
 def _strong(text: str) -> Markup:

@@ -12,20 +12,20 @@ from pyramid.request import Request
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.http.health import ImmediateAnswer
-from identity.provider.request import ProtocolResponse
+from identity.http.health import ImmediateResponse
+from identity.provider.protocol_request import ProtocolResponse
 
 FOLDER = Path(__file__).parent / "static"
 ROUTE = "pages.static"
 
 _PREFIX = "/static/"
 _PATTERN = "/static/{name}"
-_LAST = 10_000
+_ACTION_ORDER = 10_000
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
 #: What may be kept without asking again: its address names its content.
-FOR_EVER = "public, max-age=31536000, immutable"
+IMMUTABLE_CACHE_CONTROL = "public, max-age=31536000, immutable"
 _HEADERS = {
-    "Cache-Control": FOR_EVER,
+    "Cache-Control": IMMUTABLE_CACHE_CONTROL,
     # A mark may be opened by itself, and is a document then.
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
@@ -47,7 +47,7 @@ class StaticFiles:
         self._served: dict[str, StaticFile] = {}
         self._addresses: dict[str, str] = {}
 
-    def add(self, path: Path) -> str:
+    def add_file(self, path: Path) -> str:
         """Read a file and serve it; returns its address. A later file of the same name takes over the name."""
         content = path.read_bytes()
         name = f"{path.stem}-{hashlib.sha256(content).hexdigest()[:16]}{path.suffix}"
@@ -55,11 +55,11 @@ class StaticFiles:
         self._addresses[path.name] = _PREFIX + name
         return self._addresses[path.name]
 
-    def address(self, name: str) -> str:
+    def url_path(self, name: str) -> str:
         """Where a file is served, for links to it. Raises KeyError for one that was not added."""
         return self._addresses[name]
 
-    def find(self, served_name: str) -> StaticFile | None:
+    def find_file(self, served_name: str) -> StaticFile | None:
         """The file that is served under this name, hash included."""
         return self._served.get(served_name)
 
@@ -67,9 +67,9 @@ class StaticFiles:
         return iter(self._served.values())
 
 
-def serve(request: Request) -> Response:
+def serve_static_file(request: Request) -> Response:
     """One file; anything but a known name is 404."""
-    found = request.registry.pages.static.find(request.matchdict["name"])
+    found = request.registry.pages.static.find_file(request.matchdict["name"])
     if found is None:
         raise HTTPNotFound
     response = Response(body=found.content, content_type=found.content_type, charset=_charset(found.content_type))
@@ -77,7 +77,7 @@ def serve(request: Request) -> Response:
     return response
 
 
-def _answer_at_once(config: Configurator) -> None:
+def _register_loop_responses(config: Configurator) -> None:
     """Have the event loop answer for each file, without a thread."""
     registry = config.registry
     for found in registry.pages.static:
@@ -88,12 +88,12 @@ def _answer_at_once(config: Configurator) -> None:
             found.content_type if charset is None else f"{found.content_type}; charset={charset}",
             _HEADERS,
         )
-        registry.immediate_answers[_PREFIX + found.name] = ImmediateAnswer(
-            ROUTE, _PATTERN, partial(_itself, answer), frozenset({"GET", "HEAD"})
+        registry.immediate_responses[_PREFIX + found.name] = ImmediateResponse(
+            ROUTE, _PATTERN, partial(_identity_response, answer), frozenset({"GET", "HEAD"})
         )
 
 
-def _itself(answer: ProtocolResponse) -> ProtocolResponse:
+def _identity_response(answer: ProtocolResponse) -> ProtocolResponse:
     return answer
 
 
@@ -103,13 +103,13 @@ def _charset(content_type: str) -> str | None:
 
 def add_static_file(config: Configurator, path: Path) -> None:
     """Directive for plugins: serve a file of one's own; templates link it with ``static("its name")``."""
-    config.registry.pages.static.add(path)
+    config.registry.pages.static.add_file(path)
 
 
 def includeme(config: Configurator) -> None:
     """On any host: the page that explains an unknown host name is to look like ours."""
     config.add_directive("add_static_file", add_static_file)
     config.add_route(ROUTE, _PATTERN, request_method="GET")
-    config.add_view(serve, route_name=ROUTE, permission=NO_PERMISSION_REQUIRED)
+    config.add_view(serve_static_file, route_name=ROUTE, permission=NO_PERMISSION_REQUIRED)
     # Once plugins have added theirs.
-    config.action(None, partial(_answer_at_once, config), order=_LAST)
+    config.action(None, partial(_register_loop_responses, config), order=_ACTION_ORDER)

@@ -9,25 +9,25 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from identity.domain.words import LANGUAGES, Message
+from identity.domain.messages import LANGUAGES, Message
 
 #: How the languages call themselves.
 LANGUAGE_NAMES = dict(zip(LANGUAGES, ("English", "Deutsch", "Français", "Español", "Italiano", "中文"), strict=True))
 
-FILE = "LC_MESSAGES/identity.po"
-FOLDER = Path(__file__).parent / "locale"
+CATALOG_FILE = "LC_MESSAGES/identity.po"
+LOCALE_DIR = Path(__file__).parent / "locale"
 
 
-def _one_or_many(n: int) -> int:
+def _english_plural_form(n: int) -> int:
     return int(n != 1)
 
 
 @dataclass(frozen=True)
-class Catalog:
+class MessageCatalog:
     """Translations by message id; those of plural messages are tuples, chosen from by ``form_of(n)``."""
 
     messages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    form_of: Callable[[int], int] = _one_or_many
+    plural_form: Callable[[int], int] = _english_plural_form
 
 
 #: What stands between the members of a list where that is no comma with a space.
@@ -35,69 +35,73 @@ _COMMAS = {"zh": "、"}
 
 
 @dataclass(frozen=True)
-class Words:
+class Translator:
     """The voice of one page, in one language. Whatever is put into a sentence is escaped, unless it is markup."""
 
     language: str
-    catalog: Catalog
+    catalog: MessageCatalog
 
-    def t(self, text: str, /, **values: object) -> Markup:
+    def gettext(self, text: str, /, **values: object) -> Markup:
         """The sentence in this language; a Message brings its values along."""
         if isinstance(text, Markup):
             return text
         if isinstance(text, Message) and text.plural:
-            return self._many(text.template, text.plural, {**text.values, **values})
+            return self._ngettext(text.template, text.plural, {**text.values, **values})
         template = text.template if isinstance(text, Message) else text
         given = {**text.values, **values} if isinstance(text, Message) else values
         found = self.catalog.messages.get(template, (template,))[0]
-        return _filled(found, given)
+        return _interpolate(found, given)
 
-    def plain(self, text: str, /, **values: object) -> str:
+    def gettext_plain(self, text: str, /, **values: object) -> str:
         """The sentence as plain text, for mails and JSON: nothing is escaped."""
-        return str(self.t(text, **values).unescape())
+        return str(self.gettext(text, **values).unescape())
 
-    def tn(self, singular: str, plural: str, n: int, /, **values: object) -> Markup:
+    def ngettext(self, singular: str, plural: str, n: int, /, **values: object) -> Markup:
         """The sentence for ``n`` things, which stands in it as ``{n}``."""
-        return self._many(singular, plural, {"n": n, **values})
+        return self._ngettext(singular, plural, {"n": n, **values})
 
-    def _many(self, singular: str, plural: str, values: Mapping[str, Any]) -> Markup:
+    def _ngettext(self, singular: str, plural: str, values: Mapping[str, Any]) -> Markup:
         found, n = self.catalog.messages.get(singular), values["n"]
-        text = found[self.catalog.form_of(n)] if found is not None else (plural if _one_or_many(n) else singular)
-        return _filled(text, values)
+        text = (
+            found[self.catalog.plural_form(n)]
+            if found is not None
+            else (plural if _english_plural_form(n) else singular)
+        )
+        return _interpolate(text, values)
 
-    def listed(self, parts: Iterable[str]) -> Markup:
+    def format_list(self, parts: Iterable[str]) -> Markup:
         """Several things in a row, as the language writes them."""
         return Markup(_COMMAS.get(self.language, ", ")).join(parts)  # noqa: S704 - a constant
 
 
-class Catalogs:
+class MessageCatalogs:
     """The catalogs of a process, out of several folders: ours, and those of plugins."""
 
-    def __init__(self, folders: Iterable[Path] = (FOLDER,)) -> None:
+    def __init__(self, folders: Iterable[Path] = (LOCALE_DIR,)) -> None:
         self.folders = list(folders)
-        self._words: dict[str, Words] = {LANGUAGES[0]: Words(LANGUAGES[0], Catalog())}
+        self._words: dict[str, Translator] = {LANGUAGES[0]: Translator(LANGUAGES[0], MessageCatalog())}
 
-    def words(self, language: str) -> Words:
+    def translator(self, language: str) -> Translator:
         """The words of one of our languages."""
         if language not in self._words:
-            self._words[language] = Words(language, _merged(self.folders, language))
+            self._words[language] = Translator(language, _merge_catalogs(self.folders, language))
         return self._words[language]
 
 
-def _merged(folders: Iterable[Path], language: str) -> Catalog:
+def _merge_catalogs(folders: Iterable[Path], language: str) -> MessageCatalog:
     merged: dict[str, tuple[str, ...]] = {}
-    form_of: Callable[[int], int] = _one_or_many
+    form_of: Callable[[int], int] = _english_plural_form
     for folder in folders:
-        path = folder / language / FILE
+        path = folder / language / CATALOG_FILE
         if path.exists():
             catalog = read_catalog(path, language)
             merged = {**catalog.messages, **merged}
-            form_of = catalog.form_of
-    return Catalog(merged, form_of)
+            form_of = catalog.plural_form
+    return MessageCatalog(merged, form_of)
 
 
 @cache
-def read_catalog(path: Path, language: str) -> Catalog:
+def read_catalog(path: Path, language: str) -> MessageCatalog:
     """A .po file, without what is not translated yet. Kept, so that several services in one process share it."""
     # Only pages in other languages need the library, and it takes its time to import.
     from babel.messages.pofile import read_po
@@ -106,17 +110,17 @@ def read_catalog(path: Path, language: str) -> Catalog:
         read = read_po(file, locale=language)
     messages = {}
     for message in read:
-        forms = _several(message.string)
+        forms = _plural_texts(message.string)
         if message.id and not message.fuzzy and all(forms):
-            messages[_several(message.id)[0]] = forms
-    return Catalog(messages, gettext.c2py(read.plural_expr))
+            messages[_plural_texts(message.id)[0]] = forms
+    return MessageCatalog(messages, gettext.c2py(read.plural_expr))
 
 
-def _several(text: Any) -> tuple[str, ...]:
+def _plural_texts(text: Any) -> tuple[str, ...]:
     """Plural messages have several texts, others one."""
     return tuple(text) if isinstance(text, (tuple, list)) else (text,)
 
 
-def _filled(text: str, values: Mapping[str, object]) -> Markup:
+def _interpolate(text: str, values: Mapping[str, object]) -> Markup:
     sentence = Markup(escape(text))  # noqa: S704 - escaped on the spot
     return sentence.format(**values) if values else sentence

@@ -9,13 +9,13 @@ from pyramid.request import Request
 from identity.pages.forms import Form
 from identity.provider.errors import InvalidRequest
 
-TYPE = "multipart/form-data"
+MULTIPART_TYPE = "multipart/form-data"
 
-_MOST_PARTS = 32
-_LONGEST_TEXT = 64 * 1024
+_MAX_PARTS = 32
+_MAX_TEXT_LENGTH = 64 * 1024
 
 
-def read_upload(request: Request, body: IO[bytes]) -> tuple[Form, dict[str, IO[bytes]]]:
+def parse_multipart_form(request: Request, body: IO[bytes]) -> tuple[Form, dict[str, IO[bytes]]]:
     """The fields of the form, as strictly as without files, and the files that are not empty, by field.
 
     They are gone with the request. Raises InvalidRequest.
@@ -25,21 +25,21 @@ def read_upload(request: Request, body: IO[bytes]) -> tuple[Form, dict[str, IO[b
         body,
         options.get("boundary", ""),
         content_length=request.content_length or 0,
-        part_limit=_MOST_PARTS,
-        spool_limit=_LONGEST_TEXT,
+        part_limit=_MAX_PARTS,
+        spool_limit=_MAX_TEXT_LENGTH,
     )
     fields: list[tuple[str, bytes]] = []
     files: dict[str, IO[bytes]] = {}
     try:
         for part in parser:
             request.add_finished_callback(lambda _, part=part: part.close())
-            _sort(part, fields, files)
+            _collect_part(part, fields, files)
     except MultipartError as problem:
         raise InvalidRequest(f"the form cannot be read: {problem}") from None
     return Form.parse(urlencode(fields).encode()), files
 
 
-def _sort(part: MultipartPart, fields: list[tuple[str, bytes]], files: dict[str, IO[bytes]]) -> None:
+def _collect_part(part: MultipartPart, fields: list[tuple[str, bytes]], files: dict[str, IO[bytes]]) -> None:
     if part.filename is None:
         if not part.is_buffered():
             raise InvalidRequest("a field is too long")

@@ -16,86 +16,93 @@ from dataclasses import dataclass
 
 from identity import hookimpl
 from identity.crypto import base64url
-from identity.crypto.secrets import same
-from identity.domain.applications import Client
+from identity.crypto.secrets import constant_time_equal
+from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.tokens import AccessToken, RefreshToken
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
-from identity.provider.grant import Authorization, ClientRule, Grant, Refreshing, Supposed, TokenRequest
-from identity.provider.one_time import OneTime, told
+from identity.provider.grant_type import (
+    Authorization,
+    ClientRequirement,
+    GrantType,
+    PreviewInput,
+    RefreshTokenTerms,
+    TokenRequest,
+)
 from identity.provider.parameters import Parameters
 from identity.provider.response_type import Artifact, ResponseType
-from identity.provider.scope import OFFLINE_ACCESS
+from identity.provider.scope import OFFLINE_ACCESS_SCOPE
+from identity.provider.single_use import SingleUseCredential, translate_token_errors
 
 _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class CodeInHand(OneTime):
+class AuthorizationCodeCredential(SingleUseCredential):
     """A code that was judged good: used up together with what it brings."""
 
     code: AuthorizationCode
-    client: Client
+    client: ApplicationClient
 
     def consume(self, access: AccessToken | None, refresh: RefreshToken | None, context: Context) -> None:
         """Redeem the code and keep its tokens. Raises InvalidGrant; a replay revokes its family."""
-        with told():
-            context.services.tokens.redeem(self.code, self.client, access=access, refresh=refresh)
+        with translate_token_errors():
+            context.services.tokens.redeem_code(self.code, self.client, access=access, refresh=refresh)
 
 
-class AuthorizationCodeGrant(Grant):
+class AuthorizationCodeGrant(GrantType):
     """Only the client that a code was made for can use it, or burn it by using it wrongly."""
 
     grant_type = "authorization_code"
     parameters = frozenset({"code", "redirect_uri", "code_verifier"})
-    client = ClientRule.REQUIRED
-    takes_codes = True
-    brings_refresh_tokens = True
+    client_requirement = ClientRequirement.REQUIRED
+    accepts_codes = True
+    issues_refresh_tokens = True
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """Whom the code is about. Raises InvalidGrant, InvalidRequest."""
         client = request.client
         if client is None:
             raise ValueError("the token endpoint authenticates the client first")
-        text = request.parameters.required("code")
-        redirect_uri = request.parameters.required("redirect_uri")
+        text = request.parameters.require_value("code")
+        redirect_uri = request.parameters.require_value("redirect_uri")
         presented = context.services.tokens.find_code(text)
         if presented is None or presented.code.client_id != client.id:
             raise InvalidGrant("the code is unknown, or was issued to another client")
         code = presented.code
-        problem = _problem(presented, client, redirect_uri, request.parameters, context)
+        problem = _find_mismatch(presented, client, redirect_uri, request.parameters, context)
         if problem is not None:
             # Whoever holds the code and the secret and fails elsewhere gets no second try.
-            with told():
-                context.services.tokens.redeem(code, client)
+            with translate_token_errors():
+                context.services.tokens.redeem_code(code, client)
             raise InvalidGrant(problem, keep_changes=True)
-        return _authorization(presented, client, context)
+        return _build_authorization(presented, client, context)
 
-    def preview(self, supposed: Supposed, context: Context) -> Authorization | None:
+    def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
         """What the code of a sign-in brings, if there was one."""
-        if supposed.code is None or supposed.client is None:
+        if preview_input.code is None or preview_input.client is None:
             return None
-        return _authorization(supposed.code, supposed.client, context)
+        return _build_authorization(preview_input.code, preview_input.client, context)
 
 
-def _authorization(presented: PresentedCode, client: Client, context: Context) -> Authorization:
+def _build_authorization(presented: PresentedCode, client: ApplicationClient, context: Context) -> Authorization:
     code, family = presented.code, presented.family
     refreshing = None
-    if OFFLINE_ACCESS in code.scope:
+    if OFFLINE_ACCESS_SCOPE in code.scope:
         ends_at = code.issued_at + context.settings.refresh_token_max_age
-        refreshing = Refreshing(ends_at=ends_at, scope=code.scope)
+        refreshing = RefreshTokenTerms(ends_at=ends_at, scope=code.scope)
     return Authorization(
         subject=presented.subject,
         client=client,
         client_id=client.id,
-        asked=code.scope,
+        requested_scopes=code.scope,
         authenticated_at=code.authenticated_at,
         session_id=code.session_id,
         nonce=code.nonce,
         family_id=code.family_id,
-        refreshing=refreshing,
-        one_time=CodeInHand(code, client),
+        refresh_token_terms=refreshing,
+        single_use_credential=AuthorizationCodeCredential(code, client),
         methods=family.methods,
         acr=family.acr,
         userinfo_claims=family.userinfo_claims,
@@ -103,8 +110,8 @@ def _authorization(presented: PresentedCode, client: Client, context: Context) -
     )
 
 
-def _problem(
-    presented: PresentedCode, client: Client, redirect_uri: str, parameters: Parameters, context: Context
+def _find_mismatch(
+    presented: PresentedCode, client: ApplicationClient, redirect_uri: str, parameters: Parameters, context: Context
 ) -> str | None:
     """What stands against the code, if it is not used yet; a used one is told apart when it is redeemed."""
     code = presented.code
@@ -112,26 +119,26 @@ def _problem(
         return "the code was used or has expired"
     if redirect_uri != code.redirect_uri:
         return "redirect_uri differs from the one of the authorization request"
-    if client.application.public and code.code_challenge is None:
+    if client.application.is_public and code.code_challenge is None:
         return "the code was issued without PKCE, which public clients need"
-    if not _proves(parameters.one("code_verifier"), code.code_challenge):
+    if not _verifies_challenge(parameters.get_value("code_verifier"), code.code_challenge):
         return "code_verifier does not fit the code_challenge"
     if presented.family.revoked_at is not None or presented.session_ended or presented.subject is None:
         return "the sign-in that brought the code has ended"
-    return None if presented.subject.active else "the user is deactivated"
+    return None if presented.subject.is_active else "the user is deactivated"
 
 
-def _proves(verifier: str | None, challenge: str | None) -> bool:
+def _verifies_challenge(verifier: str | None, challenge: str | None) -> bool:
     """True if both are absent, or the verifier's SHA-256 is the challenge (RFC 7636 §4.6)."""
     if challenge is None or verifier is None:
         return challenge is None and verifier is None
     if not _VERIFIER.match(verifier):
         return False
     hashed = base64url.encode(hashlib.sha256(verifier.encode("ascii")).digest())
-    return same(hashed.encode("ascii"), challenge.encode("ascii"))
+    return constant_time_equal(hashed.encode("ascii"), challenge.encode("ascii"))
 
 
-class Plugin:
+class AuthorizationCodePlugin:
     """Offers the code grant and its response type."""
 
     hookspecs = 1
@@ -144,7 +151,7 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_grant_types(self) -> Iterable[Grant]:
+    def identity_grant_types(self) -> Iterable[GrantType]:
         """The code grant."""
         return [AuthorizationCodeGrant()]
 

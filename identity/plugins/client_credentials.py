@@ -13,15 +13,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from identity import hookimpl
-from identity.domain.applications import Client
+from identity.domain.applications import ApplicationClient
 from identity.domain.users import Subject
 from identity.provider.context import Context
 from identity.provider.errors import UnauthorizedClient
-from identity.provider.grant import Authorization, ClientRule, Grant, Supposed, TokenRequest
-from identity.provider.scope import check_form
+from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, TokenRequest
+from identity.provider.scope import require_scope_syntax
 
 
-class ClientCredentials(Grant):
+class ClientCredentialsGrant(GrantType):
     """Nobody signs in, so neither openid nor an ID token, and no refresh token: whoever asks can ask again.
 
     An application's token is about no user. A service user's is about the service user, as one for an assertion is.
@@ -30,31 +30,33 @@ class ClientCredentials(Grant):
 
     grant_type = "client_credentials"
     parameters = frozenset[str]()
-    client = ClientRule.OR_SERVICE_USER
-    confidential = True
+    client_requirement = ClientRequirement.OR_SERVICE_USER
+    requires_confidential_client = True
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The application or service user itself. Raises UnauthorizedClient, InvalidScope."""
-        service_user, asked = request.service_user, request.parameters.words("scope")
+        service_user, asked = request.service_user, request.parameters.get_space_delimited("scope")
         if service_user is None:
-            return _authorization(None, request.client, asked, context)
-        authorization = _authorization(service_user.subject, None, asked, context)
+            return _build_authorization(None, request.client, asked, context)
+        authorization = _build_authorization(service_user.subject, None, asked, context)
         return replace(authorization, secret_id=service_user.secret_id)
 
-    def preview(self, supposed: Supposed, context: Context) -> Authorization | None:
+    def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
         """An application, or a service user by whichever secret. Raises UnauthorizedClient, InvalidScope."""
-        if supposed.service_user is None and (supposed.client is None or supposed.subject is not None):
+        if preview_input.service_user is None and (preview_input.client is None or preview_input.subject is not None):
             return None
-        return _authorization(supposed.service_user, supposed.client, supposed.asked, context)
+        return _build_authorization(
+            preview_input.service_user, preview_input.client, preview_input.requested_scopes, context
+        )
 
 
-def _authorization(
-    subject: Subject | None, client: Client | None, asked: tuple[str, ...], context: Context
+def _build_authorization(
+    subject: Subject | None, client: ApplicationClient | None, asked: tuple[str, ...], context: Context
 ) -> Authorization:
     """One of both is given."""
-    if client is not None and client.application.public:
+    if client is not None and client.application.is_public:
         raise UnauthorizedClient("a public client has no credentials that could stand for it")
-    check_form(asked)
+    require_scope_syntax(asked)
     client_id = subject.user.id if subject is not None else client.id if client is not None else None
     if client_id is None:
         raise ValueError("the token endpoint authenticates the client first")
@@ -62,14 +64,14 @@ def _authorization(
         subject=subject,
         client=client,
         client_id=client_id,
-        asked=asked,
+        requested_scopes=asked,
         client_secret_id=None if client is None else client.secret_id,
         authenticated_at=context.now,
-        id_token=False,
+        includes_id_token=False,
     )
 
 
-class Plugin:
+class ClientCredentialsPlugin:
     """Offers the client_credentials grant."""
 
     hookspecs = 1
@@ -82,6 +84,6 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_grant_types(self) -> Iterable[Grant]:
+    def identity_grant_types(self) -> Iterable[GrantType]:
         """The client_credentials grant."""
-        return [ClientCredentials()]
+        return [ClientCredentialsGrant()]

@@ -8,31 +8,35 @@ from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
 from identity import hookimpl
-from identity.domain.parties import Party
-from identity.provider.client_authentication import ClientAuthentication, client_with_secret, failed
+from identity.domain.clients import Client
+from identity.provider.client_authentication import (
+    ClientAuthenticationMethod,
+    authenticate_with_secret,
+    authentication_error,
+)
 from identity.provider.context import Context
 from identity.provider.parameters import Parameters
-from identity.provider.request import ProtocolRequest
+from identity.provider.protocol_request import ProtocolRequest
 
 _BASIC = re.compile(r"basic(?: +(?P<credentials>.*))?\Z", re.IGNORECASE | re.DOTALL)
 
 
-class ClientSecretBasic(ClientAuthentication):
+class ClientSecretBasic(ClientAuthenticationMethod):
     """Accepts credentials form-encoded, as the RFC has it, and raw, as many clients send them."""
 
     name = "client_secret_basic"
 
-    def presented(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+    def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
         """True for a Basic header, rightly formed or not."""
         return _BASIC.match(request.authorization or "") is not None
 
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
         """The application or service user whose secret this is. Every failure looks the same from outside."""
-        client_id, secret = _credentials(request.authorization or "")
-        return client_with_secret(client_id, secret, self.name, context)
+        client_id, secret = _parse_credentials(request.authorization or "")
+        return authenticate_with_secret(client_id, secret, self.name, context)
 
 
-def _credentials(header: str) -> tuple[str, str]:
+def _parse_credentials(header: str) -> tuple[str, str]:
     match = _BASIC.match(header)
     encoded = (match["credentials"] or "").strip() if match else ""
     try:
@@ -40,19 +44,19 @@ def _credentials(header: str) -> tuple[str, str]:
         client_id, colon, secret = decoded.partition(b":")
         if not colon:
             raise ValueError("no colon")
-        return _text(client_id), _text(secret)
+        return _decode_credential(client_id), _decode_credential(secret)
     except (binascii.Error, ValueError):
-        raise failed("the Basic header is malformed") from None
+        raise authentication_error("the Basic header is malformed") from None
 
 
-def _text(part: bytes) -> str:
+def _decode_credential(part: bytes) -> str:
     text = unquote_to_bytes(part.replace(b"+", b" ")).decode("utf-8")
     if "\0" in text:
         raise ValueError("NUL")
     return text
 
 
-class Plugin:
+class ClientSecretBasicPlugin:
     """Offers client_secret_basic."""
 
     hookspecs = 1
@@ -65,6 +69,6 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_client_authentications(self) -> Iterable[ClientAuthentication]:
+    def identity_client_authentication_methods(self) -> Iterable[ClientAuthenticationMethod]:
         """client_secret_basic."""
         return [ClientSecretBasic()]

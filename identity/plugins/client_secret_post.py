@@ -8,32 +8,36 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from identity import hookimpl
-from identity.domain.parties import Party
-from identity.provider.client_authentication import ClientAuthentication, client_with_secret, failed
+from identity.domain.clients import Client
+from identity.provider.client_authentication import (
+    ClientAuthenticationMethod,
+    authenticate_with_secret,
+    authentication_error,
+)
 from identity.provider.context import Context
 from identity.provider.parameters import Parameters
-from identity.provider.request import ProtocolRequest
+from identity.provider.protocol_request import ProtocolRequest
 
 
-class ClientSecretPost(ClientAuthentication):
+class ClientSecretPost(ClientAuthenticationMethod):
     """Takes the secret as it stands in the form, of applications registered with this method and of service users."""
 
     name = "client_secret_post"
     parameters = frozenset({"client_secret"})
 
-    def presented(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+    def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
         """True for a secret in the form, with or without an id."""
         return "client_secret" in parameters
 
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
         """The application or service user whose secret this is. Every failure looks the same from outside."""
-        client_id = parameters.one("client_id")
+        client_id = parameters.get_value("client_id")
         if client_id is None:
-            raise failed("client_id is missing")
-        return client_with_secret(client_id, parameters.required("client_secret"), self.name, context)
+            raise authentication_error("client_id is missing")
+        return authenticate_with_secret(client_id, parameters.require_value("client_secret"), self.name, context)
 
 
-class Plugin:
+class ClientSecretPostPlugin:
     """Offers client_secret_post."""
 
     hookspecs = 1
@@ -46,6 +50,6 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_client_authentications(self) -> Iterable[ClientAuthentication]:
+    def identity_client_authentication_methods(self) -> Iterable[ClientAuthenticationMethod]:
         """client_secret_post."""
         return [ClientSecretPost()]

@@ -10,7 +10,7 @@ from identity import hookimpl
 from identity.provider.response_type import Artifact, ResponseType
 
 
-class Plugin:
+class ImplicitPlugin:
     """Offers the implicit response types."""
 
     hookspecs = 1

@@ -17,31 +17,31 @@ from functools import cache, lru_cache, partial
 from typing import Any
 
 from identity import hookimpl
-from identity.crypto.jwt import BadSignature, Malformed, UnverifiedToken, inspect, verify
-from identity.crypto.keys import PublicKey, generate_private_key
+from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, UnverifiedToken, parse_unverified, verify
+from identity.crypto.rsa_keys import RsaPublicKey, generate_rsa_private_key
 from identity.domain.records import Record
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.tokens import AccessToken, RefreshToken
 from identity.domain.users import Subject
-from identity.ini_values import setting, span
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant
-from identity.provider.grant import Authorization, ClientRule, Grant, Supposed, TokenRequest
-from identity.provider.one_time import OneTime
-from identity.provider.scope import OPENID, check_words
+from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, TokenRequest
+from identity.provider.scope import OPENID_SCOPE, require_openid_scope
+from identity.provider.single_use import SingleUseCredential
+from identity.settings_parser import duration, setting
 from identity.storage.errors import AlreadyUsed
 
 ALGORITHM = "RS256"
 
 #: Up to and including the signature every refusal reads alike: a stranger learns nothing from it.
-REFUSED = "the assertion is not valid"
+INVALID_ASSERTION_MESSAGE = "the assertion is not valid"
 
 _TYPES = frozenset({None, "JWT", "jwt"})
-_LONGEST_ID = 128
-_LONGEST_JTI = 256
+_MAX_ID_LENGTH = 128
+_MAX_JTI_LENGTH = 256
 
 
-class JtiRule(StrEnum):
+class JtiRequirement(StrEnum):
     """What an assertion's identifier is worth."""
 
     OFF = "off"
@@ -49,7 +49,7 @@ class JtiRule(StrEnum):
     REQUIRED = "required"
 
 
-class JwtBearer(Grant):
+class JwtBearerGrant(GrantType):
     """Checks in the decided order: form and header, key, signature, then claim by claim.
 
     Once the signature holds, the sender owns the key, and the description says exactly what to mend.
@@ -57,46 +57,50 @@ class JwtBearer(Grant):
 
     grant_type = "urn:ietf:params:oauth:grant-type:jwt-bearer"
     parameters = frozenset({"assertion"})
-    client = ClientRule.NONE
+    client_requirement = ClientRequirement.NONE
 
-    def __init__(self, *, max_age: timedelta, max_lifetime: timedelta, jti: JtiRule) -> None:
+    def __init__(self, *, max_age: timedelta, max_lifetime: timedelta, jti: JtiRequirement) -> None:
         self._max_age = int(max_age.total_seconds())
         self._max_lifetime = int(max_lifetime.total_seconds())
         self._jti = jti
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         """The service user that signed. Raises InvalidGrant, InvalidScope, InvalidRequest."""
-        asked = request.parameters.words("scope")
-        key, subject, claims = self._verified(request.parameters.required("assertion"), context)
+        asked = request.parameters.get_space_delimited("scope")
+        key, subject, claims = self._verified(request.parameters.require_value("assertion"), context)
         try:
             self._check_claims(claims, subject, context)
         except InvalidGrant as refusal:
-            self._audit(context, subject, refusal.reason)
+            self._audit(context, subject, refusal.audit_reason)
             raise
         once = self._once(claims, subject, context)
-        authorization = _authorization(subject, asked, context, key_id=key.id, once=once)
-        context.services.service_users.note_use(key)
+        authorization = _build_authorization(subject, asked, context, key_id=key.id, once=once)
+        context.services.service_users.touch_key(key)
         return authorization
 
-    def preview(self, supposed: Supposed, context: Context) -> Authorization | None:
+    def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
         """A service user, by whichever key. Raises InvalidScope."""
-        subject = supposed.service_user
-        return None if subject is None else _authorization(subject, supposed.asked, context, key_id=None)
+        subject = preview_input.service_user
+        return (
+            None
+            if subject is None
+            else _build_authorization(subject, preview_input.requested_scopes, context, key_id=None)
+        )
 
     def _verified(self, assertion: str, context: Context) -> tuple[ServiceUserKey, Subject, dict[str, Any]]:
         try:
-            token = inspect(assertion)
-            key_id, user_id = _named(token)
-            found = context.services.service_users.find_signer(key_id, user_id)
+            token = parse_unverified(assertion)
+            key_id, user_id = _read_identifiers(token)
+            found = context.services.service_users.find_signing_key(key_id, user_id)
             if found is None:
                 # The work of a verification, so that an unknown key takes as long as a wrong signature.
-                _verify_against_nobody(token)
-                raise Refusal("no live key of this id and user")
+                _verify_with_dummy_key(token)
+                raise AssertionRefused("no live key of this id and user")
             key, subject = found
             return key, subject, verify(token, _parsed(key.public_key), algorithm=ALGORITHM)
-        except (Malformed, BadSignature, Refusal) as refusal:
+        except (MalformedToken, InvalidTokenSignature, AssertionRefused) as refusal:
             self._audit(context, None, str(refusal))
-            raise InvalidGrant(REFUSED, reason=str(refusal)) from None
+            raise InvalidGrant(INVALID_ASSERTION_MESSAGE, reason=str(refusal)) from None
 
     def _check_claims(self, claims: dict[str, Any], subject: Subject, context: Context) -> None:
         """Judge what the key's owner says. Raises InvalidGrant, saying what to mend."""
@@ -105,40 +109,40 @@ class JwtBearer(Grant):
         if claims.get("sub") != subject.user.id:
             raise InvalidGrant("sub must equal iss")
         _check_audience(claims.get("aud"), context)
-        issued_at = _moment(claims, "iat")
+        issued_at = _read_timestamp(claims, "iat")
         # Reasons stay the same from one attempt to the next, so that the audit trail can count them as one.
         if issued_at < now - self._max_age:
             age = f"iat is {now - issued_at} s ago, at most {self._max_age} s are accepted"
             raise InvalidGrant(age, reason="iat is too old")
         if issued_at > now + skew:
             raise InvalidGrant(f"iat is {issued_at - now} s in the future", reason="iat is in the future")
-        expires_at = _moment(claims, "exp")
+        expires_at = _read_timestamp(claims, "exp")
         if expires_at <= now - skew:
             raise InvalidGrant(f"assertion expired {now - expires_at} s ago", reason="assertion expired")
         if expires_at <= issued_at:
             raise InvalidGrant("exp must be later than iat")
         if expires_at - issued_at > self._max_lifetime:
             raise InvalidGrant(f"exp must be at most {self._max_lifetime} s after iat")
-        not_before = _moment(claims, "nbf") if "nbf" in claims else issued_at
+        not_before = _read_timestamp(claims, "nbf") if "nbf" in claims else issued_at
         if not_before > now + skew:
             raise InvalidGrant(f"nbf is {not_before - now} s in the future", reason="nbf is in the future")
         jti = claims.get("jti")
-        if jti is None and self._jti is JtiRule.REQUIRED:
+        if jti is None and self._jti is JtiRequirement.REQUIRED:
             raise InvalidGrant("jti is missing")
-        if jti is not None and not (isinstance(jti, str) and 0 < len(jti) <= _LONGEST_JTI):
-            raise InvalidGrant(f"jti must be a text of 1 to {_LONGEST_JTI} characters")
+        if jti is not None and not (isinstance(jti, str) and 0 < len(jti) <= _MAX_JTI_LENGTH):
+            raise InvalidGrant(f"jti must be a text of 1 to {_MAX_JTI_LENGTH} characters")
 
-    def _once(self, claims: dict[str, Any], subject: Subject, context: Context) -> "AssertionInHand | None":
+    def _once(self, claims: dict[str, Any], subject: Subject, context: Context) -> "AssertionCredential | None":
         jti = claims.get("jti")
-        if jti is None or self._jti is JtiRule.OFF:
+        if jti is None or self._jti is JtiRequirement.OFF:
             return None
         latest = max(claims["exp"], claims["iat"] + self._max_age)
         until = datetime.fromtimestamp(latest, UTC) + context.settings.clock_skew
-        use = context.services.service_users.assertion_use(subject.user.id, jti, until)
-        return AssertionInHand(use, partial(self._audit, context, subject))
+        use = context.services.service_users.new_assertion_record(subject.user.id, jti, until)
+        return AssertionCredential(use, partial(self._audit, context, subject))
 
     def _audit(self, context: Context, subject: Subject | None, reason: str) -> None:
-        context.services.audit.refuse(
+        context.services.audit.record_refusal(
             "authentication.refused",
             kind="service_user",
             id=None if subject is None else subject.user.id,
@@ -148,7 +152,7 @@ class JwtBearer(Grant):
 
 
 @dataclass(frozen=True, slots=True)
-class AssertionInHand(OneTime):
+class AssertionCredential(SingleUseCredential):
     """An assertion that was judged good, and whose ``jti`` is recorded together with the token that it brings."""
 
     use: Record
@@ -159,48 +163,48 @@ class AssertionInHand(OneTime):
         if access is None:
             raise ValueError("an assertion brings an access token")
         try:
-            context.services.tokens.record(access, self.use)
+            context.services.tokens.store_access_token(access, self.use)
         except AlreadyUsed:
             self.audit("jti was used before")
             raise InvalidGrant("jti was used before; each assertion needs a new one") from None
 
 
-def _authorization(
+def _build_authorization(
     subject: Subject,
     asked: tuple[str, ...],
     context: Context,
     *,
     key_id: str | None,
-    once: AssertionInHand | None = None,
+    once: AssertionCredential | None = None,
 ) -> Authorization:
-    asked = asked or (OPENID,)
-    check_words(asked)
+    asked = asked or (OPENID_SCOPE,)
+    require_openid_scope(asked)
     return Authorization(
         subject=subject,
         client=None,
         client_id=subject.user.id,
-        asked=asked,
+        requested_scopes=asked,
         authenticated_at=context.now,
         key_id=key_id,
-        one_time=once,
+        single_use_credential=once,
     )
 
 
-class Refusal(Exception):
+class AssertionRefused(Exception):
     """Why an assertion is refused before its signature counts; told to the audit trail alone."""
 
 
-def _named(token: UnverifiedToken) -> tuple[str, str]:
+def _read_identifiers(token: UnverifiedToken) -> tuple[str, str]:
     """The key id and user id that the assertion names; they prove nothing yet."""
     if token.header["alg"] != ALGORITHM:
-        raise Refusal("alg is not RS256")
+        raise AssertionRefused("alg is not RS256")
     if token.header.get("typ") not in _TYPES:
-        raise Refusal("typ is not JWT")
+        raise AssertionRefused("typ is not JWT")
     key_id, user_id = token.header.get("kid"), token.claims.get("iss")
-    if not isinstance(key_id, str) or not 0 < len(key_id) <= _LONGEST_ID:
-        raise Refusal("kid is missing or too long")
-    if not isinstance(user_id, str) or not 0 < len(user_id) <= _LONGEST_ID:
-        raise Refusal("iss is missing or too long")
+    if not isinstance(key_id, str) or not 0 < len(key_id) <= _MAX_ID_LENGTH:
+        raise AssertionRefused("kid is missing or too long")
+    if not isinstance(user_id, str) or not 0 < len(user_id) <= _MAX_ID_LENGTH:
+        raise AssertionRefused("iss is missing or too long")
     return key_id, user_id
 
 
@@ -211,7 +215,7 @@ def _check_audience(audience: object, context: Context) -> None:
         raise InvalidGrant(f"aud must be {context.issuer}")
 
 
-def _moment(claims: dict[str, Any], name: str) -> int:
+def _read_timestamp(claims: dict[str, Any], name: str) -> int:
     """A claim in seconds since 1970. Raises InvalidGrant for anything but a whole number of a sane size."""
     value = claims.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 253402300800:
@@ -220,21 +224,21 @@ def _moment(claims: dict[str, Any], name: str) -> int:
 
 
 #: The keys of whoever asks often, by their bytes: parsing one takes a third of what verifying takes.
-_parsed = lru_cache(256)(PublicKey.from_der)
+_parsed = lru_cache(256)(RsaPublicKey.from_der)
 
 
 @cache
-def _nobody() -> PublicKey:
+def _dummy_key() -> RsaPublicKey:
     """A key that nobody holds the private half of."""
-    return generate_private_key().public_key()
+    return generate_rsa_private_key().public_key()
 
 
-def _verify_against_nobody(token: UnverifiedToken) -> None:
-    with suppress(BadSignature):
-        verify(token, _nobody(), algorithm=ALGORITHM)
+def _verify_with_dummy_key(token: UnverifiedToken) -> None:
+    with suppress(InvalidTokenSignature):
+        verify(token, _dummy_key(), algorithm=ALGORITHM)
 
 
-class Plugin:
+class JwtBearerPlugin:
     """Offers the jwt-bearer grant."""
 
     hookspecs = 1
@@ -243,22 +247,22 @@ class Plugin:
     class Settings:
         """How strict assertions are judged."""
 
-        max_assertion_age: timedelta = span("The oldest iat accepted.", "1h")
-        max_assertion_lifetime: timedelta = span("The longest span from iat to exp.", "24h")
-        jti: JtiRule = setting(
+        max_assertion_age: timedelta = duration("The oldest iat accepted.", "1h")
+        max_assertion_lifetime: timedelta = duration("The longest span from iat to exp.", "24h")
+        jti: JtiRequirement = setting(
             "Whether an assertion's jti makes it single-use: off, when-present or required.",
-            default=JtiRule.WHEN_PRESENT,
+            default=JtiRequirement.WHEN_PRESENT,
         )
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     @hookimpl
-    def identity_grant_types(self) -> Iterable[Grant]:
+    def identity_grant_types(self) -> Iterable[GrantType]:
         """The jwt-bearer grant."""
         settings = self.settings
         return [
-            JwtBearer(
+            JwtBearerGrant(
                 max_age=settings.max_assertion_age,
                 max_lifetime=settings.max_assertion_lifetime,
                 jti=settings.jti,

@@ -4,124 +4,128 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from identity import hookimpl
-from identity.domain.managers import Role
-from identity.domain.permissions import PERMISSIONS, Level
-from identity.domain.words import say
+from identity.domain.managers import ManagerRole
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import PERMISSIONS, ManagerLevel
 
 _READS = frozenset(permission for permission in PERMISSIONS if permission.endswith(".read"))
 
 
-def _of(*resources: str) -> frozenset[str]:
+def _permissions_for(*resources: str) -> frozenset[str]:
     """Every permission on these resources."""
     return frozenset(permission for permission in PERMISSIONS if permission.partition(".")[0] in resources)
 
 
-_GRANT = _of("project_grant_manager", "user_grant") | {"project_grant.read"}
-_PROJECT = _of("project_role", "application", "project_grant", "project_manager") | _GRANT
+_GRANT = _permissions_for("project_grant_manager", "user_grant") | {"project_grant.read"}
+_PROJECT = _permissions_for("project_role", "application", "project_grant", "project_manager") | _GRANT
 _PROJECT |= {"project.read", "project.write", "project.delete"}
-_USERS = _of("user", "service_user", "session")
-_SIGN_IN = _of("organization_domain", "organization_policy", "upstream_provider")
-_ORGANIZATION = _USERS | _of("project", "organization_manager") | _SIGN_IN | _PROJECT
+_USERS = _permissions_for("user", "service_user", "session")
+_SIGN_IN = _permissions_for("organization_domain", "organization_policy", "upstream_provider")
+_ORGANIZATION = _USERS | _permissions_for("project", "organization_manager") | _SIGN_IN | _PROJECT
 _ORGANIZATION |= {"organization.read", "organization.write", "organization.delete", "audit_event.read"}
 _ORGANIZATION_READS = _ORGANIZATION & _READS
 
 ROLES = (
-    Role(
+    ManagerRole(
         name="ORG_OWNER",
-        level=Level.ORGANIZATION,
+        level=ManagerLevel.ORGANIZATION,
         permissions=_ORGANIZATION,
-        description=say("Manages everything within the organization."),
+        description=gettext_lazy("Manages everything within the organization."),
     ),
-    Role(
+    ManagerRole(
         name="ORG_OWNER_VIEWER",
-        level=Level.ORGANIZATION,
+        level=ManagerLevel.ORGANIZATION,
         permissions=_ORGANIZATION_READS,
-        description=say("Sees everything within the organization."),
+        description=gettext_lazy("Sees everything within the organization."),
     ),
-    Role(
+    ManagerRole(
         name="ORG_USER_MANAGER",
-        level=Level.ORGANIZATION,
-        permissions=_USERS | _of("user_grant") | {"organization.read", "project.read", "project_role.read"},
-        description=say("Manages users, service users and user grants."),
+        level=ManagerLevel.ORGANIZATION,
+        permissions=_USERS
+        | _permissions_for("user_grant")
+        | {"organization.read", "project.read", "project_role.read"},
+        description=gettext_lazy("Manages users, service users and user grants."),
     ),
-    Role(
+    ManagerRole(
         name="ORG_USER_PERMISSION_EDITOR",
-        level=Level.ORGANIZATION,
-        permissions=_of("user_grant")
+        level=ManagerLevel.ORGANIZATION,
+        permissions=_permissions_for("user_grant")
         | {"organization.read", "user.read", "service_user.read", "project.read", "project_role.read"},
-        description=say("Manages user grants."),
+        description=gettext_lazy("Manages user grants."),
     ),
-    Role(
+    ManagerRole(
         name="ORG_PROJECT_PERMISSION_EDITOR",
-        level=Level.ORGANIZATION,
-        permissions=_of("user_grant", "project_grant")
+        level=ManagerLevel.ORGANIZATION,
+        permissions=_permissions_for("user_grant", "project_grant")
         | {"organization.read", "user.read", "service_user.read", "project.read", "project_role.read"},
-        description=say("Manages user grants and project grants."),
+        description=gettext_lazy("Manages user grants and project grants."),
     ),
-    Role(
+    ManagerRole(
         name="ORG_PROJECT_CREATOR",
-        level=Level.ORGANIZATION,
+        level=ManagerLevel.ORGANIZATION,
         permissions=frozenset({"organization.read", "project.create"}),
-        description=say("Creates projects and becomes their PROJECT_OWNER."),
+        description=gettext_lazy("Creates projects and becomes their PROJECT_OWNER."),
     ),
-    Role(
+    ManagerRole(
         name="ORG_SETTINGS_MANAGER",
-        level=Level.ORGANIZATION,
+        level=ManagerLevel.ORGANIZATION,
         permissions=frozenset({"organization.read", "organization.write"}),
-        description=say("Changes the organization's name, branding, texts and languages."),
+        description=gettext_lazy("Changes the organization's name, branding, texts and languages."),
     ),
-    Role(
+    ManagerRole(
         name="IAM_OWNER",
-        level=Level.INSTANCE,
+        level=ManagerLevel.INSTANCE,
         permissions=PERMISSIONS,
-        description=say("Manages the whole instance."),
+        description=gettext_lazy("Manages the whole instance."),
     ),
-    Role(
+    ManagerRole(
         name="IAM_OWNER_VIEWER",
-        level=Level.INSTANCE,
+        level=ManagerLevel.INSTANCE,
         permissions=_READS,
-        description=say("Sees the whole instance."),
+        description=gettext_lazy("Sees the whole instance."),
     ),
-    Role(
+    ManagerRole(
         name="IAM_ORG_MANAGER",
-        level=Level.INSTANCE,
+        level=ManagerLevel.INSTANCE,
         permissions=_ORGANIZATION | {"organization.create"},
-        description=say("Manages all organizations, nothing of the instance."),
+        description=gettext_lazy("Manages all organizations, nothing of the instance."),
     ),
-    Role(
+    ManagerRole(
         name="IAM_USER_MANAGER",
-        level=Level.INSTANCE,
-        permissions=_USERS | _of("user_grant") | {"organization.read", "project.read", "project_role.read"},
-        description=say("Manages users of all organizations."),
+        level=ManagerLevel.INSTANCE,
+        permissions=_USERS
+        | _permissions_for("user_grant")
+        | {"organization.read", "project.read", "project_role.read"},
+        description=gettext_lazy("Manages users of all organizations."),
     ),
-    Role(
+    ManagerRole(
         name="PROJECT_OWNER",
-        level=Level.PROJECT,
+        level=ManagerLevel.PROJECT,
         permissions=_PROJECT,
-        description=say("Manages the project."),
+        description=gettext_lazy("Manages the project."),
     ),
-    Role(
+    ManagerRole(
         name="PROJECT_OWNER_VIEWER",
-        level=Level.PROJECT,
+        level=ManagerLevel.PROJECT,
         permissions=_PROJECT & _READS,
-        description=say("Sees the project."),
+        description=gettext_lazy("Sees the project."),
     ),
-    Role(
+    ManagerRole(
         name="PROJECT_GRANT_OWNER",
-        level=Level.PROJECT_GRANT,
+        level=ManagerLevel.PROJECT_GRANT,
         permissions=_GRANT,
-        description=say("Manages managers and user grants of the project grant."),
+        description=gettext_lazy("Manages managers and user grants of the project grant."),
     ),
-    Role(
+    ManagerRole(
         name="PROJECT_GRANT_OWNER_VIEWER",
-        level=Level.PROJECT_GRANT,
+        level=ManagerLevel.PROJECT_GRANT,
         permissions=_GRANT & _READS,
-        description=say("Sees the project grant."),
+        description=gettext_lazy("Sees the project grant."),
     ),
 )
 
 
-class Plugin:
+class ManagerRolesPlugin:
     """Offers the named manager roles."""
 
     hookspecs = 1
@@ -134,6 +138,6 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_manager_roles(self) -> Iterable[Role]:
+    def identity_manager_roles(self) -> Iterable[ManagerRole]:
         """All of ROLES."""
         return ROLES

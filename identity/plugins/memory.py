@@ -8,7 +8,7 @@ from identity.storage.backend import Backend
 from identity.storage.memory import MemoryBackend
 
 
-class Plugin:
+class MemoryPlugin:
     """Offers the storage backend "memory"."""
 
     hookspecs = 1

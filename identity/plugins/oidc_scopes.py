@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from identity import hookimpl
 from identity.domain.users import HumanUser
 from identity.provider.context import Context
-from identity.provider.grant import Authorization
-from identity.provider.scope import OFFLINE_ACCESS, OPENID, ClaimsScope, GrantedScope, Scope
+from identity.provider.grant_type import Authorization
+from identity.provider.scope import OFFLINE_ACCESS_SCOPE, OPENID_SCOPE, ClaimsScope, GrantedScope, Scope
 
 CLAIMS = {
-    OPENID: frozenset[str](),
+    OPENID_SCOPE: frozenset[str](),
     "profile": frozenset(
         {
             "name",
@@ -35,14 +35,14 @@ CLAIMS = {
 }
 
 
-class OfflineAccess(Scope):
+class OfflineAccessScope(Scope):
     """Asks for a refresh token; dropped where none could be used (OpenID Connect Core §11)."""
 
-    names = (OFFLINE_ACCESS,)
+    names = (OFFLINE_ACCESS_SCOPE,)
 
     def matches(self, value: str) -> bool:
         """True for the name itself."""
-        return value == OFFLINE_ACCESS
+        return value == OFFLINE_ACCESS_SCOPE
 
     def grant(self, value: str, authorization: Authorization, context: Context) -> GrantedScope | None:
         """Granted to applications that may refresh, for people alone."""
@@ -52,7 +52,7 @@ class OfflineAccess(Scope):
         return GrantedScope(value) if "refresh_token" in client.application.grant_types else None
 
 
-class Plugin:
+class OidcScopesPlugin:
     """Offers openid, profile, email, phone, address and offline_access."""
 
     hookspecs = 1
@@ -67,4 +67,4 @@ class Plugin:
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:
         """The standard claims scopes."""
-        return [*(ClaimsScope(name, claims) for name, claims in CLAIMS.items()), OfflineAccess()]
+        return [*(ClaimsScope(name, claims) for name, claims in CLAIMS.items()), OfflineAccessScope()]

@@ -13,7 +13,7 @@ from identity.domain.organizations import Organization
 from identity.domain.users import User
 from identity.provider.context import Context
 from identity.provider.errors import InvalidScope
-from identity.provider.grant import Authorization
+from identity.provider.grant_type import Authorization
 from identity.provider.scope import GrantedScope, Scope
 from identity.services.lookup import Lookup
 from identity.storage.backend import Storage
@@ -21,7 +21,7 @@ from identity.storage.backend import Storage
 _OWNER = ":user:resourceowner"
 
 
-class MembersOnly(Scope):
+class OrganizationMembersScope(Scope):
     """A pattern: one word per organization. ``middle`` stands between the namespace and what names the organization."""
 
     middle: str
@@ -52,7 +52,7 @@ class MembersOnly(Scope):
         named = self._named(value, context)
         if named is None:
             return None
-        with context.services.look() as storage:
+        with context.services.read_session() as storage:
             organization = self._find(named, storage)
         if organization is None or not organization.active:
             raise InvalidScope(f"{value} names no organization", reason="a scope names no organization")
@@ -71,7 +71,7 @@ class MembersOnly(Scope):
         """The organization that the word names."""
 
 
-class MembersById(MembersOnly):
+class OrganizationIdScope(OrganizationMembersScope):
     """``…:org:id:<organization_id>``."""
 
     middle = ":org:id:"
@@ -83,7 +83,7 @@ class MembersById(MembersOnly):
         return storage.organizations.find(named)
 
 
-class MembersByDomain(MembersOnly):
+class OrganizationDomainScope(OrganizationMembersScope):
     """``…:org:domain:primary:<domain>``, in any case, as domains are (RFC 4343)."""
 
     middle = ":org:domain:primary:"
@@ -95,7 +95,7 @@ class MembersByDomain(MembersOnly):
         return storage.organizations.find_by_domain(named.lower())
 
 
-class ResourceOwner(Scope):
+class ResourceOwnerScope(Scope):
     """``…:user:resourceowner``: opens claims about the organization that the user belongs to."""
 
     def matches(self, value: str) -> bool:
@@ -107,7 +107,7 @@ class ResourceOwner(Scope):
         return GrantedScope(value) if value.removesuffix(_OWNER) in context.settings.urn_namespaces else None
 
 
-class Plugin:
+class OrganizationScopesPlugin:
     """Offers the scopes about organizations, and the claims that one of them opens."""
 
     hookspecs = 1
@@ -122,14 +122,14 @@ class Plugin:
     @hookimpl
     def identity_scopes(self) -> Iterable[Scope]:
         """All three."""
-        return [MembersById(), MembersByDomain(), ResourceOwner()]
+        return [OrganizationIdScope(), OrganizationDomainScope(), ResourceOwnerScope()]
 
     @hookimpl
     def identity_user_claims(self, user: User, scopes: tuple[str, ...], lookup: Lookup) -> Mapping[str, object]:
         """The user's organization, under the names that begin as the scope does."""
         # Words of namespaces that are not ours were dropped when the scopes were granted.
         prefixes = [word for word in scopes if word.endswith(_OWNER)]
-        organization = lookup.organization(user.organization_id) if prefixes else None
+        organization = lookup.find_organization(user.organization_id) if prefixes else None
         if organization is None:
             return {}
         claims: dict[str, object] = {}

@@ -8,33 +8,37 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from identity import hookimpl
-from identity.domain.applications import Client
-from identity.provider.client_authentication import CREDENTIALS, ClientAuthentication, client_by_name
+from identity.domain.applications import ApplicationClient
+from identity.provider.client_authentication import (
+    CREDENTIAL_PARAMETERS,
+    ClientAuthenticationMethod,
+    find_public_client,
+)
 from identity.provider.context import Context
 from identity.provider.parameters import Parameters
-from identity.provider.request import ProtocolRequest
+from identity.provider.protocol_request import ProtocolRequest
 
 
-class PublicClient(ClientAuthentication):
+class PublicClientAuthentication(ClientAuthenticationMethod):
     """Takes the client_id in the form for a name, where nothing else in the request could be meant as a credential."""
 
     name = "none"
-    proves = False
+    is_proof = False
 
-    def presented(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+    def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
         """True for a client_id alone: no header, no secret, no assertion of the client beside it."""
         return (
             "client_id" in parameters
             and not request.authorization
-            and not any(credential in parameters for credential in CREDENTIALS)
+            and not any(credential in parameters for credential in CREDENTIAL_PARAMETERS)
         )
 
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> ApplicationClient:
         """The public client of this id. Every failure looks the same from outside."""
-        return client_by_name(parameters.required("client_id"), self.name, context)
+        return find_public_client(parameters.require_value("client_id"), self.name, context)
 
 
-class Plugin:
+class PublicClientPlugin:
     """Offers the method none, for public clients."""
 
     hookspecs = 1
@@ -47,6 +51,6 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_client_authentications(self) -> Iterable[ClientAuthentication]:
+    def identity_client_authentication_methods(self) -> Iterable[ClientAuthenticationMethod]:
         """The method none."""
-        return [PublicClient()]
+        return [PublicClientAuthentication()]

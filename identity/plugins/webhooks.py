@@ -16,16 +16,16 @@ from urllib.parse import urlsplit
 
 from identity import __version__, clock, hookimpl
 from identity.domain.audit import EVENTS, AuditEvent
-from identity.ini_values import BadSetting, setting, span
-from identity.outgoing import Outgoing, Refused, networks_of
-from identity.services.audit import representation
-from identity.services.outbox import Delivery, NotTaken
+from identity.outbound_http import ForbiddenDestination, OutboundHttpClient, parse_networks
+from identity.services.audit import event_to_dict
+from identity.services.outbox import Delivery, DeliveryFailed
 from identity.settings import Settings as CoreSettings
+from identity.settings_parser import InvalidSetting, duration, setting
 
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - what secrets begin with
 _SECRET_LENGTHS = range(24, 65)
-_MOST_SECRETS = 2
-_GONE = 410
+_MAX_SECRETS = 2
+_HTTP_GONE = 410
 
 
 def read_secrets(file: Path) -> tuple[bytes, ...]:
@@ -37,14 +37,14 @@ def read_secrets(file: Path) -> tuple[bytes, ...]:
         open_to_others = file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
         lines = [line.strip() for line in file.read_text("ascii").splitlines() if line.strip()]
     except OSError as problem:
-        raise BadSetting("secret_file", f"{file} cannot be read: {problem.strerror}") from None
+        raise InvalidSetting("secret_file", f"{file} cannot be read: {problem.strerror}") from None
     except UnicodeDecodeError:
         lines = []
     if open_to_others:
-        raise BadSetting("secret_file", f'{file} is open to others: run "chmod 600 {file}"')
-    secrets = tuple(secret for line in lines if (secret := _secret_in(line)) is not None)
-    if not 0 < len(secrets) == len(lines) <= _MOST_SECRETS:
-        raise BadSetting(
+        raise InvalidSetting("secret_file", f'{file} is open to others: run "chmod 600 {file}"')
+    secrets = tuple(secret for line in lines if (secret := _parse_secret(line)) is not None)
+    if not 0 < len(secrets) == len(lines) <= _MAX_SECRETS:
+        raise InvalidSetting(
             "secret_file",
             f"{file} must hold one secret, or two on two lines while they are exchanged: {_SECRET_PREFIX} and 24 to 64"
             " random bytes in base64",
@@ -52,7 +52,7 @@ def read_secrets(file: Path) -> tuple[bytes, ...]:
     return secrets
 
 
-def _secret_in(line: str) -> bytes | None:
+def _parse_secret(line: str) -> bytes | None:
     try:
         secret = base64.b64decode(line.removeprefix(_SECRET_PREFIX), validate=True)
     except binascii.Error:
@@ -60,14 +60,14 @@ def _secret_in(line: str) -> bytes | None:
     return secret if line.startswith(_SECRET_PREFIX) and len(secret) in _SECRET_LENGTHS else None
 
 
-def signature(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
+def sign_message(secret: bytes, message_id: str, timestamp: int, body: bytes) -> str:
     """The signature of a message, as it stands in the header (Standard Webhooks, symmetric signatures)."""
     signed = hmac.digest(secret, f"{message_id}.{timestamp}.".encode() + body, hashlib.sha256)
     return f"v1,{base64.b64encode(signed).decode()}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class WebhooksPluginSettings:
     """Where audit events are sent, which ones, and what they are signed with."""
 
     urls: tuple[str, ...] = setting(
@@ -84,10 +84,10 @@ class Settings:
     events: tuple[str, ...] = setting(
         "Which events are sent, by name or pattern: ``user.created service_user.* *.removed``.", default=("*",)
     )
-    timeout: timedelta = span(
+    timeout: timedelta = duration(
         "How long a receiver may take, from the connection to the end of its answer.", "5s", at_most="20s"
     )
-    give_up_after: timedelta = span(
+    give_up_after: timedelta = duration(
         "How long a message is tried again, with growing delays.", "7d", at_least="1m", at_most="30d"
     )
     ca_file: Path | None = setting(
@@ -105,83 +105,85 @@ class Settings:
         for url in self.urls:
             _check_url(url)
         if len(set(self.urls)) != len(self.urls):
-            raise BadSetting("urls", "must not name an address twice")
+            raise InvalidSetting("urls", "must not name an address twice")
         for pattern in self.events:
             if not any(fnmatchcase(name, pattern) for name in EVENTS):
-                raise BadSetting("events", f"{pattern} fits the name of no event; names are such as user.created")
+                raise InvalidSetting("events", f"{pattern} fits the name of no event; names are such as user.created")
         if not self.events:
-            raise BadSetting("events", "must name an event or a pattern; * stands for all")
+            raise InvalidSetting("events", "must name an event or a pattern; * stands for all")
         if self.ca_file is not None and not self.ca_file.is_file():
-            raise BadSetting("ca_file", f"{self.ca_file} is no file")
+            raise InvalidSetting("ca_file", f"{self.ca_file} is no file")
         if self.proxy and not _is_proxy(self.proxy):
-            raise BadSetting("proxy", "must be an address such as http://proxy.example.com:3128")
+            raise InvalidSetting("proxy", "must be an address such as http://proxy.example.com:3128")
         if self.urls:
             self.secrets()
 
     def secrets(self) -> tuple[bytes, ...]:
         """What messages are signed with at this moment. Raises BadSetting."""
         if self.secret_file is None:
-            raise BadSetting("secret_file", "is missing: receivers tell by it who sends")
+            raise InvalidSetting("secret_file", "is missing: receivers tell by it who sends")
         return read_secrets(self.secret_file)
 
 
 # Inside Plugin the name stands for the attribute that every plugin has.
-_Settings = Settings
+_Settings = WebhooksPluginSettings
 
 
-class Webhook(Delivery):
+class WebhookDelivery(Delivery):
     """The way to one receiver."""
 
-    def __init__(self, url: str, settings: Settings, networks: Iterable[str] = ()) -> None:
+    def __init__(self, url: str, settings: WebhooksPluginSettings, networks: Iterable[str] = ()) -> None:
         hostname = urlsplit(url).hostname or ""
         # The path may be a secret between the receiver and us: it is told to nobody.
         self.kind = f"webhook {hostname} {hashlib.sha256(url.encode()).hexdigest()[:8]}"
-        self.worth_sending = settings.give_up_after
+        self.message_lifetime = settings.give_up_after
         self._url = url
         self._settings = settings
         self._gone = False
-        self._way = Outgoing(
-            networks=networks_of([*networks, *_named(hostname)]),
+        self._way = OutboundHttpClient(
+            networks=parse_networks([*networks, *_address_networks(hostname)]),
             seconds=settings.timeout.total_seconds(),
             ca_file=settings.ca_file,
             proxy=settings.proxy,
         )
 
     @property
-    def enabled(self) -> bool:
+    def is_enabled(self) -> bool:
         """False from the moment at which the receiver said that it is gone."""
         return not self._gone
 
-    def content(self, event: AuditEvent) -> bytes | None:
+    def event_content(self, event: AuditEvent) -> bytes | None:
         """The event as JSON, None if it is not among those to be sent."""
         if not any(fnmatchcase(event.event, pattern) for pattern in self._settings.events):
             return None
-        return json.dumps(representation(event), separators=(",", ":")).encode()
+        return json.dumps(event_to_dict(event), separators=(",", ":")).encode()
 
     def send(self, content: bytes) -> None:
         """Post it. Raises NotTaken for every answer but 2xx; OSError, HTTPException."""
         try:
             answer = self._way.send("POST", self._url, headers=self._headers(content), body=content)
-        except Refused:
-            raise NotTaken("the receiver has no public address; identity.outgoing_networks can name its own") from None
-        if answer.status == _GONE:
+        except ForbiddenDestination:
+            raise DeliveryFailed(
+                "the receiver has no public address; identity.outgoing_networks can name its own"
+            ) from None
+        if answer.status == _HTTP_GONE:
             self._gone = True
-            raise NotTaken("the receiver is gone (410); nothing more is sent to it before a restart")
+            raise DeliveryFailed("the receiver is gone (410); nothing more is sent to it before a restart")
         if not 200 <= answer.status < 300:
-            raise NotTaken(f"the receiver answered {answer.status}")
+            raise DeliveryFailed(f"the receiver answered {answer.status}")
 
     def _headers(self, content: bytes) -> dict[str, str]:
         message_id, timestamp = json.loads(content)["id"], int(clock.now().timestamp())
         try:
             secrets = self._settings.secrets()
-        except BadSetting as problem:
-            raise NotTaken(str(problem)) from None
+        except InvalidSetting as problem:
+            raise DeliveryFailed(str(problem)) from None
         return {
             "Content-Type": "application/json",
             "User-Agent": f"identity/{__version__}",
             "webhook-id": message_id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(signature(one, message_id, timestamp, content) for one in secrets),
+            "webhook-signature": " ".join(sign_message(one, message_id, timestamp, content) for one in secrets),
         }
 
 
@@ -193,7 +195,7 @@ def _check_url(url: str) -> None:
     except ValueError:
         hostname = None
     if not hostname or parts.scheme not in ("https", "http") or parts.fragment or "@" in parts.netloc:
-        raise BadSetting("urls", "must be addresses such as https://example.com/events, without a password")
+        raise InvalidSetting("urls", "must be addresses such as https://example.com/events, without a password")
 
 
 def _is_proxy(url: str) -> bool:
@@ -204,7 +206,7 @@ def _is_proxy(url: str) -> bool:
         return False
 
 
-def _named(hostname: str) -> Iterable[str]:
+def _address_networks(hostname: str) -> Iterable[str]:
     """The networks that the host itself names: whoever writes an address into the settings means it."""
     if hostname == "localhost":
         return ("127.0.0.0/8", "::1")
@@ -227,11 +229,11 @@ def _is_loopback(hostname: str) -> bool:
         return hostname == "localhost"
 
 
-class Plugin:
+class WebhooksPlugin:
     """Sends audit events to the operator's receivers, signed, until they are taken."""
 
     hookspecs = 1
-    Settings = Settings
+    Settings = WebhooksPluginSettings
 
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings
@@ -240,5 +242,7 @@ class Plugin:
     def identity_deliveries(self, settings: CoreSettings) -> Iterable[Delivery]:
         """One delivery for each receiver. Raises BadSetting for plain http to another machine outside development."""
         if not settings.development and any(map(_is_plain, self.settings.urls)):
-            raise BadSetting("identity.plugin.webhooks.urls", "must start with https:// (http:// on a loopback host)")
-        return [Webhook(url, self.settings, settings.reachable_networks) for url in self.settings.urls]
+            raise InvalidSetting(
+                "identity.plugin.webhooks.urls", "must start with https:// (http:// on a loopback host)"
+            )
+        return [WebhookDelivery(url, self.settings, settings.allowed_networks) for url in self.settings.urls]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from identity.crypto.jwt import unverified_payload
-from identity.domain.applications import Client
-from identity.provider.claims_request import ClaimsRequest, read_claims
+from identity.crypto.jwt import unverified_claims
+from identity.domain.applications import ApplicationClient
+from identity.provider.claims_request import ClaimsRequest, parse_claims_request
 from identity.provider.context import Context
 from identity.provider.errors import (
     InvalidRequest,
@@ -25,14 +25,14 @@ from identity.provider.errors import (
     UnsupportedResponseType,
     UntrustedRedirect,
 )
-from identity.provider.id_token_hint import read_hint
-from identity.provider.parameters import Parameters, given_twice
+from identity.provider.id_token_hint import verify_id_token_hint
+from identity.provider.parameters import Parameters, repeated_parameter_error
+from identity.provider.redirect_target import RedirectTarget
 from identity.provider.response_type import Artifact, ResponseMode, ResponseType
-from identity.provider.return_address import ReturnAddress
-from identity.provider.scope import check_words
+from identity.provider.scope import require_openid_scope
 
 if TYPE_CHECKING:
-    from identity.provider.messages import AuthorizationRequestMessage
+    from identity.provider.pyoidc_messages import AuthorizationRequestMessage
 
 PROMPTS = ("none", "login", "consent", "select_account", "create")
 
@@ -55,11 +55,11 @@ class AuthorizationRequest:
     people are told that the client receives.
     """
 
-    client: Client
-    address: ReturnAddress
+    client: ApplicationClient
+    redirect_target: RedirectTarget
     response_type: ResponseType
     scope: tuple[str, ...]
-    disclosed: tuple[str, ...]
+    claim_scopes: tuple[str, ...]
     prompts: frozenset[str]
     parameters: Mapping[str, str]
     redirect_uri: str
@@ -67,38 +67,40 @@ class AuthorizationRequest:
     max_age: timedelta | None = None
     acr_values: tuple[str, ...] = ()
     claims: ClaimsRequest = ClaimsRequest()
-    subject: str | None = None
+    required_subject_id: str | None = None
     login_hint: str = ""
     ui_locales: str = ""
     code_challenge: str | None = None
 
     @property
-    def silent(self) -> bool:
+    def is_silent(self) -> bool:
         """True if no page may be shown (prompt=none)."""
         return "none" in self.prompts
 
 
-def find_address(parameters: Parameters, context: Context) -> tuple[Client, ReturnAddress]:
+def resolve_client_and_redirect_target(
+    parameters: Parameters, context: Context
+) -> tuple[ApplicationClient, RedirectTarget]:
     """The client, and where it wants its answer. Raises Unredirectable."""
     for name in ("client_id", "redirect_uri"):
         if name in parameters.repeated:
-            raise UntrustedRedirect(given_twice(name).description)
-    client_id = parameters.one("client_id")
+            raise UntrustedRedirect(repeated_parameter_error(name).description)
+    client_id = parameters.get_value("client_id")
     if client_id is None:
         raise UnknownApplication("client_id is missing")
     client = context.services.applications.find_client(client_id)
-    if client is None or not client.active:
+    if client is None or not client.is_active:
         raise UnknownApplication("client_id names no active application")
     redirect_uri = context.provider.redirect_uri(parameters, client)
-    told = _with_hearsay(parameters)
-    address = ReturnAddress(
-        redirect_uri, _mode(told, context), told.one("state"), context.issuer, client.application.name
+    told = _with_unverified_parameters(parameters)
+    address = RedirectTarget(
+        redirect_uri, _mode(told, context), told.get_value("state"), context.issuer, client.application.name
     )
     return client, address
 
 
-def read_request(
-    parameters: Parameters, client: Client, address: ReturnAddress, context: Context
+def parse_authorization_request(
+    parameters: Parameters, client: ApplicationClient, address: RedirectTarget, context: Context
 ) -> AuthorizationRequest:
     """The request, if nothing in it breaks a rule. Raises the OAuthError that the client is told."""
     parameters.refuse_repeated()
@@ -109,37 +111,37 @@ def read_request(
         if len(parameters.get(name, "")) > _LONGEST:
             raise InvalidRequest(f"parameter {name} is longer than {_LONGEST} characters")
     message = context.provider.authorization_request(parameters)
-    response_type = enabled_response_type(parameters.required("response_type"), client, context)
+    response_type = require_response_type(parameters.require_value("response_type"), client, context)
     _check_mode(parameters, response_type)
-    scope = parameters.words("scope")
+    scope = parameters.get_space_delimited("scope")
     if not scope:
         raise InvalidRequest("parameter scope is missing")
-    check_words(scope)
-    if response_type.fronts_tokens and "nonce" not in parameters:
+    require_openid_scope(scope)
+    if response_type.uses_front_channel and "nonce" not in parameters:
         raise InvalidRequest("parameter nonce is missing: tokens that pass through the browser need one")
-    claims = parameters.one("claims")
-    asked = ClaimsRequest() if claims is None else read_claims(claims, context)
+    claims = parameters.get_value("claims")
+    asked = ClaimsRequest() if claims is None else parse_claims_request(claims, context)
     return AuthorizationRequest(
         client=client,
-        address=address,
+        redirect_target=address,
         response_type=response_type,
         scope=scope,
-        disclosed=(*scope, *(word for word in _opening(asked, context) if word not in scope)),
+        claim_scopes=(*scope, *(word for word in _opening(asked, context) if word not in scope)),
         prompts=_prompts(message),
         parameters=dict(parameters),
         redirect_uri=address.uri,
-        nonce=parameters.one("nonce"),
+        nonce=parameters.get_value("nonce"),
         max_age=_max_age(parameters),
-        acr_values=parameters.words("acr_values"),
+        acr_values=parameters.get_space_delimited("acr_values"),
         claims=asked,
-        subject=_subject(parameters, asked, context),
+        required_subject_id=_subject(parameters, asked, context),
         login_hint=parameters.get("login_hint", ""),
         ui_locales=parameters.get("ui_locales", ""),
         code_challenge=_code_challenge(parameters, client, response_type),
     )
 
 
-def enabled_response_type(value: str, client: Client, context: Context) -> ResponseType:
+def require_response_type(value: str, client: ApplicationClient, context: Context) -> ResponseType:
     """The response type of this name, its words in any order.
 
     Raises UnsupportedResponseType; UnauthorizedClient if it is not enabled for the client.
@@ -154,24 +156,24 @@ def enabled_response_type(value: str, client: Client, context: Context) -> Respo
     return known
 
 
-def _with_hearsay(parameters: Parameters) -> Parameters:
+def _with_unverified_parameters(parameters: Parameters) -> Parameters:
     """The parameters, with what an unverified request object says of how its refusal is to be told.
 
     A client that puts all into the object (OpenID Connect Core §6.1) could not read the refusal otherwise. The object
     decides nothing else, and the redirect URI is a registered one.
     """
-    text = parameters.one("request")
-    said = {} if text is None else unverified_payload(text)
+    text = parameters.get_value("request")
+    said = {} if text is None else unverified_claims(text)
     texts = {name: said[name] for name in ("response_mode", "state") if isinstance(said.get(name), str)}
     return Parameters({**texts, **parameters}) if texts and len(texts.get("state", "")) <= _LONGEST else parameters
 
 
 def _mode(parameters: Parameters, context: Context) -> ResponseMode:
     """How to answer, errors about this very thing included."""
-    asked = parameters.one("response_mode")
+    asked = parameters.get_value("response_mode")
     words = frozenset(parameters.get("response_type", "").split())
     known = context.protocol.response_types.get(words)
-    fronts = known.fronts_tokens if known is not None else bool(words & {"token", "id_token"})
+    fronts = known.uses_front_channel if known is not None else bool(words & {"token", "id_token"})
     default = ResponseMode.FRAGMENT if fronts else ResponseMode.QUERY
     if asked not in _MODES or (fronts and asked == ResponseMode.QUERY):
         return default
@@ -179,12 +181,12 @@ def _mode(parameters: Parameters, context: Context) -> ResponseMode:
 
 
 def _check_mode(parameters: Parameters, response_type: ResponseType) -> None:
-    asked = parameters.one("response_mode")
+    asked = parameters.get_value("response_mode")
     if asked is None:
         return
     if asked not in _MODES:
         raise InvalidRequest(f"response_mode must be one of {', '.join(_MODES)}")
-    if asked == ResponseMode.QUERY and response_type.fronts_tokens:
+    if asked == ResponseMode.QUERY and response_type.uses_front_channel:
         raise InvalidRequest("tokens are not sent in a query: use response_mode fragment or form_post")
 
 
@@ -198,19 +200,19 @@ def _prompts(message: "AuthorizationRequestMessage") -> frozenset[str]:
 
 
 def _opening(asked: ClaimsRequest, context: Context) -> tuple[str, ...]:
-    return context.protocol.scopes.needed((*asked.userinfo, *asked.id_token))
+    return context.protocol.scopes.scopes_for_claims((*asked.userinfo, *asked.id_token))
 
 
 def _subject(parameters: Parameters, asked: ClaimsRequest, context: Context) -> str | None:
-    text = parameters.one("id_token_hint")
-    hinted = None if text is None else read_hint(text, context).subject
+    text = parameters.get_value("id_token_hint")
+    hinted = None if text is None else verify_id_token_hint(text, context).subject
     if None not in (hinted, asked.subject) and hinted != asked.subject:
         raise InvalidRequest("id_token_hint and claims name two subjects")
     return hinted or asked.subject
 
 
 def _max_age(parameters: Parameters) -> timedelta | None:
-    text = parameters.one("max_age")
+    text = parameters.get_value("max_age")
     if text is None:
         return None
     if not _SECONDS.match(text):
@@ -218,15 +220,15 @@ def _max_age(parameters: Parameters) -> timedelta | None:
     return timedelta(seconds=int(text))
 
 
-def _code_challenge(parameters: Parameters, client: Client, response_type: ResponseType) -> str | None:
+def _code_challenge(parameters: Parameters, client: ApplicationClient, response_type: ResponseType) -> str | None:
     """The S256 challenge (RFC 7636 §4.3), for codes alone. Public clients must send one."""
-    challenge, method = parameters.one("code_challenge"), parameters.one("code_challenge_method")
-    if Artifact.CODE not in response_type.issues:
+    challenge, method = parameters.get_value("code_challenge"), parameters.get_value("code_challenge_method")
+    if Artifact.CODE not in response_type.artifacts:
         return None
     if challenge is None and method is not None:
         raise InvalidRequest("parameter code_challenge is missing")
     if challenge is None:
-        if client.application.public:
+        if client.application.is_public:
             raise InvalidRequest("parameter code_challenge is missing: public clients need PKCE")
         return None
     # A missing method would mean plain.

@@ -9,21 +9,21 @@ from typing import Any
 from identity.domain.users import HumanUser, ServiceUser, User
 from identity.provider.context import Context
 from identity.provider.errors import TemporarilyUnavailable
-from identity.provider.protocol import Contribution
+from identity.provider.protocol_registry import NamedHook
 
 log = logging.getLogger(__name__)
 
 #: Set by the service alone.
-RESERVED = frozenset(
+RESERVED_CLAIMS = frozenset(
     {
         "iss", "sub", "aud", "exp", "iat", "nbf", "jti", "azp", "nonce", "auth_time", "acr", "amr", "at_hash", "c_hash",
         "sid", "client_id", "scope", "active", "token_type", "username", "act",
     }
 )  # fmt: skip
-MAX_BYTES = 4096
+MAX_CLAIMS_BYTES = 4096
 
 
-def claims_about(user: User, words: tuple[str, ...], context: Context) -> dict[str, Any]:
+def scope_claims(user: User, words: tuple[str, ...], context: Context) -> dict[str, Any]:
     """What may be told of the user under these granted scopes, plugins' claims included; without sub.
 
     A service user's name, preferred_username and updated_at are told whatever the scopes (service description §2.5).
@@ -35,23 +35,23 @@ def claims_about(user: User, words: tuple[str, ...], context: Context) -> dict[s
             "updated_at": int(user.changed_at.timestamp()),
         }
     else:
-        opened = context.protocol.scopes.opened(words)
+        opened = context.protocol.scopes.claims_opened(words)
         claims = {name: value for name, value in _of_person(user).items() if name in opened} if opened else {}
     hooks = context.protocol.user_claims
     if hooks:
-        contribute(claims, hooks, context, user=user, scopes=words)
+        merge_plugin_claims(claims, hooks, context, user=user, scopes=words)
     return claims
 
 
-def single_claims(user: User, names: tuple[str, ...], context: Context) -> dict[str, Any]:
+def requested_claims(user: User, names: tuple[str, ...], context: Context) -> dict[str, Any]:
     """Those of the named claims that are known of the user, whatever the scopes (OpenID Connect Core §5.5)."""
     if not names:
         return {}
-    known = claims_about(user, context.protocol.scopes.needed(names), context)
+    known = scope_claims(user, context.protocol.scopes.scopes_for_claims(names), context)
     return {name: known[name] for name in names if name in known}
 
 
-def contribute(claims: dict[str, Any], hooks: Iterable[Contribution], context: Context, **arguments: Any) -> None:
+def merge_plugin_claims(claims: dict[str, Any], hooks: Iterable[NamedHook], context: Context, **arguments: Any) -> None:
     """Merge what plugins add into ``claims``: the first writer of a name wins, reserved names are refused.
 
     Raises TemporarilyUnavailable if a plugin fails, unless ``identity.hook_failure`` is ``ignore``.
@@ -64,8 +64,8 @@ def contribute(claims: dict[str, Any], hooks: Iterable[Contribution], context: C
                 continue
             if not all(isinstance(name, str) for name in added):
                 raise TypeError("names of claims are texts")
-            if len(json.dumps(added)) > MAX_BYTES:
-                raise ValueError(f"claims of more than {MAX_BYTES} bytes")
+            if len(json.dumps(added)) > MAX_CLAIMS_BYTES:
+                raise ValueError(f"claims of more than {MAX_CLAIMS_BYTES} bytes")
         except Exception as problem:
             log.exception("plugin %s failed to add claims", plugin)
             if context.settings.hook_failure == "refuse":
@@ -75,7 +75,7 @@ def contribute(claims: dict[str, Any], hooks: Iterable[Contribution], context: C
             continue
         reserved_prefixes = tuple(f"{namespace}:org:project:" for namespace in context.settings.urn_namespaces)
         for name, value in added.items():
-            if name in RESERVED or name.startswith(reserved_prefixes):
+            if name in RESERVED_CLAIMS or name.startswith(reserved_prefixes):
                 log.error("plugin %s may not set the claim %s", plugin, name)
             elif name in claims:
                 log.warning("plugin %s sets the claim %s, which is set already", plugin, name)

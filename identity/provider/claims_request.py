@@ -25,7 +25,7 @@ class ClaimsRequest:
     acr_values: tuple[str, ...] | None = None
 
 
-def read_claims(text: str, context: Context) -> ClaimsRequest:
+def parse_claims_request(text: str, context: Context) -> ClaimsRequest:
     """The request. Raises InvalidRequest for what does not have the form of one."""
     try:
         members = _object(json.loads(text))

@@ -5,50 +5,54 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from identity.crypto.secrets import is_id
-from identity.domain.applications import Client
+from identity.domain.applications import ApplicationClient
 from identity.domain.audit import ActorKind
-from identity.domain.parties import Party, ServiceUserClient
-from identity.domain.verdicts import misfit
+from identity.domain.clients import Client, ServiceUserClient
+from identity.domain.hook_results import hook_type_error_text
 from identity.provider.context import Context
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
-from identity.provider.request import ProtocolRequest
+from identity.provider.protocol_request import ProtocolRequest
 
 log = logging.getLogger(__name__)
 
 #: Credentials in a form, whether or not a loaded plugin reads them.
-CREDENTIALS = ("client_secret", "client_assertion")
+CREDENTIAL_PARAMETERS = ("client_secret", "client_assertion")
 
 
-class ClientAuthentication(ABC):
+class ClientAuthenticationMethod(ABC):
     """A way in which a client proves who it is. ``name`` is its registered name (OpenID Connect Core §9)."""
 
     name: ClassVar[str]
     #: The form parameters that carry its credentials.
     parameters: ClassVar[frozenset[str]] = frozenset()
     #: False if a client only names itself: then it gives way to every other method beside it.
-    proves: ClassVar[bool] = True
+    is_proof: ClassVar[bool] = True
 
     @abstractmethod
-    def presented(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+    def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
         """True if the request uses this method, rightly or wrongly."""
 
     @abstractmethod
-    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:
+    def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
         """The active application or service user that proved itself. Raises InvalidClient."""
 
 
-def authenticate_client(request: ProtocolRequest, parameters: Parameters, context: Context) -> Party:
+def authenticate_client(request: ProtocolRequest, parameters: Parameters, context: Context) -> Client:
     """The application, or the service user with a secret, that the request authenticates.
 
     Raises InvalidClient if it authenticates none, InvalidRequest for more than one method or another client_id in the
     body than in the credentials (RFC 6749 §2.3). Every failure is audited.
     """
-    presented = [one for one in context.protocol.client_authentications.values() if one.presented(request, parameters)]
+    presented = [
+        one for one in context.protocol.client_authentication_methods.values() if one.is_used_in(request, parameters)
+    ]
     # A client_id beside credentials repeats whose they are, and is no second method.
-    methods = [one for one in presented if one.proves] or presented
+    methods = [one for one in presented if one.is_proof] or presented
     foreign = [
-        name for name in CREDENTIALS if name in parameters and not any(name in one.parameters for one in methods)
+        name
+        for name in CREDENTIAL_PARAMETERS
+        if name in parameters and not any(name in one.parameters for one in methods)
     ]
     if len(methods) > 1 or (methods and foreign):
         raise InvalidRequest("use one client authentication method, not several")
@@ -57,25 +61,27 @@ def authenticate_client(request: ProtocolRequest, parameters: Parameters, contex
     try:
         party = _known(methods[0], methods[0].authenticate(request, parameters, context))
     except InvalidClient as refusal:
-        context.services.audit.refuse("authentication.refused", kind=refusal.kind, id=None, reason=refusal.reason)
+        context.services.audit.record_refusal(
+            "authentication.refused", kind=refusal.kind, id=None, reason=refusal.audit_reason
+        )
         raise
-    if parameters.one("client_id") not in (None, party.id):
+    if parameters.get_value("client_id") not in (None, party.id):
         raise InvalidRequest("client_id differs from the authenticated client")
     kind = ActorKind.USER if isinstance(party, ServiceUserClient) else ActorKind.CLIENT
     audit = context.services.audit
-    audit.actor = audit.actor.proven(kind, party.id, client_id=party.id)
+    audit.actor = audit.actor.authenticated_as(kind, party.id, client_id=party.id)
     return party
 
 
-def _known(method: ClientAuthentication, answer: object) -> Party:
+def _known(method: ClientAuthenticationMethod, answer: object) -> Client:
     """What a plugin answered, if that is a client. Raises InvalidClient."""
-    if not isinstance(answer, (Client, ServiceUserClient)):
-        log.error("the client authentication %s answered with %s", method.name, misfit(answer))
-        raise failed("the authentication method answered with no client")
+    if not isinstance(answer, (ApplicationClient, ServiceUserClient)):
+        log.error("the client authentication %s answered with %s", method.name, hook_type_error_text(answer))
+        raise authentication_error("the authentication method answered with no client")
     return answer
 
 
-def client_with_secret(client_id: str, secret: str, method: str, context: Context) -> Party:
+def authenticate_with_secret(client_id: str, secret: str, method: str, context: Context) -> Client:
     """The active application whose secret this is, if it uses the method; or the active service user.
 
     The form of the id tells which of the two is meant, so that it is one look-up for everybody. A service user is
@@ -84,37 +90,37 @@ def client_with_secret(client_id: str, secret: str, method: str, context: Contex
     if is_id(client_id):
         service_user = context.services.service_users.authenticate(client_id, secret)
         if service_user is None:
-            raise failed("unknown service user, wrong secret or deactivated", kind="service_user")
+            raise authentication_error("unknown service user, wrong secret or deactivated", kind="service_user")
         return service_user
     client = context.services.applications.authenticate(client_id, secret)
     if client is None:
-        raise failed("unknown client, wrong secret or deactivated")
+        raise authentication_error("unknown client, wrong secret or deactivated")
     return _using(method, client)
 
 
-def client_by_name(client_id: str, method: str, context: Context) -> Client:
+def find_public_client(client_id: str, method: str, context: Context) -> ApplicationClient:
     """The active client of this id, if it uses the method; it has proved nothing. Raises InvalidClient as above."""
     client = context.services.applications.find_client(client_id)
-    if client is None or not client.active:
-        raise failed("unknown client or deactivated")
+    if client is None or not client.is_active:
+        raise authentication_error("unknown client or deactivated")
     return _using(method, client)
 
 
-def _using(method: str, client: Client) -> Client:
+def _using(method: str, client: ApplicationClient) -> ApplicationClient:
     if client.application.authentication_method != method:
-        raise failed("the application uses another authentication method")
+        raise authentication_error("the application uses another authentication method")
     return client
 
 
-def failed(reason: str, *, kind: str = "application") -> InvalidClient:
+def authentication_error(reason: str, *, kind: str = "application") -> InvalidClient:
     """The error for wrong credentials: every failure looks the same from outside, the audit trail has the reason."""
     return InvalidClient("client authentication failed", reason=reason, kind=kind)
 
 
-def proven_application(party: Party) -> Client:
+def require_application(party: Client) -> ApplicationClient:
     """The party, if it is an application that proved who it is. Raises InvalidClient."""
     if isinstance(party, ServiceUserClient):
         raise InvalidClient("service users may not ask this: it is for applications")
-    if party.application.public:
+    if party.application.is_public:
         raise InvalidClient("public clients may not ask this: they cannot prove who they are")
     return party

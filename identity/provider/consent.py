@@ -1,21 +1,21 @@
 """Consent: what a person has yet to agree to before an application gets it."""
 
-from identity.domain.applications import Client, ConsentRule
-from identity.domain.authentication import acr_of, methods_of
+from identity.domain.applications import ApplicationClient, ConsentRule
+from identity.domain.authentication import acr_claim, proof_methods
 from identity.domain.policies import ConsentDefault
-from identity.domain.sessions import SignedIn
+from identity.domain.sessions import SignedInAccount
 from identity.domain.users import HumanUser, Subject
-from identity.provider.admission import admitted
-from identity.provider.assurance import proofs_of, wanted_acr
-from identity.provider.authorizations import by_sign_in
+from identity.provider.authorization_checks import check_and_resolve_scopes
 from identity.provider.context import Context
 from identity.provider.errors import InvalidGrant, OAuthError
-from identity.provider.grant import Authorization
-from identity.provider.interaction import Offer, SignIn
+from identity.provider.grant_type import Authorization
+from identity.provider.interaction import ConsentSummary, SignIn
 from identity.provider.scope import GrantedScopes
+from identity.provider.sign_in_authorization import authorization_from_sign_in
+from identity.provider.step_up import list_proofs, requested_acr
 
 #: The interaction that asks for it, and the prompt that asks for the interaction (OpenID Connect Core §3.1.2.1).
-CONSENT = "consent"
+CONSENT_INTERACTION = "consent"
 
 
 def lacks_consent(authorization: Authorization, granted: GrantedScopes, context: Context) -> bool:
@@ -23,7 +23,7 @@ def lacks_consent(authorization: Authorization, granted: GrantedScopes, context:
     subject, client = authorization.subject, authorization.client
     if subject is None or client is None or not isinstance(subject.user, HumanUser):
         return False
-    return _has_to_agree(subject, client, granted, context) and not context.services.consents.cover(
+    return _has_to_agree(subject, client, granted, context) and not context.services.consents.covers_scopes(
         subject, client, _disclosing(authorization, granted, context)
     )
 
@@ -34,25 +34,25 @@ def refuse_without_consent(authorization: Authorization, granted: GrantedScopes,
         raise InvalidGrant("the user has not agreed to this, or does no longer")
 
 
-def to_agree(sign_in: SignIn, context: Context) -> GrantedScopes | None:
+def find_missing_consent(sign_in: SignIn, context: Context) -> GrantedScopes | None:
     """What the person who is to answer has yet to agree to in this sign-in, single claims by the scopes that open them;
     None if there is nothing, or nobody is there.
 
     What is refused for another reason is not asked about: the answer says so.
     """
     asked, subject = sign_in.request, sign_in.subject
-    if asked is None or subject is None or sign_in.done(CONSENT):
+    if asked is None or subject is None or sign_in.has_completed(CONSENT_INTERACTION):
         return None
     try:
-        offer = sign_in.offer
+        offer = sign_in.consent_summary
     except OAuthError:
         return None
-    if CONSENT not in sign_in.prompts and not offer.unagreed:
+    if CONSENT_INTERACTION not in sign_in.prompts and not offer.needs_consent:
         return None
     return GrantedScopes(_disclosing(offer.authorization, offer.granted, context), offer.granted.audience)
 
 
-def offered(sign_in: SignIn, account: SignedIn | None, context: Context) -> Offer:
+def build_consent_summary(sign_in: SignIn, account: SignedInAccount | None, context: Context) -> ConsentSummary:
     """What the application would get from this session, or of a person whose session has yet to begin.
 
     Raises OAuthError for what stands against it.
@@ -60,38 +60,38 @@ def offered(sign_in: SignIn, account: SignedIn | None, context: Context) -> Offe
     asked, subject = sign_in.request, sign_in.subject if account is None else account.subject
     if asked is None or subject is None:
         raise ValueError("nobody is there, or nothing was asked for")
-    methods = methods_of(proofs_of(sign_in)) if account is None else account.session.methods
-    authorization = by_sign_in(
+    methods = proof_methods(list_proofs(sign_in)) if account is None else account.session.amr_methods
+    authorization = authorization_from_sign_in(
         subject,
         asked.client,
         asked.scope,
-        asked.response_type.issues,
+        asked.response_type.artifacts,
         authenticated_at=context.now if account is None else account.session.authenticated_at,
         session_id="" if account is None else account.session.id,
         nonce=asked.nonce,
         methods=methods,
-        acr=acr_of(methods, wanted_acr(sign_in)[0]),
+        acr=acr_claim(methods, requested_acr(sign_in)[0]),
         claims=asked.claims,
     )
-    granted = admitted(authorization, context, organization=sign_in.organization)
-    return Offer(authorization, granted, lacks_consent(authorization, granted, context))
+    granted = check_and_resolve_scopes(authorization, context, organization=sign_in.required_organization)
+    return ConsentSummary(authorization, granted, lacks_consent(authorization, granted, context))
 
 
 def _disclosing(authorization: Authorization, granted: GrantedScopes, context: Context) -> tuple[str, ...]:
     """The granted scopes, and those that open the single claims which are asked for."""
     claims = (*authorization.userinfo_claims, *authorization.id_token_claims)
-    return tuple(dict.fromkeys((*granted.words, *context.protocol.scopes.needed(claims))))
+    return tuple(dict.fromkeys((*granted.values, *context.protocol.scopes.scopes_for_claims(claims))))
 
 
-def _has_to_agree(subject: Subject, client: Client, granted: GrantedScopes, context: Context) -> bool:
+def _has_to_agree(subject: Subject, client: ApplicationClient, granted: GrantedScopes, context: Context) -> bool:
     """True unless the application belongs to the person's organization or that has accepted its project, or its
     settings say otherwise, or else the policy; managing in somebody's name needs their word in any case."""
     projects, rule = context.services.projects, client.application.consent
-    if any(projects.is_own(one) for one in granted.audience):
+    if any(projects.is_own_project(one) for one in granted.audience):
         return True
     if rule is ConsentRule.WHEN_FOREIGN:
-        if context.services.policies.of_subject(subject).consent is ConsentDefault.ALWAYS:
+        if context.services.policies.subject_policy(subject).consent is ConsentDefault.ALWAYS:
             return True
         at_home = subject.organization.id == client.organization.id
-        return not at_home and not projects.shared(client.project.id, subject.organization.id)
+        return not at_home and not projects.is_granted_to(client.project.id, subject.organization.id)
     return rule is ConsentRule.ALWAYS

@@ -10,69 +10,71 @@ from typing import Any, ClassVar, Generic, TypeVar
 from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.users import Subject
-from identity.services.bundle import Services
-from identity.services.login_names import Named
+from identity.services.container import Services
+from identity.services.login_names import ResolvedLogin
 
-Found = TypeVar("Found")
+EntryT = TypeVar("EntryT")
 
 
-class Absent(Exception):
+class DirectoryUnavailable(Exception):
     """The directory does not answer, or not now."""
 
 
-class Directory(ABC, Generic[Found]):
-    """Knows the people of one organization. What is given an ``Entry`` or a name takes time, and has neither
+class Directory(ABC, Generic[EntryT]):
+    """Knows the people of one organization. What is given an ``LdapEntry`` or a name takes time, and has neither
     transaction nor services; ``ask`` decides which of it is called."""
 
     name: ClassVar[str]
 
     @abstractmethod
-    def knows(self, organization: Organization) -> bool:
+    def serves_organization(self, organization: Organization) -> bool:
         """True for the organization whose people it knows."""
 
     @abstractmethod
-    def link_of(self, subject: Subject, services: Services) -> str | None:
+    def linked_entry_id(self, subject: Subject, services: Services) -> str | None:
         """What names the entry of an account that is linked to one; None for an account that is not."""
 
     @abstractmethod
-    def owner_of(self, found: Found, services: Services) -> str | None:
+    def linked_user_id(self, found: EntryT, services: Services) -> str | None:
         """The id of the user whose account is linked to the entry; None for nobody's."""
 
     @abstractmethod
-    def key_of(self, found: Found) -> str:
+    def entry_key(self, found: EntryT) -> str:
         """What names the entry for ever. Attempts at an entry are counted by it."""
 
     @abstractmethod
-    def find(self, login_name: LoginName) -> Found | None:
+    def find_entry(self, login_name: LoginName) -> EntryT | None:
         """The one entry of this name. Raises Absent."""
 
     @abstractmethod
-    def find_linked(self, link: str) -> Found | None:
-        """The entry that ``link_of`` named, whatever it is called by now. Raises Absent."""
+    def find_entry_by_id(self, link: str) -> EntryT | None:
+        """The entry that ``linked_entry_id`` named, whatever it is called by now. Raises Absent."""
 
     @abstractmethod
-    def verify(self, found: Found | None, password: str) -> bool:
+    def verify_password(self, found: EntryT | None, password: str) -> bool:
         """Whether the password is the entry's. For None it takes as long, is False, and no password leaves the service.
 
         Raises Absent.
         """
 
     @abstractmethod
-    def admit(self, found: Found, subject: Subject | None, services: Services, *, hashed: str) -> Subject | None:
+    def provision_account(
+        self, found: EntryT, subject: Subject | None, services: Services, *, hashed: str
+    ) -> Subject | None:
         """Who that is here, once the password was right; None if they may not come in, or are not ``subject``.
 
         Without a ``subject`` it is an entry that nobody's account is linked to: a new account is made, called exactly
         as was typed, or none. ``hashed`` is what it keeps in place of a password: nobody knows of what.
         """
 
-    def take_as_long(self, login_name: LoginName) -> None:
+    def simulate_query(self, login_name: LoginName) -> None:
         """Take about as long as a question does, and no longer than that if the directory is slow or away."""
-        with suppress(Absent):
-            self.find(login_name)
-            self.verify(None, "")
+        with suppress(DirectoryUnavailable):
+            self.find_entry(login_name)
+            self.verify_password(None, "")
 
 
-class Part(Enum):
+class DirectoryAccountKind(Enum):
     """What a directory has to do with a login name."""
 
     #: The account is linked to an entry: its password is the entry's, and nothing else counts.
@@ -84,20 +86,20 @@ class Part(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DirectoryQuery:
     """What a directory is asked. Without ``sends`` all happens as if the entry were not there."""
 
     directory: Directory[Any]
-    part: Part
-    sends: bool
+    account_kind: DirectoryAccountKind
+    sends_password: bool
     #: The organization by whose rules attempts at an entry that nobody is linked to are counted.
     organization: Organization | None = None
-    link: str = ""
+    entry_id: str = ""
 
 
-def question_of(
-    directories: Iterable[Directory[Any]], named: Named, services: Services, *, held: bool
-) -> Question | None:
+def select_directory_query(
+    directories: Iterable[Directory[Any]], named: ResolvedLogin, services: Services, *, is_rate_limited: bool
+) -> DirectoryQuery | None:
     """What is asked of which directory, where anybody is.
 
     A password goes to a directory for an account that is linked to its entry, or for a name that nobody has and whose
@@ -105,24 +107,37 @@ def question_of(
     where the attempt is ``held``.
     """
     login_name, subject = named.login_name, named.subject
-    home = services.domains.organization_of(login_name.domain) if login_name.domain else None
+    home = services.domains.find_organization(login_name.domain) if login_name.domain else None
     for one in directories:
-        if subject is not None and one.knows(subject.organization):
-            link = one.link_of(subject, services)
+        if subject is not None and one.serves_organization(subject.organization):
+            link = one.linked_entry_id(subject, services)
             if link is not None:
-                return Question(one, Part.LINKED, sends=not held and not named.is_barred, link=link)
+                return DirectoryQuery(
+                    one,
+                    DirectoryAccountKind.LINKED,
+                    sends_password=not is_rate_limited and not named.is_barred,
+                    entry_id=link,
+                )
     for one in directories:
-        there = home is not None and one.knows(home)
+        there = home is not None and one.serves_organization(home)
         if subject is not None:
-            if there or one.knows(subject.organization):
-                return Question(one, Part.NONE, sends=False)
+            if there or one.serves_organization(subject.organization):
+                return DirectoryQuery(one, DirectoryAccountKind.NONE, sends_password=False)
         elif there or not login_name.domain:
             # Of a bare name at the service's own page nobody shall see whether a linked account has it.
-            may = there and home is not None and home.active and login_name.has_own_domain and login_name.is_possible
-            return Question(one, Part.UNKNOWN, sends=may and not held and not named.is_barred, organization=home)
+            may = there and home is not None and home.active and login_name.has_own_domain and login_name.is_valid
+            return DirectoryQuery(
+                one,
+                DirectoryAccountKind.UNKNOWN,
+                sends_password=may and not is_rate_limited and not named.is_barred,
+                organization=home,
+            )
     return None
 
 
-def is_of_directory(directories: Iterable[Directory[Any]], subject: Subject, services: Services) -> bool:
+def is_directory_account(directories: Iterable[Directory[Any]], subject: Subject, services: Services) -> bool:
     """True for people whose password a directory knows, and not the service."""
-    return any(one.knows(subject.organization) and one.link_of(subject, services) is not None for one in directories)
+    return any(
+        one.serves_organization(subject.organization) and one.linked_entry_id(subject, services) is not None
+        for one in directories
+    )

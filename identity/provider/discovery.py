@@ -5,29 +5,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from identity.domain.authentication import ACR_VALUES
-from identity.domain.words import LANGUAGES
+from identity.domain.messages import LANGUAGES
 from identity.provider.authorization_request import PROMPTS
-from identity.provider.protocol import Protocol
+from identity.provider.protocol_registry import ProtocolRegistry
 from identity.provider.response_type import ResponseMode
-from identity.provider.scope import OPENID
+from identity.provider.scope import OPENID_SCOPE
 from identity.services.signing_keys import ALGORITHM
 from identity.settings import Settings
 
 log = logging.getLogger(__name__)
 
 
-def capabilities(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
+def discovery_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping[str, Any]:
     """The members beside issuer and endpoints (OpenID Connect Discovery §3); empty lists are left out."""
     scopes = protocol.scopes
     names = [name for scope in scopes.all for name in scope.names]
-    methods = list(protocol.client_authentications)
-    proving = [name for name, one in protocol.client_authentications.items() if one.proves]
-    fronts_tokens = any(one.fronts_tokens for one in protocol.response_types.values())
+    methods = list(protocol.client_authentication_methods)
+    proving = [name for name, one in protocol.client_authentication_methods.items() if one.is_proof]
+    fronts_tokens = any(one.uses_front_channel for one in protocol.response_types.values())
     members: dict[str, Any] = {
-        "scopes_supported": sorted(names, key=lambda name: name != OPENID),
+        "scopes_supported": sorted(names, key=lambda name: name != OPENID_SCOPE),
         "response_types_supported": [one.value for one in protocol.response_types.values()],
         "response_modes_supported": [mode.value for mode in ResponseMode],
-        "grant_types_supported": [*protocol.grants, *(["implicit"] if fronts_tokens else [])],
+        "grant_types_supported": [*protocol.grant_types, *(["implicit"] if fronts_tokens else [])],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": [ALGORITHM],
         "token_endpoint_auth_methods_supported": methods,
@@ -47,7 +47,7 @@ def capabilities(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
     return {name: value for name, value in members.items() if value != []}
 
 
-def complete(document: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
+def with_plugin_members(document: Mapping[str, Any], protocol: ProtocolRegistry) -> dict[str, Any]:
     """The document with what plugins add; a member that exists cannot be changed."""
     completed = dict(document)
     for plugin, hook in protocol.discovery:

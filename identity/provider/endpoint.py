@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from identity.provider.caching import Kept
+from identity.provider.cacheable_document import CachedDocumentFinder
 from identity.provider.context import Context
-from identity.provider.request import ProtocolRequest, ProtocolResponse
+from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 
 
-class Host(StrEnum):
+class EndpointHost(StrEnum):
     """On which of the three addresses an endpoint lives."""
 
     ISSUER = "issuer"
@@ -21,8 +21,8 @@ class Host(StrEnum):
 class Endpoint:
     """One protocol endpoint.
 
-    ``advertised_as`` is its member of the discovery document, if any. ``writes`` says whether a request may write and
-    so needs a transaction, ``cross_origin`` whether scripts of registered applications may call it, ``may_lag`` whether
+    ``discovery_member`` is its member of the discovery document, if any. ``writes`` says whether a request may write and
+    so needs a transaction, ``allows_cors`` whether scripts of registered applications may call it, ``allows_stale_reads`` whether
     it may tell what was so as many seconds ago as the operator allows. With ``asks_storage`` False it never waits for
     the storage, so that it is answered at once whatever the storage and the threads are doing. ``blocks`` says that it
     waits for something else than the storage, and not by ``identity.concurrency``: then it runs in a thread. ``kept``
@@ -31,13 +31,13 @@ class Endpoint:
 
     name: str
     path: str
-    host: Host
+    host: EndpointHost
     methods: tuple[str, ...]
-    advertised_as: str | None
+    discovery_member: str | None
     writes: bool
-    cross_origin: bool = False
-    may_lag: bool = False
-    asks_storage: bool = True
-    blocks: bool = False
-    kept: Kept | None = None
+    allows_cors: bool = False
+    allows_stale_reads: bool = False
+    uses_storage: bool = True
+    is_blocking: bool = False
+    cached_document: CachedDocumentFinder | None = None
     handle: Callable[[ProtocolRequest, Context], ProtocolResponse]

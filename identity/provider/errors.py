@@ -7,18 +7,18 @@ class OAuthError(Exception):
     """A protocol error (RFC 6749 §5.2).
 
     Three readers: ``description`` is for the client, ``reason`` for the audit trail, in which nothing stands that was
-    sent, the class for us. ``keep_changes`` commits what the transaction holds in spite of the refusal.
+    sent, the class for us. ``commits_transaction`` commits what the transaction holds in spite of the refusal.
     """
 
     status = 400
     error = "invalid_request"
-    keep_changes = False
+    commits_transaction = False
 
     def __init__(self, description: str, *, reason: str | None = None, keep_changes: bool = False) -> None:
         super().__init__(description)
         self.description = description
-        self.reason = reason or description
-        self.keep_changes = keep_changes
+        self.audit_reason = reason or description
+        self.commits_transaction = keep_changes
 
     def headers(self) -> Mapping[str, str]:
         """Headers that the answer needs beside the usual ones."""
@@ -148,7 +148,7 @@ class RegistrationNotSupported(OAuthError):
     error = "registration_not_supported"
 
 
-class Unredirectable(OAuthError):
+class UnredirectableError(OAuthError):
     """An authorization or end-session request that cannot be answered to the client: people are told instead.
 
     ``application`` is the name of the application that asked, where it is known.
@@ -159,16 +159,16 @@ class Unredirectable(OAuthError):
         self.application = application
 
 
-class UnknownApplication(Unredirectable):
+class UnknownApplication(UnredirectableError):
     """No such client, or a deactivated one: strangers are not told which."""
 
     error = "unauthorized_client"
 
 
-class UntrustedRedirect(Unredirectable):
+class UntrustedRedirect(UnredirectableError):
     """The redirect URI is missing or not registered: nothing is sent there.
 
-    ``sent`` is that address as ``identity.provider.return_address.presentable`` leaves it; ``shown`` is the same where
+    ``sent`` is that address as ``identity.provider.redirect_target.redact_uri`` leaves it; ``shown`` is the same where
     whoever is at the browser may see it, since the application is in development.
     """
 
@@ -186,11 +186,11 @@ class UntrustedRedirect(Unredirectable):
         self.shown = sent if development else ""
 
 
-class UnreadableRequest(Unredirectable):
+class UnreadableRequest(UnredirectableError):
     """What was sent cannot be taken apart, so nobody knows where it came from."""
 
 
-class LargeRequest(UnreadableRequest):
+class OversizedRequest(UnreadableRequest):
     """What was sent is larger than the endpoint reads."""
 
     status = 413
@@ -233,7 +233,7 @@ class InvalidBearerRequest(BearerError):
     error = "invalid_request"
 
 
-class NoToken(BearerError):
+class MissingToken(BearerError):
     """No token was sent: the challenge then names no error (RFC 6750 §3.1)."""
 
     def headers(self) -> Mapping[str, str]:

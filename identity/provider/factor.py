@@ -3,9 +3,9 @@
 from abc import ABC
 from typing import ClassVar
 
-from identity.domain.factors import Enrolment
+from identity.domain.enrolments import Enrolment
 from identity.domain.users import Subject
-from identity.services.bundle import Services
+from identity.services.container import Services
 
 
 class Factor(ABC):
@@ -24,19 +24,19 @@ class Factor(ABC):
     #: Names an icon of ``ui.icon``.
     icon: ClassVar[str] = "lock"
     #: True if it can take the place of the password: it proves enough by itself.
-    alone: ClassVar[bool] = False
+    is_passwordless: ClassVar[bool] = False
     #: True if a person can set up more than one.
-    several: ClassVar[bool] = True
+    allows_multiple: ClassVar[bool] = True
     #: True if it stands in for others and is none by itself: it can be set up once there is another, and having it
     #: alone asks for nothing.
-    spare: ClassVar[bool] = False
+    is_backup: ClassVar[bool] = False
     #: True if it takes a mail server, and a person who has proved an address.
     needs_mail: ClassVar[bool] = False
 
-    def possible(self, subject: Subject, services: Services) -> bool:
+    def can_enrol(self, subject: Subject, services: Services) -> bool:
         """True if the person can set it up as things are; the policy is asked elsewhere."""
         return True
 
-    def note(self, enrolment: Enrolment) -> str:
+    def status_text(self, enrolment: Enrolment) -> str:
         """What its person should know of what they have set up, such as how much of it is left; empty for nothing."""
         return ""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from identity.crypto.jwt import BadSignature, Malformed, inspect, verify
+from identity.crypto.jwt import InvalidTokenSignature, MalformedToken, parse_unverified, verify
 from identity.provider.context import Context
 from identity.provider.errors import InvalidRequest
 from identity.services.signing_keys import ALGORITHM
@@ -19,22 +19,26 @@ class IdTokenHint:
     session_id: str | None
 
 
-def read_hint(text: str, context: Context) -> IdTokenHint:
+def verify_id_token_hint(text: str, context: Context) -> IdTokenHint:
     """What the hint says, once its signature holds under one of our published keys.
 
     Raises InvalidRequest for everything else, access tokens included (their ``typ`` is at+jwt).
     """
     refused = InvalidRequest("id_token_hint is not an ID token of this issuer")
     try:
-        token = inspect(text)
+        token = parse_unverified(text)
         key = next(
-            (public for key, public in context.services.signing_keys.published() if key.id == token.header.get("kid")),
+            (
+                public
+                for key, public in context.services.signing_keys.published_keys()
+                if key.id == token.header.get("kid")
+            ),
             None,
         )
         if key is None or token.header.get("typ") not in _TYPES:
             raise refused
         claims = verify(token, key, algorithm=ALGORITHM)
-    except (Malformed, BadSignature):
+    except (MalformedToken, InvalidTokenSignature):
         raise refused from None
     subject, client_id, session_id = claims.get("sub"), claims.get("azp"), claims.get("sid")
     if claims.get("iss") != context.issuer or not isinstance(subject, str) or not isinstance(client_id, str):

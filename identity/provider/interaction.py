@@ -6,51 +6,51 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import ClassVar
 
-from identity.domain.applications import Client
+from identity.domain.applications import ApplicationClient
 from identity.domain.email_addresses import is_same_mailbox
+from identity.domain.hook_results import hook_type_error_text
 from identity.domain.login_names import LoginName
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.domain.sessions import PendingAuthorization, SignedIn
+from identity.domain.sessions import PendingAuthorization, SignedInAccount
 from identity.domain.users import HumanUser, Subject
-from identity.domain.verdicts import misfit
 from identity.lazily import lazily
 from identity.provider.authorization_request import AuthorizationRequest
 from identity.provider.context import Context
 from identity.provider.errors import InteractionRequired, OAuthError
-from identity.provider.grant import Authorization
-from identity.provider.request import NO_BROWSER, Browser
+from identity.provider.grant_type import Authorization
+from identity.provider.protocol_request import NO_BROWSER_STATE, BrowserState
 from identity.provider.scope import GrantedScopes
 
 #: The demand of a page of the service's own that somebody sets up a factor, and the interaction that it asks for.
-ENROL = "enrol"
+ENROL_PARAMETER = "enrol"
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class StepUpRequirement:
     """What somebody has yet to prove: a class of ACR_VALUES, because the client asks for it, or by the policy.
 
-    ``by`` names the factors that the person has set up and can prove it by. Where there is none, ``to_enrol`` names
+    ``by`` names the factors that the person has set up and can prove it by. Where there is none, ``enrollable_factors`` names
     those that they can set up to reach it.
     """
 
     acr: str
-    by_client: bool
-    by: tuple[str, ...] = ()
-    to_enrol: tuple[str, ...] = ()
+    is_client_request: bool
+    factors: tuple[str, ...] = ()
+    enrollable_factors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ConsentSummary:
     """What the application would get of whoever is to answer; ``unagreed`` if they have yet to agree, for all that is
     stored."""
 
     authorization: Authorization
     granted: GrantedScopes
-    unagreed: bool
+    needs_consent: bool
 
 
-def _no_offer(sign_in: "SignIn") -> Offer:
+def _no_offer(sign_in: "SignIn") -> ConsentSummary:
     raise ValueError("nobody is there, or nothing was asked for")
 
 
@@ -64,40 +64,40 @@ class SignIn:
     """
 
     request: AuthorizationRequest | None
-    accounts: tuple[SignedIn, ...]
+    accounts: tuple[SignedInAccount, ...]
     now: datetime
     #: True for a session that lives right now.
-    lives: Callable[[SignedIn], bool]
+    is_live_session: Callable[[SignedInAccount], bool]
     pending: PendingAuthorization | None = None
-    proved: Subject | None = None
-    organization: Organization | None = None
-    browser: Browser = NO_BROWSER
-    assess: Callable[["SignIn"], Need | None] = lambda sign_in: None
+    authenticated_subject: Subject | None = None
+    required_organization: Organization | None = None
+    browser_state: BrowserState = NO_BROWSER_STATE
+    step_up_checker: Callable[["SignIn"], StepUpRequirement | None] = lambda sign_in: None
     #: True for a session that began by a factor which may be used.
-    counts: Callable[[SignedIn], bool] = lambda account: True
-    offering: Callable[["SignIn"], Offer] = _no_offer
+    is_allowed_session: Callable[[SignedInAccount], bool] = lambda account: True
+    consent_summary_builder: Callable[["SignIn"], ConsentSummary] = _no_offer
 
     @property
-    def demands(self) -> Mapping[str, str]:
+    def own_page_requirements(self) -> Mapping[str, str]:
         """What the service's own pages ask for: ``max_age`` in seconds, ``acr``, and a factor to ``enrol``."""
         own = self.pending is not None and self.pending.target is not None
         return self.pending.parameters if own and self.pending is not None else {}
 
     @property
-    def client(self) -> Client | None:
+    def client(self) -> ApplicationClient | None:
         """The application that asks; None for the service's own pages."""
         return None if self.request is None else self.request.client
 
     @property
-    def organization_in_question(self) -> Organization | None:
+    def effective_organization(self) -> Organization | None:
         """The organization of the scope, else of the application; None on the service's own pages."""
-        return self.organization or (None if self.client is None else self.client.organization)
+        return self.required_organization or (None if self.client is None else self.client.organization)
 
     @property
     def login_name(self) -> LoginName | None:
         """What was typed, or hinted at, as login name."""
         typed = "" if self.pending is None else self.pending.login_name
-        return LoginName.of(typed, self.organization_in_question) if typed else None
+        return LoginName.parse(typed, self.effective_organization) if typed else None
 
     @property
     def prompts(self) -> frozenset[str]:
@@ -109,85 +109,88 @@ class SignIn:
         """How long ago they may have proved who they are; None for any time."""
         if self.request is not None:
             return self.request.max_age
-        seconds = self.demands.get("max_age")
+        seconds = self.own_page_requirements.get("max_age")
         return None if seconds is None else timedelta(seconds=int(seconds))
 
     @property
     def subject(self) -> Subject | None:
         """Who will answer: the person who has just proved it, or whose session was chosen."""
-        if self.proved is not None or self.chosen is None:
-            return self.proved
-        return self.chosen.subject
+        if self.authenticated_subject is not None or self.selected_account is None:
+            return self.authenticated_subject
+        return self.selected_account.subject
 
-    def done(self, interaction: str) -> bool:
+    def has_completed(self, interaction: str) -> bool:
         """True if this interaction was finished in this very sign-in."""
         return self.pending is not None and interaction in self.pending.done
 
-    def live(self, account: SignedIn) -> bool:
+    def is_live(self, account: SignedInAccount) -> bool:
         """True if the account is signed in right now."""
-        return self.lives(account)
+        return self.is_live_session(account)
 
-    def fits(self, account: SignedIn) -> bool:
+    def matches_organization(self, account: SignedInAccount) -> bool:
         """True if the account belongs to the required organization, if one is required."""
-        return self.organization is None or account.subject.organization.id == self.organization.id
+        return self.required_organization is None or account.subject.organization.id == self.required_organization.id
 
     @lazily
-    def choices(self) -> tuple[SignedIn, ...]:
+    def selectable_accounts(self) -> tuple[SignedInAccount, ...]:
         """The live sessions that could answer, after what the client's hints leave over."""
-        live = tuple(one for one in self.accounts if self.live(one) and self.fits(one))
+        live = tuple(one for one in self.accounts if self.is_live(one) and self.matches_organization(one))
         if self.request is None:
             return live
-        if self.request.subject is not None:
-            return tuple(one for one in live if one.subject.user.id == self.request.subject)
-        hinted = tuple(one for one in live if is_named(one.subject, self.request.login_hint))
+        if self.request.required_subject_id is not None:
+            return tuple(one for one in live if one.subject.user.id == self.request.required_subject_id)
+        hinted = tuple(one for one in live if matches_login_hint(one.subject, self.request.login_hint))
         # A hint that fits nobody here means somebody who has yet to sign in.
         return hinted if self.request.login_hint and "select_account" not in self.prompts else live
 
     @lazily
-    def chosen(self) -> SignedIn | None:
+    def selected_account(self) -> SignedInAccount | None:
         """The session that will answer: the one chosen on a page, or the only one there is."""
-        if self.proved is not None:
+        if self.authenticated_subject is not None:
             return None
         if self.pending is not None and self.pending.session_id is not None:
             return next(
-                (one for one in self.accounts if one.session.id == self.pending.session_id and self.live(one)), None
+                (one for one in self.accounts if one.session.id == self.pending.session_id and self.is_live(one)), None
             )
-        if self.done("select_account") or self.done("create"):
+        if self.has_completed("select_account") or self.has_completed("create"):
             return None
-        return self.choices[0] if len(self.choices) == 1 else None
+        return self.selectable_accounts[0] if len(self.selectable_accounts) == 1 else None
 
     @lazily
-    def need(self) -> Need | None:
+    def step_up_requirement(self) -> StepUpRequirement | None:
         """What the person has yet to prove, beside who they are. Raises UnmetAuthenticationRequirements."""
-        return self.assess(self)
+        return self.step_up_checker(self)
 
     @lazily
-    def offer(self) -> Offer:
+    def consent_summary(self) -> ConsentSummary:
         """What the answer would bring, once somebody is there. Raises OAuthError for what stands against it."""
-        return self.offering(self)
+        return self.consent_summary_builder(self)
 
-    def fresh(self, account: SignedIn) -> bool:
+    def is_fresh(self, account: SignedInAccount) -> bool:
         """True unless who they are is to be proved again (prompt=login, max_age), or was proved by what may not be used
         any more."""
-        if not self.counts(account):
+        if not self.is_allowed_session(account):
             return False
-        if self.done("login"):
+        if self.has_completed("login"):
             return True
         if "login" in self.prompts:
             return False
-        max_age, proved_at = self.max_age, account.session.proved_at
+        max_age, proved_at = self.max_age, account.session.last_proof_at
         return max_age is None or (proved_at is not None and self.now - proved_at < max_age)
 
     @property
-    def wants_proof(self) -> bool:
+    def requires_dated_proof(self) -> bool:
         """True if a proof counts alone of which it is known when it was given (prompt=login, max_age)."""
         return self.max_age is not None or "login" in self.prompts
 
 
-def is_named(subject: Subject, login_name: str) -> bool:
+def matches_login_hint(subject: Subject, login_name: str) -> bool:
     """True if the text names the subject, who is signed in here, however spelt: by login name, by bare user name, or by
     an email address of theirs that is verified."""
-    if LoginName.of(login_name).key in (LoginName.of(subject.login_name).key, name_key(subject.user.user_name)):
+    if LoginName.parse(login_name).comparison_key in (
+        LoginName.parse(subject.login_name).comparison_key,
+        name_key(subject.user.user_name),
+    ):
         return True
     user = subject.user
     if not isinstance(user, HumanUser) or not user.profile.email_verified:
@@ -204,12 +207,12 @@ class Interaction(ABC):
     name: ClassVar[str]
     error: ClassVar[type[OAuthError]] = InteractionRequired
     #: True if it comes after those of other plugins that are not late, whatever the order of plugins.
-    late: ClassVar[bool] = False
+    runs_after_authentication: ClassVar[bool] = False
     #: What that error says.
-    description: ClassVar[str] = "The user has to act on a page."
+    error_description: ClassVar[str] = "The user has to act on a page."
 
     @abstractmethod
-    def required(self, sign_in: SignIn, context: Context) -> bool:
+    def is_required(self, sign_in: SignIn, context: Context) -> bool:
         """True if the page has to be shown before the answer. Raises an OAuthError to end the request with it."""
 
     @abstractmethod
@@ -217,15 +220,15 @@ class Interaction(ABC):
         """Where the page lies below ``/login/{request}``; empty for that very address."""
 
 
-def first_required(interactions: Iterable[Interaction], sign_in: SignIn, context: Context) -> Interaction | None:
+def next_interaction(interactions: Iterable[Interaction], sign_in: SignIn, context: Context) -> Interaction | None:
     """The interaction whose page comes next; None if nothing stands before the answer.
 
     Raises OAuthError; TypeError for an interaction that says neither True nor False: nobody gets past it.
     """
     for one in interactions:
-        required: object = one.required(sign_in, context)
+        required: object = one.is_required(sign_in, context)
         if not isinstance(required, bool):
-            raise TypeError(f"the interaction {one.name} answered with {misfit(required)}")
+            raise TypeError(f"the interaction {one.name} answered with {hook_type_error_text(required)}")
         if required:
             return one
     return None

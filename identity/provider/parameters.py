@@ -7,10 +7,10 @@ from urllib.parse import unquote_plus
 from identity.provider.errors import InvalidRequest
 
 MAX_PARAMETERS = 100
-MAX_LENGTH = 16 * 1024
+MAX_BODY_LENGTH = 16 * 1024
 
 #: Never accepted in a query string: addresses are logged and kept in histories (RFC 6749 §2.3.1, RFC 6750 §2.3).
-SECRETS = frozenset(
+SECRET_PARAMETERS = frozenset(
     {
         "access_token",
         "assertion",
@@ -41,7 +41,7 @@ class Parameters(Mapping[str, str]):
         self.repeated = repeated or {}
 
     @classmethod
-    def parse(cls, encoded: bytes, *, longest: int = MAX_LENGTH) -> "Parameters":
+    def parse(cls, encoded: bytes, *, longest: int = MAX_BODY_LENGTH) -> "Parameters":
         """Decode application/x-www-form-urlencoded bytes.
 
         Raises InvalidRequest for repeated parameters, more than MAX_PARAMETERS, values over ``longest`` characters,
@@ -52,7 +52,7 @@ class Parameters(Mapping[str, str]):
         return parameters
 
     @classmethod
-    def parse_leniently(cls, encoded: bytes, *, longest: int = MAX_LENGTH) -> "Parameters":
+    def parse_leniently(cls, encoded: bytes, *, longest: int = MAX_BODY_LENGTH) -> "Parameters":
         """As ``parse``, but repeated parameters are kept apart.
 
         For requests whose errors have to find their way back to a client by the parameters that are clear.
@@ -91,29 +91,29 @@ class Parameters(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def one(self, name: str) -> str | None:
+    def get_value(self, name: str) -> str | None:
         """The parameter's value, None if it is absent or empty."""
         return self._values.get(name)
 
-    def required(self, name: str) -> str:
+    def require_value(self, name: str) -> str:
         """The parameter's value. Raises InvalidRequest if it is absent or empty."""
         value = self._values.get(name)
         if value is None:
             raise InvalidRequest(f"parameter {name} is missing")
         return value
 
-    def refuse_repeated(self, but: Container[str] = ()) -> None:
+    def refuse_repeated(self, allowed: Container[str] = ()) -> None:
         """Raise InvalidRequest if a parameter was given more than once, unless it may be."""
         for name in self.repeated:
-            if name not in but:
-                raise given_twice(name)
+            if name not in allowed:
+                raise repeated_parameter_error(name)
 
-    def several(self, name: str) -> tuple[str, ...]:
+    def get_values(self, name: str) -> tuple[str, ...]:
         """All values of a parameter that may be given more than once, in order."""
         one = self._values.get(name)
         return self.repeated.get(name, ()) if one is None else (one,)
 
-    def words(self, name: str) -> tuple[str, ...]:
+    def get_space_delimited(self, name: str) -> tuple[str, ...]:
         """The parameter's space-delimited words, in order, each once."""
         # Space alone divides (RFC 6749 §3.3): a tab stays in its word, and is refused there.
         return tuple(dict.fromkeys(word for word in self._values.get(name, "").split(" ") if word))
@@ -126,7 +126,7 @@ def _decoded(text: str) -> str:
 
 def refuse_secrets(query: bytes) -> None:
     """Raise InvalidRequest if a query string carries a secret or a token."""
-    if query and any(name in SECRETS for name in Parameters.parse(query)):
+    if query and any(name in SECRET_PARAMETERS for name in Parameters.parse(query)):
         raise InvalidRequest("send credentials and tokens in the header or the body, never in the address")
 
 
@@ -135,7 +135,7 @@ def _repeated(pairs: list[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name, _ in pairs if name in seen or seen.add(name)))  # type: ignore[func-returns-value]
 
 
-def given_twice(name: str) -> InvalidRequest:
+def repeated_parameter_error(name: str) -> InvalidRequest:
     """The error for a parameter that was given twice."""
     return InvalidRequest(f"parameter {_shown(name)} was given twice", reason="a parameter was given twice")
 

@@ -25,19 +25,19 @@ class ResponseType:
     """A response type by its registered name; its words have no order (OAuth 2.0 Multiple Response Types §3)."""
 
     value: str
-    issues: frozenset[Artifact]
+    artifacts: frozenset[Artifact]
 
     @property
-    def words(self) -> frozenset[str]:
+    def values(self) -> frozenset[str]:
         """The words of the name."""
         return frozenset(self.value.split())
 
     @property
-    def fronts_tokens(self) -> bool:
+    def uses_front_channel(self) -> bool:
         """True if tokens pass through the browser: then they never stand in a query, and a nonce is needed."""
-        return bool(self.issues & {Artifact.ID_TOKEN, Artifact.ACCESS_TOKEN})
+        return bool(self.artifacts & {Artifact.ID_TOKEN, Artifact.ACCESS_TOKEN})
 
     @property
-    def mode(self) -> ResponseMode:
+    def default_mode(self) -> ResponseMode:
         """The mode where the request asks for none."""
-        return ResponseMode.FRAGMENT if self.fronts_tokens else ResponseMode.QUERY
+        return ResponseMode.FRAGMENT if self.uses_front_channel else ResponseMode.QUERY

@@ -5,18 +5,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from identity.domain.audiences import AUDIENCE_END, PROJECT_OF
+from identity.domain.audiences import AUDIENCE_SUFFIX, PROJECT_ID_INFIX
 from identity.domain.organizations import Organization
 from identity.domain.tokens import AccessToken
 from identity.domain.users import Subject
 from identity.provider.context import Context
 from identity.provider.errors import AccessDenied, InvalidScope, InvalidTarget
-from identity.provider.grant import Authorization
+from identity.provider.grant_type import Authorization
 
 _WORD = re.compile(r"[!#-\[\]-~]*")
 
-OPENID = "openid"
-OFFLINE_ACCESS = "offline_access"
+OPENID_SCOPE = "openid"
+OFFLINE_ACCESS_SCOPE = "offline_access"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +31,19 @@ class GrantedScope:
 class GrantedScopes:
     """All that was granted; ``words`` is what the answer's scope says."""
 
-    words: tuple[str, ...]
+    values: tuple[str, ...]
     audience: tuple[str, ...]
 
     def __contains__(self, word: str) -> bool:
-        return word in self.words
+        return word in self.values
 
     @property
-    def text(self) -> str:
+    def scope_string(self) -> str:
         """The words, space-delimited."""
-        return " ".join(self.words)
+        return " ".join(self.values)
 
 
-def granted_by(token: AccessToken) -> GrantedScopes:
+def scopes_from_token(token: AccessToken) -> GrantedScopes:
     """What was granted with a token that was issued earlier."""
     return GrantedScopes(token.scope, token.audience)
 
@@ -98,21 +98,21 @@ class Scopes:
         #: The names of all claims that some scope opens.
         self.claims = frozenset(claim for scope in self.all for claim in scope.claims)
 
-    def find(self, value: str) -> Scope | None:
+    def find_scope(self, value: str) -> Scope | None:
         """The scope that a word belongs to."""
         named = self._named.get(value)
         return named or next((scope for scope in self._patterns if scope.matches(value)), None)
 
-    def opening(self, claim: str, words: Iterable[str]) -> str | None:
+    def find_opening_scope(self, claim: str, words: Iterable[str]) -> str | None:
         """The first of these granted words that opens the claim."""
         return next((word for word in words if word in self._named and claim in self._named[word].claims), None)
 
-    def needed(self, claims: Iterable[str]) -> tuple[str, ...]:
+    def scopes_for_claims(self, claims: Iterable[str]) -> tuple[str, ...]:
         """Fixed scopes that together open these claims, as far as any does."""
-        words = (self.opening(claim, self._named) for claim in claims)
+        words = (self.find_opening_scope(claim, self._named) for claim in claims)
         return tuple(dict.fromkeys(word for word in words if word is not None))
 
-    def opened(self, words: Iterable[str]) -> frozenset[str]:
+    def claims_opened(self, words: Iterable[str]) -> frozenset[str]:
         """The names of all claims that these granted words open."""
         claims: frozenset[str] = frozenset()
         for word in words:
@@ -122,29 +122,29 @@ class Scopes:
         return claims
 
 
-def named_project(value: str, namespaces: Collection[str], own_project_id: str) -> str | None:
+def project_from_audience_scope(value: str, namespaces: Collection[str], own_project_id: str) -> str | None:
     """The id of the project that an audience scope of one of the namespaces names; None for any other word.
 
     The last part of a namespace is an alias of the own project.
     """
-    namespace, middle, rest = value.partition(PROJECT_OF)
-    if not middle or not rest.endswith(AUDIENCE_END) or namespace not in namespaces:
+    namespace, middle, rest = value.partition(PROJECT_ID_INFIX)
+    if not middle or not rest.endswith(AUDIENCE_SUFFIX) or namespace not in namespaces:
         return None
-    named = rest.removesuffix(AUDIENCE_END)
+    named = rest.removesuffix(AUDIENCE_SUFFIX)
     return own_project_id if named == namespace.rsplit(":", 2)[-2] else named
 
 
-def check_form(asked: tuple[str, ...]) -> None:
+def require_scope_syntax(asked: tuple[str, ...]) -> None:
     """Raise InvalidScope unless every word has the form of RFC 6749 §3.3."""
     for word in asked:
         if not _WORD.fullmatch(word):
             raise InvalidScope("scope holds a character that a scope cannot have")
 
 
-def check_words(asked: tuple[str, ...]) -> None:
+def require_openid_scope(asked: tuple[str, ...]) -> None:
     """Raise InvalidScope unless every word has the form of RFC 6749 §3.3, and openid is among them."""
-    check_form(asked)
-    if OPENID not in asked:
+    require_scope_syntax(asked)
+    if OPENID_SCOPE not in asked:
         raise InvalidScope("scope must include openid")
 
 
@@ -152,7 +152,7 @@ def required_organization(asked: Iterable[str], context: Context) -> Organizatio
     """The organization whose members alone will do, by these scopes. Raises InvalidScope, also for two at once."""
     found: Organization | None = None
     for value in asked:
-        scope = context.protocol.scopes.find(value)
+        scope = context.protocol.scopes.find_scope(value)
         organization = None if scope is None else scope.organization(value, context)
         if organization is None:
             continue
@@ -170,7 +170,7 @@ def require_member(subject: Subject, organization: Organization | None) -> None:
         raise AccessDenied("The user does not belong to the organization that the scope names.")
 
 
-def resolve(authorization: Authorization, context: Context) -> GrantedScopes:
+def resolve_scopes(authorization: Authorization, context: Context) -> GrantedScopes:
     """What is granted of the asked scopes; unknown ones are dropped.
 
     The audience is the application and its project, then what the scopes add, then the issuer if nothing applies. The
@@ -182,15 +182,17 @@ def resolve(authorization: Authorization, context: Context) -> GrantedScopes:
     audience: dict[str, None] = {}
     if authorization.client is not None:
         audience[authorization.client.id] = None
-        if not context.services.projects.is_own(authorization.client.project.id):
+        if not context.services.projects.is_own_project(authorization.client.project.id):
             audience[authorization.client.project.id] = None
-    for value in authorization.asked:
-        scope = context.protocol.scopes.find(value)
+    for value in authorization.requested_scopes:
+        scope = context.protocol.scopes.find_scope(value)
         granted = None if scope is None else scope.grant(value, authorization, context)
         if granted is not None:
             words.append(granted.value)
             audience.update(dict.fromkeys(granted.audience))
-    return GrantedScopes(tuple(words), _narrowed(tuple(audience) or (context.issuer,), authorization.targets))
+    return GrantedScopes(
+        tuple(words), _narrowed(tuple(audience) or (context.issuer,), authorization.requested_audience)
+    )
 
 
 def _narrowed(audience: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str, ...]:
@@ -200,12 +202,12 @@ def _narrowed(audience: tuple[str, ...], targets: tuple[str, ...]) -> tuple[str,
     return tuple(dict.fromkeys(targets)) or audience
 
 
-def granted_alone(subject: Subject, asked: tuple[str, ...], context: Context) -> tuple[str, ...]:
+def resolve_scopes_without_client(subject: Subject, asked: tuple[str, ...], context: Context) -> tuple[str, ...]:
     """The words of these that a user is granted for a token that no application asks for; unknown ones are dropped.
 
     Raises InvalidScope, naming the scope.
     """
     authorization = Authorization(
-        subject=subject, client=None, client_id=subject.user.id, asked=asked, authenticated_at=context.now
+        subject=subject, client=None, client_id=subject.user.id, requested_scopes=asked, authenticated_at=context.now
     )
-    return resolve(authorization, context).words
+    return resolve_scopes(authorization, context).values

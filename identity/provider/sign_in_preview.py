@@ -2,25 +2,25 @@
 
 from dataclasses import dataclass, replace
 
-from identity.domain.applications import Client
-from identity.domain.authentication import BY_PASSWORD, PASSWORD, Proof
+from identity.domain.applications import ApplicationClient
+from identity.domain.authentication import PASSWORD_FACTOR, PASSWORD_METHOD, Proof
 from identity.domain.policies import Policy
 from identity.domain.sessions import PendingAuthorization
 from identity.domain.users import Subject
-from identity.provider.admission import admitted
-from identity.provider.assurance import missing, offered
-from identity.provider.authorizations import by_sign_in
+from identity.provider.authorization_checks import check_and_resolve_scopes
 from identity.provider.claims_request import ClaimsRequest
 from identity.provider.consent import lacks_consent
 from identity.provider.context import Context
 from identity.provider.errors import OAuthError
-from identity.provider.interaction import Need, SignIn
+from identity.provider.interaction import SignIn, StepUpRequirement
 from identity.provider.response_type import Artifact
-from identity.provider.scope import OPENID
+from identity.provider.scope import OPENID_SCOPE
+from identity.provider.sign_in_authorization import authorization_from_sign_in
+from identity.provider.step_up import allowed_factors, find_step_up_requirement
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class SignInPreview:
     """How a sign-in would go.
 
     ``ways`` are those by which the person can begin, by name. ``need`` is what follows the password, and with ``stuck``
@@ -29,38 +29,38 @@ class Foreseen:
     """
 
     policy: Policy
-    ways: tuple[str, ...]
-    need: Need | None
-    stuck: bool
-    new_password: bool
-    agrees: bool | None = None
-    refusal: OAuthError | None = None
+    sign_in_methods: tuple[str, ...]
+    step_up_requirement: StepUpRequirement | None
+    is_unsatisfiable: bool
+    requires_new_password: bool
+    needs_consent: bool | None = None
+    error: OAuthError | None = None
 
 
-def foresee(subject: Subject, client: Client | None, context: Context) -> Foreseen:
+def preview_sign_in(subject: Subject, client: ApplicationClient | None, context: Context) -> SignInPreview:
     """What the person would have to do who now signs in, at an application or at pages of the service."""
     services = context.services
-    policy = services.policies.of_subject(subject)
-    proof = Proof(PASSWORD, (BY_PASSWORD,), context.now)
-    by_password = bool(services.policies.counting(subject, (proof,)))
-    enrolled = {one.factor for one in services.factors.of(subject.user.id)}
-    alone = tuple(one.name for one in offered(context, policy) if one.alone and one.name in enrolled)
-    need = missing(_after(proof, subject, context), context)
-    told = Foreseen(
+    policy = services.policies.subject_policy(subject)
+    proof = Proof(PASSWORD_FACTOR, (PASSWORD_METHOD,), context.now)
+    by_password = bool(services.policies.filter_valid_proofs(subject, (proof,)))
+    enrolled = {one.factor for one in services.factors.list_enrolments(subject.user.id)}
+    alone = tuple(one.name for one in allowed_factors(context, policy) if one.is_passwordless and one.name in enrolled)
+    need = find_step_up_requirement(_after(proof, subject, context), context)
+    told = SignInPreview(
         policy,
-        (*([PASSWORD] if by_password else []), *alone),
+        (*([PASSWORD_FACTOR] if by_password else []), *alone),
         need,
-        need is not None and not need.by and not need.to_enrol,
+        need is not None and not need.factors and not need.enrollable_factors,
         services.passwords.must_change(subject.user.id),
     )
     return told if client is None else _at(client, told, subject, context)
 
 
-def _at(client: Client, told: Foreseen, subject: Subject, context: Context) -> Foreseen:
-    authorization = by_sign_in(
+def _at(client: ApplicationClient, told: SignInPreview, subject: Subject, context: Context) -> SignInPreview:
+    authorization = authorization_from_sign_in(
         subject,
         client,
-        (OPENID,),
+        (OPENID_SCOPE,),
         frozenset({Artifact.CODE}),
         authenticated_at=context.now,
         session_id="",
@@ -69,10 +69,10 @@ def _at(client: Client, told: Foreseen, subject: Subject, context: Context) -> F
         claims=ClaimsRequest(),
     )
     try:
-        granted = admitted(authorization, context)
+        granted = check_and_resolve_scopes(authorization, context)
     except OAuthError as refused:
-        return replace(told, refusal=refused)
-    return replace(told, agrees=lacks_consent(authorization, granted, context))
+        return replace(told, error=refused)
+    return replace(told, needs_consent=lacks_consent(authorization, granted, context))
 
 
 def _after(proof: Proof, subject: Subject, context: Context) -> SignIn:
@@ -92,7 +92,7 @@ def _after(proof: Proof, subject: Subject, context: Context) -> SignIn:
         request=None,
         accounts=(),
         now=now,
-        lives=context.services.sessions.live,
+        is_live_session=context.services.sessions.is_live,
         pending=pending,
-        proved=subject,
+        authenticated_subject=subject,
     )

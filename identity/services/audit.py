@@ -8,19 +8,19 @@ from enum import Enum
 from typing import Any
 
 from identity.crypto.secrets import new_id
-from identity.domain.audit import EVENTS, OF_USERS, Actor, ActorKind, AuditEvent, AuditFilter, Result
-from identity.domain.entity import members
+from identity.domain.audit import EVENTS, USER_OWNED_KINDS, Actor, ActorKind, AuditEvent, AuditFilter, Result
+from identity.domain.entity import entity_fields
 from identity.domain.errors import NotFound
-from identity.domain.expirations import NEVER, NEVER_WORD
+from identity.domain.expirations import NEVER, NEVER_TEXT
 from identity.storage.backend import Storage
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
 _MINUTE = timedelta(minutes=1)
 #: How many refused attempts of strangers are written in a minute for one thing, or for all that is unknown.
-MOST_OF_STRANGERS = 60
+MAX_ANONYMOUS_REFUSALS = 60
 
 
-class Recorder:
+class AuditRecorder:
     """Collects what happens in one request: ``recorded`` is written already, ``refused`` waits for its own
     transaction after the abort."""
 
@@ -38,8 +38,8 @@ class Recorder:
         self._actor = actor
         self._on_first_record = on_first_record
         self._on_record = on_record
-        self.recorded: list[AuditEvent] = []
-        self.refused: list[AuditEvent] = []
+        self.recorded_events: list[AuditEvent] = []
+        self.refused_events: list[AuditEvent] = []
 
     @property
     def actor(self) -> Actor:
@@ -53,14 +53,14 @@ class Recorder:
         self._actor = actor
 
     @contextmanager
-    def acting(self, user_id: str, *, client_id: str | None = None, session_id: str | None = None) -> Iterator[None]:
+    def acting_as(self, user_id: str, *, client_id: str | None = None, session_id: str | None = None) -> Iterator[None]:
         """Within, the request acts as this person, who has proved it by a password, a session or a link.
 
         Where the request has proved already who acts, it is still them.
         """
         before = self.actor
         if before.kind is ActorKind.ANONYMOUS:
-            self.actor = before.proven(ActorKind.USER, user_id, client_id=client_id, session_id=session_id)
+            self.actor = before.authenticated_as(ActorKind.USER, user_id, client_id=client_id, session_id=session_id)
         try:
             yield
         finally:
@@ -81,13 +81,13 @@ class Recorder:
 
         ``actor`` replaces who acts; ``user_id`` is the user whose the object is, where the detail does not name them.
         """
-        self.write(self._event(event, kind, id, organization_id, detail or {}, actor=actor, user_id=user_id))
+        self.write_event(self._event(event, kind, id, organization_id, detail or {}, actor=actor, user_id=user_id))
 
     def record_many(
-        self, event: str, kind: str, organization_id: str, things: Iterable[tuple[str, Mapping[str, object]]]
+        self, event: str, kind: str, organization_id: str, details: Iterable[tuple[str, Mapping[str, object]]]
     ) -> None:
         """Write the same event of many things, by their ids, each with its detail."""
-        events = [self._event(event, kind, id_, organization_id, detail) for id_, detail in things]
+        events = [self._event(event, kind, id_, organization_id, detail) for id_, detail in details]
         self._storage.audit.append_many(events)
         for one in events:
             self._written(one)
@@ -103,9 +103,9 @@ class Recorder:
         detail: Mapping[str, object] | None = None,
     ) -> bool:
         """Write an event unless one with the same ``once`` was written before, by any node; True if it was written."""
-        return self.write(self._event(event, kind, id, organization_id, detail or {}, once=once))
+        return self.write_event(self._event(event, kind, id, organization_id, detail or {}, once=once))
 
-    def refuse(
+    def record_refusal(
         self,
         event: str,
         *,
@@ -122,11 +122,11 @@ class Recorder:
         """
         minute = int(self._now.timestamp()) // 60
         once = f"{event}|{self.actor.id or ''}|{kind}|{id or ''}|{reason}|{minute}"
-        self.refused.append(
+        self.refused_events.append(
             self._event(event, kind, id, organization_id, detail or {}, result=Result.REFUSED, reason=reason, once=once)
         )
 
-    def write_refused(self, event: AuditEvent) -> bool:
+    def write_refusal(self, event: AuditEvent) -> bool:
         """Write a refused attempt; False if it is there already.
 
         Of what nobody known has tried, a few a minute are written for each known thing, and as many for all that is
@@ -134,11 +134,14 @@ class Recorder:
         """
         if event.actor.id is None:
             key = f"refused:{event.object_id or ''}"
-            if self._storage.attempts.count(key, at=self._now, span=_MINUTE, most=MOST_OF_STRANGERS) is not None:
+            if (
+                self._storage.attempts.count_use(key, used_at=self._now, window=_MINUTE, limit=MAX_ANONYMOUS_REFUSALS)
+                is not None
+            ):
                 return False
-        return self.write(event)
+        return self.write_event(event)
 
-    def write(self, event: AuditEvent) -> bool:
+    def write_event(self, event: AuditEvent) -> bool:
         """Write an event as it is; False if its ``once`` is there already."""
         if not self._storage.audit.append(event):
             return False
@@ -148,9 +151,9 @@ class Recorder:
     def _written(self, event: AuditEvent) -> None:
         if self._on_record is not None:
             self._on_record(event)
-        if not self.recorded and self._on_first_record is not None:
+        if not self.recorded_events and self._on_first_record is not None:
             self._on_first_record()
-        self.recorded.append(event)
+        self.recorded_events.append(event)
 
     def _event(
         self,
@@ -168,7 +171,7 @@ class Recorder:
     ) -> AuditEvent:
         if event not in EVENTS:
             raise ValueError(f"{event} is not in the catalogue of audit events")
-        if kind in OF_USERS and user_id is None:
+        if kind in USER_OWNED_KINDS and user_id is None:
             named = detail.get("user_id")
             user_id = named if isinstance(named, str) else None
         return AuditEvent(
@@ -193,7 +196,7 @@ class AuditTrail:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    def page(self, filter: AuditFilter, request: PageRequest = FIRST_PAGE) -> Page[AuditEvent]:  # noqa: A002
+    def page(self, filter: AuditFilter, request: PageRequest = FIRST_PAGE) -> ResultPage[AuditEvent]:  # noqa: A002
         """Events that fit the filter, newest first."""
         return self._storage.audit.page(request, filter)
 
@@ -205,12 +208,12 @@ class AuditTrail:
         return event
 
 
-def representation(event: AuditEvent) -> dict[str, object]:
+def event_to_dict(event: AuditEvent) -> dict[str, object]:
     """The event in plain values, as programs get it."""
     actor = event.actor
     return {
         "id": event.id,
-        "at": json_value(event.at),
+        "at": to_json_value(event.at),
         "event": event.event,
         "result": event.result.value,
         "reason": event.reason,
@@ -230,34 +233,36 @@ def representation(event: AuditEvent) -> dict[str, object]:
     }
 
 
-def differences(before: Any, after: Any) -> dict[str, dict[str, object]]:
+def diff_fields(before: Any, after: Any) -> dict[str, dict[str, object]]:
     """What a change did, field by field, as plain values: {"name": {"before": …, "after": …}}."""
     return {
-        name: {"before": json_value(getattr(before, name)), "after": json_value(getattr(after, name))}
-        for name, one in members(type(after)).items()
-        if one.told and getattr(before, name) != getattr(after, name)
+        name: {"before": to_json_value(getattr(before, name)), "after": to_json_value(getattr(after, name))}
+        for name, one in entity_fields(type(after)).items()
+        if one.is_audited and getattr(before, name) != getattr(after, name)
     }
 
 
-def facts(value: Any) -> dict[str, object]:
+def dump_fields(value: Any) -> dict[str, object]:
     """What was created, field by field, as plain values."""
-    return {name: json_value(getattr(value, name)) for name, one in members(type(value)).items() if one.told}
+    return {
+        name: to_json_value(getattr(value, name)) for name, one in entity_fields(type(value)).items() if one.is_audited
+    }
 
 
-def json_value(value: Any) -> object:
+def to_json_value(value: Any) -> object:
     """The value as JSON has it: moments as RFC 3339 texts (or "never"), spans in whole seconds, sets in order."""
     if isinstance(value, Enum):
         return value.value
     if value == NEVER:
-        return NEVER_WORD
+        return NEVER_TEXT
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, timedelta):
         return int(value.total_seconds())
     if isinstance(value, frozenset):
-        return sorted(json_value(one) for one in value)  # type: ignore[type-var]
+        return sorted(to_json_value(one) for one in value)  # type: ignore[type-var]
     if isinstance(value, tuple):
-        return [json_value(one) for one in value]
+        return [to_json_value(one) for one in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return facts(value)
+        return dump_fields(value)
     return value

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import IO, Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
-from identity.crypto.sealing import Sealer, Unsealable
-from identity.crypto.secrets import same
+from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.secrets import constant_time_equal
 from identity.domain.errors import DomainError
-from identity.services.audit import Recorder
-from identity.storage.dump import Cell, Dump, Rows
+from identity.services.audit import AuditRecorder
+from identity.storage.dump import Cell, StorageDump, TableRows
 
 FORMAT = "identity-backup"
 VERSION = 1
@@ -36,7 +36,7 @@ _EFFORT = 3
 _AT_A_TIME = 1000
 
 
-class BadBackup(DomainError):
+class InvalidBackup(DomainError):
     """The file is no backup, is damaged, or is not for these master keys; the message says which."""
 
 
@@ -44,11 +44,11 @@ class BadBackup(DomainError):
 _DAMAGE = (BadZipFile, KeyError, EOFError, zlib.error, RuntimeError)
 
 #: Is told how many more rows are done.
-Say = Callable[[int], None]
+ProgressCallback = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Table:
+class TableManifest:
     """What the manifest says of a table."""
 
     name: str
@@ -57,41 +57,51 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class BackupManifest:
     """What a backup tells of itself."""
 
     made_at: str
     made_by: str
     schema: str
     numbers: Mapping[str, int]
-    tables: Sequence[Table]
+    tables: Sequence[TableManifest]
 
     @property
     def rows(self) -> int:
         """How many rows there are in all tables."""
         return sum(table.rows for table in self.tables)
 
-    def record(self, audit: Recorder, event: str) -> None:
+    def record_event(self, audit: AuditRecorder, event: str) -> None:
         """Write an audit event of this backup."""
         detail = {"made_at": self.made_at, "made_by": self.made_by, "rows": self.rows}
         audit.record(event, kind="instance", id=None, organization_id=None, detail=detail)
 
 
-def write_backup(file: IO[bytes], dump: Dump, sealer: Sealer, *, at: datetime, by: str, say: Say) -> Manifest:
+def write_backup(
+    file: IO[bytes],
+    dump: StorageDump,
+    sealer: Sealer,
+    *,
+    created_at: datetime,
+    program_version: str,
+    progress: ProgressCallback,
+) -> BackupManifest:
     """Write everything, row by row, into an empty file that can be sought in. ``by`` is the version that does it."""
-    moment = at.timetuple()[:6]
+    moment = created_at.timetuple()[:6]
     with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=_EFFORT) as archive:
-        tables = [_write(archive, part, moment, say) for part in dump.tables]
-        manifest = Manifest(at.isoformat(), by, dump.schema, dict(dump.numbers), tables)
+        tables = [_write(archive, part, moment, progress) for part in dump.tables]
+        manifest = BackupManifest(
+            created_at.isoformat(), program_version, dump.schema_revision, dict(dump.sequence_numbers), tables
+        )
         text = json.dumps({"format": FORMAT, "version": VERSION, **asdict(manifest)}, indent=1).encode()
         digest = hashlib.sha256(text).digest()
-        seals = {key: b64encode(sealer.seal(digest, associated=_PLACE, key_id=key)).decode() for key in sealer.ids}
+        seals = {key: b64encode(sealer.seal(digest, associated_data=_PLACE, key_id=key)).decode() for key in sealer.ids}
         archive.writestr(ZipInfo(_MANIFEST, moment), text)
         archive.writestr(ZipInfo(_SEALS, moment), json.dumps(seals).encode())
     return manifest
 
 
-def _write(archive: ZipFile, part: Rows, moment: Any, say: Say) -> Table:
+def _write(archive: ZipFile, part: TableRows, moment: Any, say: ProgressCallback) -> TableManifest:
     info = ZipInfo(_entry(part.table), moment)
     info.compress_type = ZIP_DEFLATED
     digest, count, lines = hashlib.sha256(), 0, _lines(part)
@@ -102,10 +112,10 @@ def _write(archive: ZipFile, part: Rows, moment: Any, say: Say) -> Table:
             digest.update(text)
             count += len(batch)
             say(len(batch))
-    return Table(part.table, count - 1, digest.hexdigest())
+    return TableManifest(part.table, count - 1, digest.hexdigest())
 
 
-def _lines(part: Rows) -> Iterator[bytes]:
+def _lines(part: TableRows) -> Iterator[bytes]:
     encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_bytes_as_list).encode
     yield encode(list(part.columns)).encode() + b"\n"
     for row in part.rows:
@@ -117,7 +127,7 @@ def _bytes_as_list(value: object) -> list[str]:
     return [b64encode(memoryview(value)).decode()]  # type: ignore[arg-type]
 
 
-class Backup:
+class BackupReader:
     """A backup that is read: its ``manifest``, and what it holds.
 
     Raises BadBackup unless the file is one whose manifest was made by somebody who had these master keys.
@@ -127,7 +137,7 @@ class Backup:
         try:
             self._archive = ZipFile(path)
         except (*_DAMAGE, ValueError):
-            raise BadBackup(f"{path} is no backup, or only a part of one.") from None
+            raise InvalidBackup(f"{path} is no backup, or only a part of one.") from None
         try:
             self.manifest = self._manifest(path, sealer)
         except BaseException:
@@ -138,7 +148,7 @@ class Backup:
         """Close the file."""
         self._archive.close()
 
-    def verify(self, say: Say) -> None:
+    def verify(self, say: ProgressCallback) -> None:
         """Read all of it once. Raises BadBackup for a table that is not as it was written."""
         for table in self.manifest.tables:
             digest, count = hashlib.sha256(), 0
@@ -150,24 +160,24 @@ class Backup:
             if (digest.hexdigest(), count - 1) != (table.sha256, table.rows):
                 raise _damaged(table)
 
-    def dump(self, say: Say) -> Dump:
+    def read_dump(self, say: ProgressCallback) -> StorageDump:
         """Everything in it, read while the dump is gone through, which raises BadBackup."""
-        return Dump(
+        return StorageDump(
             self.manifest.schema, self.manifest.numbers, (self._rows(table, say) for table in self.manifest.tables)
         )
 
-    def _rows(self, table: Table, say: Say) -> Rows:
+    def _rows(self, table: TableManifest, say: ProgressCallback) -> TableRows:
         lines = self._read(table)
-        return Rows(table.name, _cells(next(lines)), _counted(map(_cells, lines), say))  # type: ignore[arg-type]
+        return TableRows(table.name, _cells(next(lines)), _counted(map(_cells, lines), say))  # type: ignore[arg-type]
 
-    def _read(self, table: Table) -> Iterator[bytes]:
+    def _read(self, table: TableManifest) -> Iterator[bytes]:
         try:
             with self._archive.open(_entry(table.name)) as file:
                 yield from file
         except _DAMAGE:
             raise _damaged(table) from None
 
-    def _manifest(self, path: Path, sealer: Sealer) -> Manifest:
+    def _manifest(self, path: Path, sealer: Sealer) -> BackupManifest:
         try:
             text, seals = (self._small(name) for name in (_MANIFEST, _SEALS))
             values, sealed = json.loads(text), json.loads(seals)
@@ -176,12 +186,14 @@ class Backup:
             version = values.pop("version")
             made = {key: b64decode(value) for key, value in sealed.items()}
         except (*_DAMAGE, ValueError, TypeError, AttributeError):
-            raise BadBackup(f"{path} is no backup, or a damaged one.") from None
+            raise InvalidBackup(f"{path} is no backup, or a damaged one.") from None
         _check_seals(made, hashlib.sha256(text).digest(), sealer)
         if version != VERSION:
-            raise BadBackup(f"{path} has the format {version}, and this version reads {VERSION}. Install a newer one.")
-        tables = [Table(**one) for one in values.pop("tables")]
-        return Manifest(**values, tables=tables)
+            raise InvalidBackup(
+                f"{path} has the format {version}, and this version reads {VERSION}. Install a newer one."
+            )
+        tables = [TableManifest(**one) for one in values.pop("tables")]
+        return BackupManifest(**values, tables=tables)
 
     def _small(self, name: str) -> bytes:
         with self._archive.open(name) as file:
@@ -195,20 +207,20 @@ def _check_seals(seals: Mapping[str, bytes], digest: bytes, sealer: Sealer) -> N
     """Raise BadBackup unless every master key of that time is here, and has sealed this digest."""
     missing = sorted(set(seals) - set(sealer.ids))
     if missing:
-        raise BadBackup(
+        raise InvalidBackup(
             f"The backup was made with the master keys {', '.join(seals)}, and identity.master_keys lacks"
             f" {', '.join(missing)}. Name those of that time; what is sealed could not be opened without them."
         )
     for key, sealed in seals.items():
         try:
-            right = same(sealer.open(sealed, associated=_PLACE), digest)
-        except Unsealable:
-            raise BadBackup(
+            right = constant_time_equal(sealer.open(sealed, associated_data=_PLACE), digest)
+        except UnsealingError:
+            raise InvalidBackup(
                 f"The master key {key} in identity.master_keys is not the one with which the backup was made, or the"
                 " backup was changed."
             ) from None
         if not right:
-            raise BadBackup("The manifest of the backup was changed: it is not what was sealed.")
+            raise InvalidBackup("The manifest of the backup was changed: it is not what was sealed.")
 
 
 def _entry(table: str) -> str:
@@ -219,12 +231,12 @@ def _cells(line: bytes) -> list[Cell]:
     return [b64decode(cell[0]) if type(cell) is list else cell for cell in json.loads(line)]
 
 
-def _counted(rows: Iterator[Sequence[Cell]], say: Say) -> Iterator[Sequence[Cell]]:
+def _counted(rows: Iterator[Sequence[Cell]], say: ProgressCallback) -> Iterator[Sequence[Cell]]:
     for count, row in enumerate(rows, start=1):
         yield row
         if count % _AT_A_TIME == 0:
             say(_AT_A_TIME)
 
 
-def _damaged(table: Table) -> BadBackup:
-    return BadBackup(f"The backup is damaged: {table.name} is not as it was written. Nothing was restored.")
+def _damaged(table: TableManifest) -> InvalidBackup:
+    return InvalidBackup(f"The backup is damaged: {table.name} is not as it was written. Nothing was restored.")

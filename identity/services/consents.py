@@ -3,31 +3,31 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from identity.crypto.secrets import digest
-from identity.domain.applications import Client
+from identity.crypto.secrets import token_digest
+from identity.domain.applications import ApplicationClient
 from identity.domain.consents import Consent
-from identity.domain.records import CORE, Record
+from identity.domain.records import CORE_NAMESPACE, Record
 from identity.domain.users import Subject
-from identity.services.changes import UseCases, told
-from identity.storage.errors import Missing, Stale
+from identity.services.base import Service, translate_storage_errors
+from identity.storage.errors import RowNotFound, StaleRow
 
 _KIND = "consent"
 
 
-class Consents(UseCases):
+class ConsentService(Service):
     """Given once for a set of scopes, remembered, and taken back with all that came of it (Users.disconnect)."""
 
-    def cover(self, subject: Subject, client: Client, scope: Iterable[str]) -> bool:
+    def covers_scopes(self, subject: Subject, client: ApplicationClient, scope: Iterable[str]) -> bool:
         """True if the person has agreed that the application gets all of this."""
         with self._look() as storage:
             given = storage.records.find(*_place(subject.user.id, client.id))
         return given is not None and {*scope} <= {*_scope(given)}
 
-    def of_user(self, user_id: str) -> tuple[Consent, ...]:
+    def list_by_user(self, user_id: str) -> tuple[Consent, ...]:
         """All that the person has agreed to, last given first."""
-        return tuple(map(_consent, self._storage.records.of_owner(CORE, _KIND, user_id=user_id)))
+        return tuple(map(_consent, self._storage.records.list_for_owner(CORE_NAMESPACE, _KIND, user_id=user_id)))
 
-    def give(self, subject: Subject, client: Client, scope: tuple[str, ...]) -> None:
+    def grant_consent(self, subject: Subject, client: ApplicationClient, scope: tuple[str, ...]) -> None:
         """Remember that the person agrees, beside what they agreed to before. Raises NotFound."""
         plugin, kind, key = _place(subject.user.id, client.id)
         new = Record(
@@ -39,33 +39,33 @@ class Consents(UseCases):
             value={"scope": [*scope]},
             created_at=self._now,
         )
-        with told("application", client.id):
+        with translate_storage_errors("application", client.id):
             before = self._storage.records.add(new)
             while before is not None:
                 both = [*dict.fromkeys((*_scope(before), *scope))]
                 try:
                     self._storage.records.replace(replace(new, value={"scope": both}, version=before.version + 1))
                     break
-                except (Stale, Missing):
+                except (StaleRow, RowNotFound):
                     # In another tab they have agreed to more meanwhile, or taken it back.
                     before = self._storage.records.add(new)
         self._record("consent.given", subject, client.id, scope)
 
-    def refuse(self, subject: Subject, client: Client, scope: tuple[str, ...]) -> None:
+    def record_refusal(self, subject: Subject, client: ApplicationClient, scope: tuple[str, ...]) -> None:
         """Note that the person does not agree; what they agreed to before stays."""
         self._record("consent.refused", subject, client.id, scope)
 
-    def withdraw(self, subject: Subject, client_id: str) -> bool:
+    def withdraw_consent(self, subject: Subject, client_id: str) -> bool:
         """Forget what the person agreed to, so that they are asked again; False if there was nothing."""
         place = _place(subject.user.id, client_id)
         before = self._storage.records.find(*place)
-        if before is None or not self._storage.records.drop(*place):
+        if before is None or not self._storage.records.delete(*place):
             return False
         self._record("consent.withdrawn", subject, client_id, _scope(before))
         return True
 
     def _record(self, event: str, subject: Subject, client_id: str, scope: tuple[str, ...]) -> None:
-        with self._audit.acting(subject.user.id, client_id=client_id):
+        with self._audit.acting_as(subject.user.id, client_id=client_id):
             self._audit.record(
                 event,
                 kind="application",
@@ -76,7 +76,7 @@ class Consents(UseCases):
 
 
 def _place(user_id: str, application_id: str) -> tuple[str, str, bytes]:
-    return CORE, _KIND, digest(f"{user_id}\n{application_id}")
+    return CORE_NAMESPACE, _KIND, token_digest(f"{user_id}\n{application_id}")
 
 
 def _consent(record: Record) -> Consent:

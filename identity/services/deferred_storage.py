@@ -56,6 +56,6 @@ class DeferredStorage(Storage):
     outbox = _Deferred(lambda storage: storage.outbox)
     audit = _Deferred(lambda storage: storage.audit)
     records = _Deferred(lambda storage: storage.records)
-    effects = _Deferred(lambda storage: storage.effects)
+    deletion_impact = _Deferred(lambda storage: storage.deletion_impact)
     purges = _Deferred(lambda storage: storage.purges)
-    sealed = _Deferred(lambda storage: storage.sealed)
+    sealed_values = _Deferred(lambda storage: storage.sealed_values)

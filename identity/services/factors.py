@@ -5,66 +5,68 @@ from datetime import UTC, datetime
 from typing import Any
 
 from identity.crypto.secrets import new_id
+from identity.domain.enrolments import Enrolment
 from identity.domain.errors import Conflict, Invalid, NotFound
-from identity.domain.factors import Enrolment
-from identity.domain.names import name_problem
-from identity.domain.records import CORE, Record
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import display_name_error
+from identity.domain.records import CORE_NAMESPACE, Record
 from identity.domain.users import HumanUser, Subject
-from identity.domain.words import say
-from identity.services.changes import TransactionState, UseCases
-from identity.services.records import Records
-from identity.services.remembered_browsers import RememberedBrowsers
+from identity.services.base import Service, TransactionState
+from identity.services.records import RecordService
+from identity.services.remembered_browsers import RememberedBrowserService
 
 _KIND = "factor"
 #: The most that one person sets up of one factor.
-MOST = 20
+MAX_ENROLMENTS = 20
 
 
-class Factors(UseCases):
+class FactorService(Service):
     """Each is a sealed record of its person. What a factor keeps of it is the factor's own."""
 
-    def __init__(self, state: TransactionState, remembered_browsers: RememberedBrowsers, records: Records) -> None:
+    def __init__(
+        self, state: TransactionState, remembered_browsers: RememberedBrowserService, records: RecordService
+    ) -> None:
         super().__init__(state)
         self._remembered_browsers, self._records = remembered_browsers, records
 
-    def of(self, user_id: str, factor: str | None = None) -> tuple[Enrolment, ...]:
+    def list_enrolments(self, user_id: str, factor: str | None = None) -> tuple[Enrolment, ...]:
         """What the person has set up, of one factor or of all, newest first."""
-        found = (_enrolment(one) for one in self._records.of_owner(_KIND, user_id=user_id))
+        found = (_enrolment(one) for one in self._records.list_by_owner(_KIND, user_id=user_id))
         return tuple(one for one in found if factor in (None, one.factor))
 
-    def find(self, factor: str, key: str) -> Enrolment | None:
+    def find_by_key(self, factor: str, key: str) -> Enrolment | None:
         """What was added with this key, whosever it is."""
         found = self._records.find(_KIND, _key(factor, key))
         return None if found is None else _enrolment(found)
 
     def get(self, user_id: str, enrolment_id: str) -> Enrolment:
         """The person's own by its id. Raises NotFound."""
-        for one in self.of(user_id):
+        for one in self.list_enrolments(user_id):
             if one.id == enrolment_id:
                 return one
         raise NotFound("factor", enrolment_id)
 
-    def add(
+    def enrol(
         self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "", key: str | None = None
     ) -> Enrolment:
         """Set up one more. ``key`` is unique in the instance among those of the factor, by default a new one.
 
         Raises Conflict if somebody has the key, or the person has as many as there can be; NotFound if they are gone.
         """
-        if len(self.of(subject.user.id, factor)) >= MOST:
-            raise Conflict(say("There can be no more of these. Remove one first."))
+        if len(self.list_enrolments(subject.user.id, factor)) >= MAX_ENROLMENTS:
+            raise Conflict(gettext_lazy("There can be no more of these. Remove one first."))
         id_ = new_id()
         key = _key(factor, key or id_)
         content = {"id": id_, "factor": factor, "name": name, "used_at": None, "value": dict(value)}
         if self._records.add(_KIND, key, content, user_id=subject.user.id, seal=True) is not None:
-            raise Conflict(say("This is set up already."))
+            raise Conflict(gettext_lazy("This is set up already."))
         kept = self._records.find(_KIND, key)
         if kept is None:
             raise NotFound("user", subject.user.id)
         self._tell("factor.added", subject, {"factor": factor, "name": name})
         return _enrolment(kept)
 
-    def update(self, enrolment: Enrolment, value: Mapping[str, Any]) -> Enrolment:
+    def update_after_use(self, enrolment: Enrolment, value: Mapping[str, Any]) -> Enrolment:
         """Note that it was used just now, with what the factor knows of it from now on.
 
         Raises Conflict if it was used or changed since it was read, so that of racing proofs one counts; NotFound.
@@ -73,7 +75,7 @@ class Factors(UseCases):
 
     def rename(self, subject: Subject, enrolment_id: str, name: str) -> Enrolment:
         """Call it otherwise. Raises NotFound, Conflict, Invalid."""
-        problem = name_problem(name)
+        problem = display_name_error(name)
         if problem is not None:
             raise Invalid({"name": problem})
         before = self.get(subject.user.id, enrolment_id)
@@ -86,7 +88,7 @@ class Factors(UseCases):
     def remove(self, subject: Subject, enrolment_id: str) -> Enrolment:
         """Have it prove nothing any more. Remembered browsers are asked again. Raises NotFound."""
         removed = self.get(subject.user.id, enrolment_id)
-        if not self._storage.records.drop(CORE, _KIND, removed.record.key):
+        if not self._storage.records.delete(CORE_NAMESPACE, _KIND, removed.record.key):
             raise NotFound("factor", enrolment_id)
         self._remembered_browsers.forget_all(subject.user.id)
         self._tell("factor.removed", subject, {"factor": removed.factor, "name": removed.name})
@@ -94,26 +96,26 @@ class Factors(UseCases):
 
     def replace_all(self, subject: Subject, factor: str, value: Mapping[str, Any], *, name: str = "") -> Enrolment:
         """Set up one in place of all that the person has of this factor. Raises NotFound."""
-        for one in self.of(subject.user.id, factor):
-            self._storage.records.drop(CORE, _KIND, one.record.key)
-        return self.add(subject, factor, value, name=name)
+        for one in self.list_enrolments(subject.user.id, factor):
+            self._storage.records.delete(CORE_NAMESPACE, _KIND, one.record.key)
+        return self.enrol(subject, factor, value, name=name)
 
-    def reset(self, user_id: str) -> int:
+    def remove_all(self, user_id: str) -> int:
         """Remove all that a person has set up, for whoever may not see it; returns how many. Raises NotFound."""
-        subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
+        subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
-        removed = self._records.drop_of_owner(_KIND, user_id=user_id)
+        removed = self._records.delete_by_owner(_KIND, user_id=user_id)
         self._remembered_browsers.forget_all(user_id)
         if removed:
             self._record("factor.reset", subject, {"factors": removed})
         return removed
 
-    def suspect(self, subject: Subject, enrolment: Enrolment) -> None:
+    def record_suspected_clone(self, subject: Subject, enrolment: Enrolment) -> None:
         """Have the audit trail tell that somebody else seems to have a copy of it."""
         self._record("factor.suspected", subject, {"factor": enrolment.factor, "name": enrolment.name})
 
-    def tell_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:
+    def record_backup_code_used(self, enrolment: Enrolment, subject: Subject, left: int) -> None:
         """Have the audit trail tell that one of few was used up, of which so many are left."""
         self._tell("factor.used", subject, {"factor": enrolment.factor, "left": left})
 
@@ -123,7 +125,7 @@ class Factors(UseCases):
 
     def _tell(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:
         """Record what the person did, who has proved it even where they are not signed in yet."""
-        with self._audit.acting(subject.user.id):
+        with self._audit.acting_as(subject.user.id):
             self._record(event, subject, detail)
 
     def _record(self, event: str, subject: Subject, detail: Mapping[str, object]) -> None:

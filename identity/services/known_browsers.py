@@ -4,15 +4,15 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import timedelta
 
-from identity.crypto.sealing import Sealer, Unsealable
+from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import new_id
-from identity.services.changes import TransactionState, UseCases
+from identity.services.base import Service, TransactionState
 
 #: How long a browser is known after a sign-in.
-KNOWN_FOR = timedelta(days=90)
+KNOWN_BROWSER_LIFETIME = timedelta(days=90)
 
 
-class KnownBrowsers(UseCases):
+class KnownBrowserService(Service):
     """What a browser shows is sealed for one account and one password: nobody can make it, and a new password ends it.
 
     It opens nothing. Nothing is stored of it but the failures of the browser, under its id.
@@ -25,30 +25,30 @@ class KnownBrowsers(UseCases):
     def remember(self, user_id: str) -> tuple[str, str]:
         """An id for a browser at which the user has just signed in, and the text to show from now on."""
         browser = new_id()
-        ends_at = int((self._now + KNOWN_FOR).timestamp())
+        ends_at = int((self._now + KNOWN_BROWSER_LIFETIME).timestamp())
         plain = f"{user_id} {self._password_of(user_id)} {ends_at}"
-        sealed = self._sealer.seal(plain.encode(), associated=_place(browser))
+        sealed = self._sealer.seal(plain.encode(), associated_data=_place(browser))
         return browser, urlsafe_b64encode(sealed).rstrip(b"=").decode()
 
-    def recognise(self, user_id: str, shown: Mapping[str, str]) -> str | None:
+    def identify(self, user_id: str, presented: Mapping[str, str]) -> str | None:
         """The id under which the account knows a browser that shows these texts by id; None if it does not."""
-        known = self.of(user_id, shown)
+        known = self.list_ids(user_id, presented)
         wanted = (user_id, self._password_of(user_id) if known else "")
         for browser in known:
-            owner, password, ends_at = self._read(browser, shown[browser])
+            owner, password, ends_at = self._read(browser, presented[browser])
             if (owner, password) == wanted and self._now.timestamp() < int(ends_at):
                 return browser
         return None
 
-    def of(self, user_id: str, shown: Mapping[str, str]) -> list[str]:
+    def list_ids(self, user_id: str, shown: Mapping[str, str]) -> list[str]:
         """The ids of texts that were made for this user, also of those that are no longer good; newest first."""
         return [browser for browser in sorted(shown, reverse=True) if self._read(browser, shown[browser])[0] == user_id]
 
     def _read(self, browser: str, text: str) -> tuple[str, str, str]:
         try:
             sealed = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-            owner, password, ends_at = self._sealer.open(sealed, associated=_place(browser)).decode().split(" ")
-        except (Unsealable, ValueError):
+            owner, password, ends_at = self._sealer.open(sealed, associated_data=_place(browser)).decode().split(" ")
+        except (UnsealingError, ValueError):
             return "", "", "0"
         return owner, password, ends_at
 

@@ -5,27 +5,29 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 
 from identity.clock import Clock
-from identity.crypto.secrets import digest
-from identity.domain.records import CORE, Record
-from identity.services.bundle import Services
+from identity.crypto.secrets import token_digest
+from identity.domain.records import CORE_NAMESPACE, Record
+from identity.services.container import Services
 from identity.storage.backend import Storage
-from identity.storage.errors import Unreadable
+from identity.storage.errors import UnreadableRow
 
 
-def acquire(storage: Storage, name: str, *, at: datetime, until: datetime) -> bool:
+def acquire_lease(storage: Storage, name: str, *, starts_at: datetime, expires_at: datetime) -> bool:
     """Take the lease until then by one conditional write; False while another holds it.
 
     Whoever holds it gives it back by taking it from the moment of its end until now.
     """
-    lease = Record(plugin=CORE, kind="lease", key=digest(name), created_at=at, expires_at=until)
+    lease = Record(
+        plugin=CORE_NAMESPACE, kind="lease", key=token_digest(name), created_at=starts_at, expires_at=expires_at
+    )
     try:
         return storage.records.add(lease, replacing_expired=True) is None
-    except Unreadable:
+    except UnreadableRow:
         # Whose it is matters to nobody; its end stands, or is none.
         return False
 
 
-class Turn:
+class Lease:
     """A piece of work that takes long, and that one node does at a time: its lease, taken on as the work goes on."""
 
     def __init__(
@@ -42,11 +44,11 @@ class Turn:
         self._clock = clock
         self._until: datetime | None = None
 
-    def begin(self) -> bool:
+    def acquire(self) -> bool:
         """Take the lease; False while another node has it."""
         return self._take(self._clock())
 
-    def goes_on(self) -> bool:
+    def renew(self) -> bool:
         """Take the lease for longer, once half of its time is over; False if it was lost, or never taken."""
         if self._until is None or self._until - self._clock() > self._span / 2:
             return self._until is not None
@@ -56,5 +58,5 @@ class Turn:
     def _take(self, at: datetime) -> bool:
         until = self._clock() + self._span
         with self._transaction() as services:
-            self._until = until if acquire(services.storage, self._name, at=at, until=until) else None
+            self._until = until if acquire_lease(services.storage, self._name, starts_at=at, expires_at=until) else None
         return self._until is not None

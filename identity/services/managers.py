@@ -2,39 +2,41 @@
 
 from collections.abc import Callable, Mapping
 
-from identity.domain.authentication import PASSWORD
+from identity.domain.authentication import PASSWORD_FACTOR
 from identity.domain.errors import Conflict, Invalid, NotFound
-from identity.domain.managers import Manager, Role
-from identity.domain.permissions import INSTANCE_KEY, Level, Resource
-from identity.domain.policies import SecondFactor
+from identity.domain.managers import Manager, ManagerRole
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, Resource
+from identity.domain.policies import SecondFactorRule
 from identity.domain.projects import ProjectGrant
 from identity.domain.users import HumanUser, Subject
-from identity.domain.words import say
-from identity.services.access import Access, Principal
-from identity.services.changes import TransactionState
-from identity.services.choices import Choices
+from identity.services.access_control import AccessControl, Principal
+from identity.services.base import TransactionState
+from identity.services.capabilities import Capabilities
 from identity.services.commands.managers import AddManager, ChangeManager
-from identity.services.factors import Factors
-from identity.services.grant_sides import OfGrants
-from identity.services.holders import Holders
-from identity.services.policies import Policies
-from identity.services.sessions import Sessions
+from identity.services.factors import FactorService
+from identity.services.instance_managers import InstanceManagerService
+from identity.services.policies import PolicyService
+from identity.services.project_grant_audit import GrantAuditedService
+from identity.services.sessions import SessionService
 from identity.storage.backend import Storage
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest, Total
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, RowTotal
 
-OWNER = "IAM_OWNER"
-PROJECT_OWNER = "PROJECT_OWNER"
+INSTANCE_OWNER_ROLE = "IAM_OWNER"
+PROJECT_OWNER_ROLE = "PROJECT_OWNER"
 
-_COUNTED = PageRequest(limit=1, counted=True)
-_OF_NEITHER = say("Choose a user of the organization that owns the project, or of the one that holds the grant.")
-_NO_WAY = say(
+_COUNTED = PageRequest(limit=1, with_total=True)
+_OF_NEITHER = gettext_lazy(
+    "Choose a user of the organization that owns the project, or of the one that holds the grant."
+)
+_NO_WAY = gettext_lazy(
     "This person has no way to sign in that the instance allows. They set one up first: a password of their own, a"
     " passkey, or an account at a provider that the instance manages."
 )
-_KNOWN = say("Somebody else knows the password of this person. They sign in and choose their own first.")
+_KNOWN = gettext_lazy("Somebody else knows the password of this person. They sign in and choose their own first.")
 
 
-class Managers(OfGrants[Manager]):
+class ManagerService(GrantAuditedService[Manager]):
     """Nobody grants more than they hold, and the last IAM_OWNER stays.
 
     Whoever gets their first role at the instance has to be able to sign in by its rules. What was opened as them by
@@ -44,55 +46,61 @@ class Managers(OfGrants[Manager]):
 
     kind = "manager"
     store = "managers"
-    taken = {"user_id": say("This user is a manager here already. Change its roles.")}  # noqa: RUF012
+    duplicate_messages = {"user_id": gettext_lazy("This user is a manager here already. Change its roles.")}  # noqa: RUF012
 
-    personal = frozenset({"id", "user_id"})
-    shared = False
+    personal_fields = frozenset({"id", "user_id"})
+    is_visible_to_both = False
 
     def __init__(
         self,
         state: TransactionState,
-        access: Access,
-        choices: Choices,
-        factors: Factors,
-        holders: Holders,
-        policies: Policies,
-        sessions: Sessions,
-        roles: Mapping[str, Role],
+        access: AccessControl,
+        choices: Capabilities,
+        factors: FactorService,
+        holders: InstanceManagerService,
+        policies: PolicyService,
+        sessions: SessionService,
+        roles: Mapping[str, ManagerRole],
         has_way: Callable[[Subject, Callable[[str], bool]], bool],
     ) -> None:
         super().__init__(state, access)
         self._choices, self._factors, self._holders, self._policies = choices, factors, holders, policies
         self._sessions, self._roles, self._has_way = sessions, roles, has_way
 
-    def page(self, resource: Resource, request: PageRequest = FIRST_PAGE, *, by: Principal) -> Page[Manager]:
+    def page(self, resource: Resource, request: PageRequest = FIRST_PAGE, *, by: Principal) -> ResultPage[Manager]:
         """The managers of the resource whom the caller may know, newest first."""
-        return self._storage.managers.page(resource.key, request, within=self._access.sides(by, resource))
+        return self._storage.managers.page(
+            resource.key, request, organization_ids=self._access.visible_manager_organizations(by, resource)
+        )
 
-    def others(self, resource: Resource, *, by: Principal) -> Total:
+    def count_hidden(self, resource: Resource, *, by: Principal) -> RowTotal:
         """How many managers the resource has besides those whom the caller may know."""
-        sides = self._access.sides(by, resource)
+        sides = self._access.visible_manager_organizations(by, resource)
         if sides is None:
-            return Total(0)
+            return RowTotal(0)
         stored = self._storage.managers
-        every = stored.page(resource.key, _COUNTED).total or Total(0)
-        known = stored.page(resource.key, _COUNTED, within=sides).total or Total(0)
-        return Total(every.count - known.count, every.exact)
+        every = stored.page(resource.key, _COUNTED).total or RowTotal(0)
+        known = stored.page(resource.key, _COUNTED, organization_ids=sides).total or RowTotal(0)
+        return RowTotal(every.count - known.count, every.is_exact)
 
-    def are_known(self, manager: Manager, *, by: Principal) -> bool:
+    def is_visible(self, manager: Manager, *, by: Principal) -> bool:
         """True unless the manager is of the other side of a project grant."""
-        sides = self._access.sides(by, self._access.resource(manager.resource))
+        sides = self._access.visible_manager_organizations(by, self._access.get_resource(manager.resource))
         return sides is None or self._home(manager.user_id) in sides
 
-    def role(self, name: str) -> Role:
+    def get_role(self, name: str) -> ManagerRole:
         """The role of this name. Raises Invalid, naming the roles there are."""
         role = self._roles.get(name)
         if role is None:
             fitting = ", ".join(sorted(self._roles))
-            raise Invalid({"role": say("There is no role {name}. Choose from {names}.", name=name, names=fitting)})
+            raise Invalid(
+                {"role": gettext_lazy("There is no role {name}. Choose from {names}.", name=name, names=fitting)}
+            )
         return role
 
-    def add(self, resource: Resource, command: AddManager, *, by: Principal, recovering: bool = False) -> Manager:
+    def add(
+        self, resource: Resource, command: AddManager, *, by: Principal, allow_without_sign_in_method: bool = False
+    ) -> Manager:
         """A user's roles at the resource; with ``recovering`` on the machine whoever could not sign in gets them too.
 
         Raises Invalid for an unknown user or role, a role of another level, or a user who is a manager there already,
@@ -100,45 +108,47 @@ class Managers(OfGrants[Manager]):
         may not see is unknown.
         """
         user = self._storage.users.find(command.user_id)
-        if user is None or not self._access.sees(by, user.organization_id):
-            raise Invalid({"user_id": say("There is no such user.")})
-        if resource.holder is not None and user.organization_id not in (resource.organization_id, resource.holder.id):
+        if user is None or not self._access.can_see_organization(by, user.organization_id):
+            raise Invalid({"user_id": gettext_lazy("There is no such user.")})
+        if resource.grantee is not None and user.organization_id not in (resource.organization_id, resource.grantee.id):
             raise Invalid({"user_id": _OF_NEITHER})
-        self.check(resource, command.roles, by)
+        self.require_grantable_roles(resource, command.roles, by)
         raised = self._raised(user.id, resource)
-        if raised is not None and not recovering:
+        if raised is not None and not allow_without_sign_in_method:
             self._refuse_shut_out(raised)
         manager = self._given(command.user_id, resource, command.roles)
         if raised is not None:
-            self._holders.forget(user.id)
-            self._sessions.end_access(raised)
+            self._holders.invalidate(user.id)
+            self._sessions.revoke_access(raised)
         return manager
 
-    def ends(self, user_id: str, resource: Resource) -> int:
+    def count_sessions_to_end(self, user_id: str, resource: Resource) -> int:
         """How many sessions of a user end who gets a role at the resource."""
-        return 0 if self._raised(user_id, resource) is None else len(self._sessions.of_user(user_id))
+        return 0 if self._raised(user_id, resource) is None else len(self._sessions.list_by_user(user_id))
 
     def can_sign_in(self, subject: Subject) -> bool:
         """True if the person has a way to sign in by the instance's rules, as who holds a role there needs one."""
-        policy, user_id = self._policies.of_instance(), subject.user.id
+        policy, user_id = self._policies.instance_policy(), subject.user.id
         own = self._storage.users.find_password(user_id) is not None
-        if own and self._policies.allow_at_instance(PASSWORD):
+        if own and self._policies.instance_allows_factor(PASSWORD_FACTOR):
             return True
-        alone = self._choices.alone if policy.second_factor is not SecondFactor.OFF else frozenset[str]()
-        had = {one.factor for one in self._factors.of(user_id)}
-        if any(self._policies.allow_at_instance(one) for one in alone & had):
+        alone = (
+            self._choices.passwordless_factors if policy.second_factor is not SecondFactorRule.OFF else frozenset[str]()
+        )
+        had = {one.factor for one in self._factors.list_enrolments(user_id)}
+        if any(self._policies.instance_allows_factor(one) for one in alone & had):
             return True
-        return self._has_way(subject, self._policies.allow_at_instance)
+        return self._has_way(subject, self._policies.instance_allows_factor)
 
-    def shut_out(self) -> tuple[Subject, ...]:
+    def list_without_sign_in_method(self) -> tuple[Subject, ...]:
         """The active people with a role at the instance who have no way to sign in by its rules."""
-        found = self._storage.users.find_subjects(self._holders.all()).values()
-        people = (one for one in found if one.active and isinstance(one.user, HumanUser))
+        found = self._storage.users.find_subjects(self._holders.list_ids()).values()
+        people = (one for one in found if one.is_active and isinstance(one.user, HumanUser))
         return tuple(one for one in people if not self.can_sign_in(one))
 
     def _raised(self, user_id: str, resource: Resource) -> Subject | None:
         """The user, if the resource is the instance and they hold no role there yet."""
-        if resource.key != INSTANCE_KEY or self._holders.is_one(user_id):
+        if resource.key != INSTANCE_KEY or self._holders.is_instance_manager(user_id):
             return None
         return self._storage.users.find_subject(user_id)
 
@@ -153,45 +163,49 @@ class Managers(OfGrants[Manager]):
 
     def add_creator(self, user_id: str, resource: Resource) -> Manager | None:
         """Whoever created a project as its PROJECT_OWNER; None if no plugin offers the role."""
-        return self._given(user_id, resource, frozenset({PROJECT_OWNER})) if PROJECT_OWNER in self._roles else None
+        return (
+            self._given(user_id, resource, frozenset({PROJECT_OWNER_ROLE}))
+            if PROJECT_OWNER_ROLE in self._roles
+            else None
+        )
 
     def change(
         self, manager_id: str, command: ChangeManager, *, by: Principal, expected_version: int | None = None
     ) -> Manager:
         """The manager with other roles. Raises NotFound, Invalid, Denied; Conflict for the last owner."""
-        before = self._governed(manager_id, by)
-        resource = self._access.resource(before.resource)
-        self.check(resource, command.roles, by)
-        if OWNER not in command.roles:
-            self._refuse_end(before)
-        after = self._next(before, command, expected_version=expected_version)
-        return self._keep("manager.changed", before, after)
+        before = self._get_authorized(manager_id, by)
+        resource = self._access.get_resource(before.resource)
+        self.require_grantable_roles(resource, command.roles, by)
+        if INSTANCE_OWNER_ROLE not in command.roles:
+            self._refuse_deactivation(before)
+        after = self._next_version(before, command, expected_version=expected_version)
+        return self._update("manager.changed", before, after)
 
-    def _check(self, thing: Manager, by: Principal) -> None:
-        if not self.are_known(thing, by=by):
-            raise NotFound(self._noun, thing.id)
-        self._access.require_no_role_above(by, thing.user_id)
+    def _authorize(self, thing: Manager, by: Principal) -> None:
+        if not self.is_visible(thing, by=by):
+            raise NotFound(self._kind_label, thing.id)
+        self._access.require_no_more_privileged_role(by, thing.user_id)
 
-    def _refuse_end(self, thing: Manager) -> None:
-        if OWNER in thing.roles:
+    def _refuse_deactivation(self, thing: Manager) -> None:
+        if INSTANCE_OWNER_ROLE in thing.roles:
             refuse_last_owner(self._storage, lambda owner: owner.id == thing.id)
 
     def _after_removal(self, thing: Manager) -> None:
-        self._holders.forget(thing.user_id)
+        self._holders.invalidate(thing.user_id)
 
     def _given(self, user_id: str, resource: Resource, roles: frozenset[str]) -> Manager:
-        manager = self._made(
+        manager = self._new_entity(
             Manager, user_id=user_id, resource=resource.key, roles=roles, organization_id=resource.organization_id
         )
-        self._add("manager.added", manager, self._organization_id(manager), of=("user", user_id))
+        self._add("manager.added", manager, self._organization_id(manager), parent=("user", user_id))
         return manager
 
-    def _grant_of(self, thing: Manager) -> ProjectGrant | None:
-        at_grant = thing.resource.level is Level.PROJECT_GRANT
+    def _project_grant(self, thing: Manager) -> ProjectGrant | None:
+        at_grant = thing.resource.level is ManagerLevel.PROJECT_GRANT
         return self._storage.project_grants.find(thing.resource.id) if at_grant else None
 
     def _organization_id(self, thing: Manager) -> str | None:
-        grant = self._grant_of(thing)
+        grant = self._project_grant(thing)
         of_holder = grant is not None and self._home(thing.user_id) == grant.organization_id
         return grant.organization_id if grant is not None and of_holder else thing.organization_id
 
@@ -199,13 +213,13 @@ class Managers(OfGrants[Manager]):
         user = self._storage.users.find(user_id)
         return None if user is None else user.organization_id
 
-    def check(self, resource: Resource, names: frozenset[str], by: Principal) -> None:
+    def require_grantable_roles(self, resource: Resource, names: frozenset[str], by: Principal) -> None:
         """Raise Invalid unless these are roles of the resource's level, and Denied for one beyond the caller's own."""
         for name in sorted(names):
             role = self._roles.get(name)
             if role is None or role.level is not resource.key.level:
                 fitting = sorted(one.name for one in self._roles.values() if one.level is resource.key.level)
-                sentence = say(
+                sentence = gettext_lazy(
                     "{name} is no role of this level. Choose from {names}.", name=name, names=", ".join(fitting)
                 )
                 raise Invalid({"roles": sentence})
@@ -217,6 +231,8 @@ def refuse_last_owner(storage: Storage, leaves: Callable[[Manager], bool]) -> No
 
     The rows stay locked until the transaction ends: two that leave at once cannot both go.
     """
-    owners = storage.managers.lock_holders(INSTANCE_KEY, OWNER)
+    owners = storage.managers.lock_by_role(INSTANCE_KEY, INSTANCE_OWNER_ROLE)
     if owners and all(leaves(owner) for owner in owners):
-        raise Conflict(say("This is the last active {role}. Make somebody else one first.", role=OWNER))
+        raise Conflict(
+            gettext_lazy("This is the last active {role}. Make somebody else one first.", role=INSTANCE_OWNER_ROLE)
+        )

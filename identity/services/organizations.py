@@ -3,25 +3,25 @@
 from identity.crypto.secrets import new_id
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.managers import Manager
+from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
-from identity.domain.words import say
-from identity.services.access import Access, Principal
-from identity.services.branding import forget
-from identity.services.changes import TellInstance, TransactionState
+from identity.services.access_control import AccessControl, Principal
+from identity.services.base import InstanceGetter, TransactionState
+from identity.services.branding import delete_branding
 from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
-from identity.services.domains import Domains
-from identity.services.legal_holds import LegalHolds
-from identity.services.lifecycle import Lifecycle
+from identity.services.crud import DeactivatableEntityService
+from identity.services.domains import OrganizationDomainService
+from identity.services.legal_holds import LegalHoldService
 from identity.services.managers import refuse_last_owner
-from identity.services.name_clashes import refuse_primary_domain
-from identity.services.policies import Policies
-from identity.services.upstream_providers import UpstreamProviders
+from identity.services.name_conflicts import refuse_conflicting_domain
+from identity.services.policies import PolicyService
+from identity.services.upstream_providers import UpstreamProviderService
 
-_TAKEN = {"primary_domain": say("Another organization has this primary domain. Choose another.")}
+_TAKEN = {"primary_domain": gettext_lazy("Another organization has this primary domain. Choose another.")}
 
 
-class Organizations(Lifecycle[Organization]):
+class OrganizationService(DeactivatableEntityService[Organization]):
     """Organizations of the instance.
 
     Nobody of one that is deactivated signs in, and its tokens are inactive. Who ends one has to hold all manager roles
@@ -31,17 +31,17 @@ class Organizations(Lifecycle[Organization]):
 
     kind = "organization"
     store = "organizations"
-    taken = _TAKEN
+    duplicate_messages = _TAKEN
 
     def __init__(
         self,
         state: TransactionState,
-        instance: TellInstance,
-        access: Access,
-        domains: Domains,
-        legal_holds: LegalHolds,
-        policies: Policies,
-        upstream_providers: UpstreamProviders,
+        instance: InstanceGetter,
+        access: AccessControl,
+        domains: OrganizationDomainService,
+        legal_holds: LegalHoldService,
+        policies: PolicyService,
+        upstream_providers: UpstreamProviderService,
     ) -> None:
         super().__init__(state)
         self._instance, self._access, self._domains, self._legal_holds = instance, access, domains, legal_holds
@@ -61,10 +61,10 @@ class Organizations(Lifecycle[Organization]):
         organization_id = id or new_id()
         wanted = command.primary_domain
         if wanted is None or not self._settle(organization_id, wanted, by):
-            wanted = self._domains.made_of(command.name, organization_id)
+            wanted = self._domains.derive_free_domain(command.name, organization_id)
             self._settle(organization_id, wanted, by)
-        organization = self._made(Organization, command, id=organization_id, primary_domain=wanted)
-        self._add("organization.created", organization, organization_id, of=("organization", organization_id))
+        organization = self._new_entity(Organization, command, id=organization_id, primary_domain=wanted)
+        self._add("organization.created", organization, organization_id, parent=("organization", organization_id))
         return organization
 
     def change(
@@ -88,28 +88,30 @@ class Organizations(Lifecycle[Organization]):
             if by is not None:
                 self._access.require(by, "organization_domain.write", organization_resource(organization_id))
                 # It renames all of its people.
-                self._access.require_none_above(by, organization_id)
-            self._domains.keep(before)
+                self._access.require_no_more_privileged_user(by, organization_id)
+            self._domains.ensure_bound(before)
             if not self._settle(organization_id, wanted, by):
                 given["primary_domain"] = before.primary_domain
-        after = self._next(before, command, expected_version=expected_version, **given)
+        after = self._next_version(before, command, expected_version=expected_version, **given)
         if after.primary_domain != before.primary_domain:
-            refuse_primary_domain(self._storage, after.id, after.primary_domain)
-        return self._keep("organization.changed", before, after)
+            refuse_conflicting_domain(self._storage, after.id, after.primary_domain)
+        return self._update("organization.changed", before, after)
 
     def remove(self, id: str, *, by: Principal) -> None:  # noqa: A002
         """Delete it with all that is its own. Raises NotFound, Conflict; Denied also where the instance manages what
         would go with it."""
-        self._upstream_providers.require_end_of(id, by=by)
+        self._upstream_providers.require_can_remove_all(id, by=by)
         super().remove(id, by=by)
 
-    def _check(self, thing: Organization, by: Principal) -> None:
-        self._access.require_none_above(by, thing.id)
+    def _authorize(self, thing: Organization, by: Principal) -> None:
+        self._access.require_no_more_privileged_user(by, thing.id)
 
-    def _refuse_end(self, thing: Organization) -> None:
+    def _refuse_deactivation(self, thing: Organization) -> None:
         instance = self._instance()
         if instance is not None and instance.organization_id == thing.id:
-            raise Conflict(say("The instance's own organization holds the service itself; it has to stay active."))
+            raise Conflict(
+                gettext_lazy("The instance's own organization holds the service itself; it has to stay active.")
+            )
 
         def belongs(owner: Manager) -> bool:
             user = self._storage.users.find(owner.user_id)
@@ -118,21 +120,21 @@ class Organizations(Lifecycle[Organization]):
         refuse_last_owner(self._storage, belongs)
 
     def _refuse_removal(self, thing: Organization) -> None:
-        self._legal_holds.refuse_removal_of_organization(thing.id)
+        self._legal_holds.refuse_organization_removal(thing.id)
 
     def _before_removal(self, thing: Organization) -> None:
-        self._domains.keep(thing)
-        forget(self._storage.records, thing.id)
-        self._policies.forget(thing.id)
+        self._domains.ensure_bound(thing)
+        delete_branding(self._storage.records, thing.id)
+        self._policies.remove_policy(thing.id)
 
     def _after_removal(self, thing: Organization) -> None:
-        self._storage.audit.erase(thing.id)
+        self._storage.audit.erase_personal_details(thing.id)
 
     def _organization_id(self, thing: Organization) -> str:
         return thing.id
 
     def _settle(self, organization_id: str, name: str, by: Principal | None) -> bool:
         try:
-            return self._domains.settle(organization_id, name, by=by)
+            return self._domains.claim(organization_id, name, by=by)
         except Invalid as refused:
             raise Invalid({"primary_domain": refused.fields["domain"]}) from None

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from identity.crypto.sealing import Sealer
 from identity.crypto.secrets import new_id
 from identity.domain.audit import AuditEvent
-from identity.domain.outbox import Backlog, OutgoingMessage
-from identity.services.changes import TransactionState, UseCases
-from identity.storage.errors import Missing
+from identity.domain.outbox import OutboxBacklog, OutboxMessage
+from identity.services.base import Service, TransactionState
+from identity.storage.errors import RowNotFound
 
 log = logging.getLogger(__name__)
 
@@ -22,11 +22,11 @@ _AT_ONCE = 10
 _JITTER = 0.2
 
 
-class NotTaken(Exception):
+class DeliveryFailed(Exception):
     """The other side did not take a message this time. The text is logged: it holds no address and no secret."""
 
 
-class Undeliverable(Exception):
+class DeliveryRejected(Exception):
     """The other side will never take this message, however often it is tried."""
 
 
@@ -39,20 +39,20 @@ class Delivery(ABC):
     #: Names the way, in the database, in logs and for operators: no secret is in it.
     kind: str
     #: How long a message is worth sending; then it is given up.
-    worth_sending: timedelta = timedelta(days=7)
+    message_lifetime: timedelta = timedelta(days=7)
     #: How long to wait after the first failure. Each further one doubles the wait …
-    first_delay: timedelta = timedelta(seconds=10)
+    initial_delay: timedelta = timedelta(seconds=10)
     #: … up to this.
-    longest_delay: timedelta = timedelta(days=1)
+    max_delay: timedelta = timedelta(days=1)
     #: Longer than one message takes at worst.
-    lease: timedelta = timedelta(minutes=1)
+    lease_duration: timedelta = timedelta(minutes=1)
 
     @property
-    def enabled(self) -> bool:
+    def is_enabled(self) -> bool:
         """False while nothing is to be told or sent in this process; what waits stays where it is."""
         return True
 
-    def content(self, event: AuditEvent) -> bytes | None:
+    def event_content(self, event: AuditEvent) -> bytes | None:
         """What to send about an audit event, None for nothing.
 
         Called in the transaction that writes the event: an exception is logged, and nothing is sent about it.
@@ -67,14 +67,14 @@ class Delivery(ABC):
         what is logged is the text of NotTaken, and of others the name alone.
         """
 
-    def delay(self, attempts: int) -> timedelta:
+    def retry_delay(self, attempts: int) -> timedelta:
         """How long to wait after one more attempt failed, so many having failed before; in whole seconds."""
-        longest = min(self.first_delay * 2.0 ** min(attempts, 30), self.longest_delay)
+        longest = min(self.initial_delay * 2.0 ** min(attempts, 30), self.max_delay)
         share = random.uniform(1 - _JITTER, 1)  # noqa: S311 - nothing depends on its being unpredictable
         return timedelta(seconds=round(longest.total_seconds() * share))
 
 
-class Outbox(UseCases):
+class OutboxService(Service):
     """The way into the outbox, and what a sender needs to empty it."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Outbox(UseCases):
         kind: str,
         content: bytes,
         *,
-        worth: timedelta | None = None,
+        lifetime: timedelta | None = None,
         organization_id: str | None = None,
         bulk: bool = False,
     ) -> None:
@@ -106,60 +106,60 @@ class Outbox(UseCases):
             raise ValueError(f"nobody sends messages of the kind {kind}")
         message_id = new_id()
         self._storage.outbox.add(
-            OutgoingMessage(
+            OutboxMessage(
                 id=message_id,
                 kind=kind,
-                sealed=self._sealer.seal(content, associated=place(message_id)),
+                sealed=self._sealer.seal(content, associated_data=sealing_context(message_id)),
                 created_at=self._now,
                 next_at=self._now,
-                expires_at=self._now + (worth or delivery.worth_sending),
+                expires_at=self._now + (lifetime or delivery.message_lifetime),
                 organization_id=organization_id,
                 bulk=bulk,
             )
         )
         self._on_queue(kind)
 
-    def announce(self, event: AuditEvent) -> None:
+    def queue_event(self, event: AuditEvent) -> None:
         """Queue what each delivery has to tell of an event that is written in this transaction."""
         for kind, delivery in self._deliveries.items():
             try:
-                content = delivery.content(event) if delivery.enabled else None
+                content = delivery.event_content(event) if delivery.is_enabled else None
             except Exception:
                 log.exception("%s: has nothing to tell of %s", kind, event.event)
                 continue
             if content is not None:
                 self.queue(kind, content, organization_id=event.organization_id)
 
-    def due(self, kind: str) -> tuple[OutgoingMessage, ...]:
+    def list_due(self, kind: str) -> tuple[OutboxMessage, ...]:
         """What is to be sent now: as much as is taken up at a time."""
-        return self._storage.outbox.due(kind, self._now, _AT_ONCE)
+        return self._storage.outbox.list_due(kind, self._now, _AT_ONCE)
 
     def next_at(self, kind: str) -> datetime | None:
         """When the next message is due, past moments included; None if nothing waits."""
-        first = self._storage.outbox.waiting(kind, self._now, 1)
+        first = self._storage.outbox.list_pending(kind, self._now, 1)
         return first[0].next_at if first else None
 
-    def backlog(self, kind: str) -> Backlog:
+    def backlog(self, kind: str) -> OutboxBacklog:
         """What could not be sent until now, or at all."""
-        return self._storage.outbox.backlog(kind, self._now)
+        return self._storage.outbox.get_backlog(kind, self._now)
 
-    def open(self, message: OutgoingMessage) -> bytes:
+    def unseal(self, message: OutboxMessage) -> bytes:
         """The content of a message. Raises Unsealable."""
-        return self._sealer.open(message.sealed, associated=place(message.id))
+        return self._sealer.open(message.sealed, associated_data=sealing_context(message.id))
 
-    def postpone(self, message: OutgoingMessage) -> bool:
+    def postpone(self, message: OutboxMessage) -> bool:
         """Try it again later; False if it will not be worth it then: it is given up."""
-        next_at = self._now + self._deliveries[message.kind].delay(message.attempts)
-        with suppress(Missing):
+        next_at = self._now + self._deliveries[message.kind].retry_delay(message.attempts)
+        with suppress(RowNotFound):
             self._storage.outbox.postpone(message.id, next_at)
         return next_at < message.expires_at
 
-    def remove(self, message: OutgoingMessage) -> None:
+    def remove(self, message: OutboxMessage) -> None:
         """Forget it, if nobody has yet."""
-        with suppress(Missing):
-            self._storage.outbox.remove(message.id)
+        with suppress(RowNotFound):
+            self._storage.outbox.delete(message.id)
 
 
-def place(message_id: str) -> str:
+def sealing_context(message_id: str) -> str:
     """With what the content of this message is sealed."""
     return f"outgoing message {message_id}"

@@ -12,10 +12,10 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.signing_keys import KeyState, SigningKey
 from identity.domain.users import Subject
-from identity.services.access import Access, Principal
-from identity.services.changes import TransactionState, UseCases
-from identity.services.signing_keys import SigningKeys
-from identity.storage.paging import MAX_PAGE, PageRequest
+from identity.services.access_control import AccessControl, Principal
+from identity.services.base import Service, TransactionState
+from identity.services.signing_keys import SigningKeyService
+from identity.storage.paging import MAX_PAGE_ROWS, PageRequest
 from identity.storage.stores.users import UserKind
 
 _AHEAD = timedelta(days=30)
@@ -25,7 +25,7 @@ _MOST_REFUSED = 20
 _ONE = PageRequest(limit=1)
 
 
-class ExpiringKind(StrEnum):
+class ExpiringCredentialKind(StrEnum):
     """What expires."""
 
     KEY = "service_user_key"
@@ -34,17 +34,17 @@ class ExpiringKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Expiring:
+class ExpiringCredential:
     """Something that stops working soon; ``owner`` is whose it is, None for the service's own."""
 
-    kind: ExpiringKind
-    object: ServiceUserKey | PersonalAccessToken | SigningKey
+    kind: ExpiringCredentialKind
+    credential: ServiceUserKey | PersonalAccessToken | SigningKey
     owner: Subject | None
     expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class RefusalSummary:
     """Refused attempts of one party at one thing for one reason: how many, and when the last one was."""
 
     event: str
@@ -52,12 +52,12 @@ class Refusal:
     object_kind: str
     object_id: str | None
     reason: str | None
-    at: datetime
+    last_at: datetime
     count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FirstSteps:
+class GettingStarted:
     """Which of the first things an organization has."""
 
     project: bool
@@ -67,31 +67,31 @@ class FirstSteps:
     manager: bool
 
 
-class Overview(UseCases):
+class OverviewService(Service):
     """Short lists, each answered by an index; for one organization, or for the instance."""
 
-    def __init__(self, state: TransactionState, access: Access, signing_keys: SigningKeys) -> None:
+    def __init__(self, state: TransactionState, access: AccessControl, signing_keys: SigningKeyService) -> None:
         super().__init__(state)
         self._access, self._signing_keys = access, signing_keys
 
-    def expiring(self, organization_id: str | None, *, by: Principal) -> tuple[Expiring, ...]:
+    def list_expiring(self, organization_id: str | None, *, by: Principal) -> tuple[ExpiringCredential, ...]:
         """What expires within 30 days, soonest first, 50 at most, less what a plugin denies to ``by``.
 
         Keys and personal access tokens; without an organization also signing keys that are about to retire.
         """
         until = self._now + _AHEAD
-        keys = self._storage.credentials.expiring(
+        keys = self._storage.credentials.list_expiring(
             ServiceUserKey, self._now, until, _MOST_EXPIRING, organization_id=organization_id
         )
-        tokens = self._storage.credentials.expiring(
+        tokens = self._storage.credentials.list_expiring(
             PersonalAccessToken, self._now, until, _MOST_EXPIRING, organization_id=organization_id
         )
         holders = {key.user_id for key in keys} | {token.user_id for token in tokens}
         subjects = self._storage.users.find_subjects(holders)
-        owners = {one.user.id: one for one in self._access.visible(by, subjects.values())}
-        kinds = ((ExpiringKind.KEY, keys), (ExpiringKind.TOKEN, tokens))
+        owners = {one.user.id: one for one in self._access.filter_visible(by, subjects.values())}
+        kinds = ((ExpiringCredentialKind.KEY, keys), (ExpiringCredentialKind.TOKEN, tokens))
         found = [
-            Expiring(kind, one, owners[one.user_id], one.expires_at)
+            ExpiringCredential(kind, one, owners[one.user_id], one.expires_at)
             for kind, ones in kinds
             for one in ones
             if one.user_id in owners
@@ -100,37 +100,39 @@ class Overview(UseCases):
             found += self._retiring(until)
         return tuple(sorted(found, key=lambda one: one.expires_at)[:_MOST_EXPIRING])
 
-    def refused(self, organization_id: str | None, *, by: Principal) -> tuple[Refusal, ...]:
+    def list_refused(self, organization_id: str | None, *, by: Principal) -> tuple[RefusalSummary, ...]:
         """What was refused within 24 hours, the same attempts taken together, latest first, 20 at most, less what a
         plugin denies to ``by``."""
         wanted = AuditFilter(organization_id=organization_id, result=Result.REFUSED, since=self._now - _LATELY)
-        found: dict[tuple[object, ...], Refusal] = {}
-        for event in self._access.visible(by, self._storage.audit.page(PageRequest(limit=MAX_PAGE), wanted)):
+        found: dict[tuple[object, ...], RefusalSummary] = {}
+        for event in self._access.filter_visible(
+            by, self._storage.audit.page(PageRequest(limit=MAX_PAGE_ROWS), wanted)
+        ):
             key = (event.event, event.actor.kind, event.actor.id, event.object_kind, event.object_id, event.reason)
             known = found.get(key)
             found[key] = (
                 replace(known, count=known.count + 1)
                 if known is not None
-                else Refusal(
+                else RefusalSummary(
                     event=event.event,
                     actor=event.actor,
                     object_kind=event.object_kind,
                     object_id=event.object_id,
                     reason=event.reason,
-                    at=event.at,
+                    last_at=event.at,
                     count=1,
                 )
             )
         return tuple(islice(found.values(), _MOST_REFUSED))
 
-    def first_steps(self, organization_id: str) -> FirstSteps:
+    def getting_started(self, organization_id: str) -> GettingStarted:
         """Which of the first things the organization has; its first projects and service users are looked at."""
         projects = self._storage.projects.page(organization_id)
         robots = self._storage.users.page(organization_id, UserKind.SERVICE)
-        counts = self._storage.projects.counts([project.id for project in projects]).values()
+        counts = self._storage.projects.count_children([project.id for project in projects]).values()
         keys = self._storage.credentials.key_summaries([robot.id for robot in robots], self._now)
         managers = self._storage.managers.page(organization_resource(organization_id).key, _ONE)
-        return FirstSteps(
+        return GettingStarted(
             project=bool(projects),
             application=any(applications for applications, _ in counts),
             service_user=bool(robots),
@@ -138,7 +140,7 @@ class Overview(UseCases):
             manager=bool(managers),
         )
 
-    def _retiring(self, until: datetime) -> Iterator[Expiring]:
-        for key, state, retires_at, _ in self._signing_keys.states():
+    def _retiring(self, until: datetime) -> Iterator[ExpiringCredential]:
+        for key, state, retires_at, _ in self._signing_keys.list_key_states():
             if state is KeyState.ACTIVE and retires_at is not None and retires_at <= until:
-                yield Expiring(ExpiringKind.SIGNING_KEY, key, None, retires_at)
+                yield ExpiringCredential(ExpiringCredentialKind.SIGNING_KEY, key, None, retires_at)

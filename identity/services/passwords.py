@@ -8,24 +8,24 @@ from datetime import datetime, timedelta
 from identity.crypto.secrets import new_password
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.login_names import LoginName
+from identity.domain.messages import gettext_lazy
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.domain.users import PROVEN, EmailVerifier, HumanUser, PasswordHash, Subject
-from identity.domain.words import say
-from identity.fair_shares import belongs_to
-from identity.hashing import Hasher
-from identity.services.attempts import OF_ACCOUNT, Attempts, Reservation
-from identity.services.audit import differences
-from identity.services.changes import TransactionState, UseCases, told
-from identity.services.holders import Holders
-from identity.services.known_browsers import KnownBrowsers
-from identity.services.links import CodeKind, Links, LinkUsed, mailed_to
-from identity.services.login_names import LoginNames, Named
-from identity.services.name_clashes import is_anothers_login_name
-from identity.services.policies import Policies
-from identity.services.sessions import Sessions
+from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, EmailVerifier, HumanUser, PasswordHash, Subject
+from identity.fair_semaphore import assign_organization
+from identity.password_hashing import PasswordHasher
+from identity.services.attempts import ACCOUNT_LIMIT_REASON, AttemptReservation, AttemptService
+from identity.services.audit import diff_fields
+from identity.services.base import Service, TransactionState, translate_storage_errors
+from identity.services.instance_managers import InstanceManagerService
+from identity.services.known_browsers import KnownBrowserService
+from identity.services.login_names import LoginNameService, ResolvedLogin
+from identity.services.name_conflicts import is_login_name_of_other_user
+from identity.services.one_time_links import InvalidOneTimeLink, OneTimeLinkKind, OneTimeLinkService, link_recipient
+from identity.services.policies import PolicyService
+from identity.services.sessions import SessionService
 from identity.settings import Settings
-from identity.storage.stores.users import MOST_WITH_ONE_EMAIL
+from identity.storage.stores.users import MAX_USERS_PER_EMAIL
 
 LONGEST_PASSWORD = 256
 
@@ -34,48 +34,48 @@ _WRONG, _AWAY = "wrong password", "the directory does not answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """A reserved attempt: it counts as a failure until ``succeeded`` or ``given_back``.
+class PasswordAttempt:
+    """A reserved attempt: it counts as a failure until ``succeeded`` or ``release_attempt``.
 
     ``named`` is whom the name means, whether or not they could sign in. ``subject`` and ``stored`` are None where
     nothing can match; ``about`` and ``reason`` tell the audit trail why.
     """
 
-    named: Named
-    reservation: Reservation
+    resolved_login: ResolvedLogin
+    reservation: AttemptReservation
     subject: Subject | None
-    stored: str | None
-    about: Subject | None
-    reason: str
+    stored_hash: str | None
+    audited_subject: Subject | None
+    failure_reason: str
 
 
-class Passwords(UseCases):
+class PasswordService(Service):
     """What is expensive, hashing, happens between transactions: nobody waits for a lock meanwhile."""
 
     def __init__(
         self,
         state: TransactionState,
-        attempts: Attempts,
-        holders: Holders,
-        login_names: LoginNames,
-        known_browsers: KnownBrowsers,
-        sessions: Sessions,
-        links: Links,
-        hasher: Hasher,
-        policies: Policies,
+        attempts: AttemptService,
+        holders: InstanceManagerService,
+        login_names: LoginNameService,
+        known_browsers: KnownBrowserService,
+        sessions: SessionService,
+        links: OneTimeLinkService,
+        hasher: PasswordHasher,
+        policies: PolicyService,
         known_bad: Container[str],
         settings: Settings,
     ) -> None:
         super().__init__(state)
         self._attempts, self._holders, self._login_names = attempts, holders, login_names
         self._known_browsers, self._sessions, self._links = known_browsers, sessions, links
-        self._hasher, self._policies, self._known_bad, self._settings = hasher, policies, known_bad, settings
+        self._hasher, self._policies, self._password_blocklist, self._settings = hasher, policies, known_bad, settings
 
     def min_length(self, whose: Subject | Organization) -> int:
         """The fewest characters of a password of the person, or of people who are new in the organization."""
-        return self._policies.about(whose).password_min_length or self._settings.password_min_length
+        return self._policies.effective_policy(whose).password_min_length or self._settings.password_min_length
 
-    def reserve(self, login_name: LoginName, known: Mapping[str, str]) -> Trial:
+    def begin_attempt(self, login_name: LoginName, presented: Mapping[str, str]) -> PasswordAttempt:
         """Ask for one attempt at a browser that shows these texts of KnownBrowsers, counted over all processes.
 
         To be committed before the password is looked at. The answer is the same whether the account exists or not.
@@ -84,46 +84,53 @@ class Passwords(UseCases):
         named = self._login_names.resolve(login_name)
         found = named.subject
         subject = found if found is not None and isinstance(found.user, HumanUser) else None
-        browser = None if subject is None else self._known_browsers.recognise(subject.user.id, known)
-        reservation = self._attempts.reserve(login_name, subject, browser, by_address=named.by_address)
+        browser = None if subject is None else self._known_browsers.identify(subject.user.id, presented)
+        reservation = self._attempts.reserve_password_attempt(login_name, subject, browser, by_email=named.is_by_email)
         if subject is None:
-            return Trial(named, reservation, None, None, None, "unknown login name")
-        if reservation.held:
-            return Trial(named, reservation, None, None, subject, OF_ACCOUNT)
+            return PasswordAttempt(named, reservation, None, None, None, "unknown login name")
+        if reservation.is_rate_limited:
+            return PasswordAttempt(named, reservation, None, None, subject, ACCOUNT_LIMIT_REASON)
         password = self._storage.users.find_password(subject.user.id)
-        return Trial(named, reservation, subject, None if password is None else password.hash, subject, _WRONG)
+        return PasswordAttempt(
+            named, reservation, subject, None if password is None else password.hash, subject, _WRONG
+        )
 
-    def succeeded(self, trial: Trial, *, outdated_hash: str | None = None) -> Subject | None:
+    def complete_attempt(self, trial: PasswordAttempt, *, outdated_hash: str | None = None) -> Subject | None:
         """Whom the right password belongs to, with the count of failures cleared; None if they may not sign in.
 
         ``outdated_hash`` is a hash of the same password at today's cost, to be kept instead of the stored one.
         """
         subject = trial.subject and self._storage.users.find_subject(trial.subject.user.id)
-        if subject is None or not subject.active:
-            self._attempts.refuse(subject, "deactivated")
+        if subject is None or not subject.is_active:
+            self._attempts.record_refusal(subject, "deactivated")
             return None
-        if trial.stored is not None and not self._storage.users.is_password_still(subject.user.id, trial.stored):
-            self._attempts.refuse(subject, "the password was changed meanwhile")
+        if trial.stored_hash is not None and not self._storage.users.lock_password_hash(
+            subject.user.id, trial.stored_hash
+        ):
+            self._attempts.record_refusal(subject, "the password was changed meanwhile")
             return None
-        self._attempts.succeeded(trial.reservation, subject)
+        self._attempts.confirm_password(trial.reservation, subject)
         stored = self._storage.users.find_password(subject.user.id)
-        if outdated_hash is not None and stored is not None and stored.hash == trial.stored:
+        if outdated_hash is not None and stored is not None and stored.hash == trial.stored_hash:
             self._store(subject.user.id, outdated_hash, must_change=stored.must_change, changed_at=stored.changed_at)
         return subject
 
-    def failed(self, trial: Trial, *, away: bool = False) -> None:
+    def fail_attempt(self, trial: PasswordAttempt, *, directory_unavailable: bool = False) -> None:
         """Note that the password was wrong, or that the directory that knows it is ``away``.
 
         Raises TooManyAttempts where a right one alone would have counted.
         """
-        refusal = trial.reservation.refusal
-        self._attempts.refuse(trial.about, OF_ACCOUNT if refusal is not None else _AWAY if away else trial.reason)
+        refusal = trial.reservation.error
+        self._attempts.record_refusal(
+            trial.audited_subject,
+            ACCOUNT_LIMIT_REASON if refusal is not None else _AWAY if directory_unavailable else trial.failure_reason,
+        )
         if refusal is not None:
             raise refusal
 
-    def given_back(self, trial: Trial) -> None:
+    def release_attempt(self, trial: PasswordAttempt) -> None:
         """Note that nobody looked at the password: nothing counts."""
-        self._attempts.give_back(trial.reservation)
+        self._attempts.release(trial.reservation)
 
     def must_change(self, user_id: str) -> bool:
         """True if the password was set by somebody else or for one use, or if there is none."""
@@ -131,12 +138,12 @@ class Passwords(UseCases):
             stored = storage.users.find_password(user_id)
         return stored is None or stored.must_change
 
-    def check(
+    def require_acceptable(
         self,
         password: str,
-        again: str | None,
+        confirmation: str | None,
         *,
-        whose: Subject | Organization,
+        owner: Subject | Organization,
         names: tuple[str, ...],
         field: str = "new_password",
     ) -> None:
@@ -146,104 +153,108 @@ class Passwords(UseCases):
         ``names`` are those of the user, which are no passwords; ``again`` the second typing, None if there is none.
         """
         # What it takes to hash it is the organization's business.
-        belongs_to(whose.organization.id if isinstance(whose, Subject) else whose.id)
-        password_key, least = name_key(password), self.min_length(whose)
-        wanted = self._policies.about(whose).password_strength
+        assign_organization(owner.organization.id if isinstance(owner, Subject) else owner.id)
+        password_key, least = name_key(password), self.min_length(owner)
+        wanted = self._policies.effective_policy(owner).password_strength
         problem = None
         if not password:
-            problem = say("Enter a password.")
+            problem = gettext_lazy("Enter a password.")
         elif len(unicodedata.normalize("NFC", password)) < least:
-            problem = say("Use at least {n} characters; several words work well.", n=least)
+            problem = gettext_lazy("Use at least {n} characters; several words work well.", n=least)
         elif len(password) > LONGEST_PASSWORD:
-            problem = say("Use at most {n} characters.", n=LONGEST_PASSWORD)
+            problem = gettext_lazy("Use at most {n} characters.", n=LONGEST_PASSWORD)
         elif any(password_key == name_key(name) for name in names if name):
-            problem = say("Do not use your user name.")
-        elif password_key in self._known_bad or is_common(password_key):
-            problem = say("This password is too well known. Choose another.")
-        elif wanted and strength_of(password, names) < wanted:
-            problem = say("This password is too easy to guess. Add a word or two that have nothing to do with it.")
+            problem = gettext_lazy("Do not use your user name.")
+        elif password_key in self._password_blocklist or is_common_password(password_key):
+            problem = gettext_lazy("This password is too well known. Choose another.")
+        elif wanted and estimate_strength(password, names) < wanted:
+            problem = gettext_lazy(
+                "This password is too easy to guess. Add a word or two that have nothing to do with it."
+            )
         if problem is not None:
             raise Invalid({field: problem})
-        if again is not None and again != password:
-            raise Invalid({f"{field}_again": say("Type the same password twice.")})
+        if confirmation is not None and confirmation != password:
+            raise Invalid({f"{field}_again": gettext_lazy("Type the same password twice.")})
 
-    def refuse_present(self, user_id: str, password: str, *, field: str = "new_password") -> None:
+    def refuse_current_password(self, user_id: str, password: str, *, field: str = "new_password") -> None:
         """Raise Invalid, for ``field``, if it is the password that the user has, where somebody else knows that one.
 
         Raises Busy.
         """
         with self._look() as storage:
             stored = storage.users.find_password(user_id)
-        if stored is not None and self._hasher.verify(stored.hash, password).matches:
-            raise Invalid({field: say("Choose another password than the one that you were given.")})
+        if stored is not None and self._hasher.verify(stored.hash, password).is_match:
+            raise Invalid({field: gettext_lazy("Choose another password than the one that you were given.")})
 
     def hash(self, password: str) -> str:
         """What is stored instead of it; takes a while. Raises Busy."""
         return self._hasher.hash(password)
 
-    def change(self, subject: Subject, hashed: str, *, keep: str | None = None) -> None:
+    def change(self, subject: Subject, hashed: str, *, except_session: str | None = None) -> None:
         """The new password of a person who knows the present one: their sessions, sign-ins that wait and links end.
 
         ``keep`` is the id of the session, or of the sign-in that waits, in which they chose it. With
         ``identity.password_change_ends_access`` what applications hold is revoked too. Raises NotFound, also if that
         session was ended since they gave the present one: nobody undoes a reset who knows the password before it.
         """
-        self._change(subject, hashed, keep=keep, applications=self._settings.password_change_ends_access)
+        self._change(subject, hashed, keep=except_session, applications=self._settings.password_change_ends_access)
         # Last: whoever changed the password at the same moment has ended the session by now.
-        kept = None if keep is None else self._storage.sessions.find(keep)
+        kept = None if except_session is None else self._storage.sessions.find(except_session)
         if kept is not None and kept.ended_at is not None:
             raise NotFound("session", kept.id)
 
-    def changed_after_reset(self, whose: Subject | Organization) -> bool:
+    def requires_change_after_reset(self, whose: Subject | Organization) -> bool:
         """True if a password that somebody else sets for them has to be changed by them."""
-        return self._policies.about(whose).password_change_after_reset is not False
+        return self._policies.effective_policy(whose).password_change_after_reset is not False
 
-    def set_one_time(self, user_id: str) -> str:
+    def set_one_time_password(self, user_id: str) -> str:
         """A new password, to be told once and changed at the first sign-in, unless the policy lets it stay.
 
-        The one before ends, and with it everything that was opened as this person, as ``Sessions.end_access`` has it.
+        The one before ends, and with it everything that was opened as this person, as ``Sessions.revoke_access`` has it.
         Raises NotFound.
         """
-        subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
+        subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
         password = new_password()
-        must_change = self.changed_after_reset(subject)
+        must_change = self.requires_change_after_reset(subject)
         self._store(user_id, self._hasher.hash(password), must_change=must_change, changed_at=self._now)
-        self._attempts.forget(subject)
-        self._sessions.end_access(subject)
+        self._attempts.reset(subject)
+        self._sessions.revoke_access(subject)
         self._audit.record("password.set", kind="user", id=user_id, organization_id=subject.organization.id)
         return password
 
-    def demand_new(self, user_id: str) -> None:
+    def require_change(self, user_id: str) -> None:
         """Have the person choose another password at the next sign-in; the present one is good for that alone.
 
         Nothing for whoever has none. A password that is set at this moment is the one that has to be changed.
         """
         stored = self._storage.users.find_password(user_id)
-        while stored is not None and not self._storage.users.is_password_still(user_id, stored.hash):
+        while stored is not None and not self._storage.users.lock_password_hash(user_id, stored.hash):
             stored = self._storage.users.find_password(user_id)
         if stored is not None:
             self._store(user_id, stored.hash, must_change=True, changed_at=stored.changed_at)
 
-    def issue_link(self, user_id: str, *, mailed_to: str = "") -> str:
+    def issue_reset_link(self, user_id: str, *, mailed_to: str = "") -> str:
         """A link, good once, by which the person chooses a new password; earlier ones stop working.
 
         Nothing else changes until it is used. With ``mailed_to`` it goes to that address and is shown to nobody:
         whoever uses it proves that they read the mailbox. Raises NotFound.
         """
-        subject = self._found(self._storage.users.find_subject(user_id), "user", user_id)
+        subject = self._require_found(self._storage.users.find_subject(user_id), "user", user_id)
         if not isinstance(subject.user, HumanUser):
             raise NotFound("user", user_id)
-        lifetime = self.link_lifetime(user_id)
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user=subject.user, lifetime=lifetime, mailed_to=mailed_to)
+        lifetime = self.reset_link_lifetime(user_id)
+        link = self._links.issue(
+            OneTimeLinkKind.PASSWORD_RESET, user=subject.user, lifetime=lifetime, recipient=mailed_to
+        )
         self._audit.record("password.link_issued", kind="user", id=user_id, organization_id=subject.organization.id)
         return link
 
-    def link_lifetime(self, user_id: str) -> timedelta:
+    def reset_link_lifetime(self, user_id: str) -> timedelta:
         """How long a link that a manager makes for the person works: longer for whoever has no password yet."""
         invited = self._storage.users.find_password(user_id) is None
-        return self._settings.invitation_lifetime if invited else self._settings.link_lifetime
+        return self._settings.invitation_lifetime if invited else self._settings.one_time_link_ttl
 
-    def ask_for_link(self, login_name: str) -> tuple[Subject | None, str]:
+    def request_reset_link(self, login_name: str) -> tuple[Subject | None, str]:
         """For the mail to a person who forgot the password: who it is, and the link for a new one.
 
         None, and a link that opens nothing, if there is no active person of this name with an email address; that
@@ -251,43 +262,45 @@ class Passwords(UseCases):
         TooManyAttempts.
         """
         self._attempts.count_request()
-        subject = self._login_names.find(LoginName.of(login_name))
+        subject = self._login_names.find_by_login_name(LoginName.parse(login_name))
         known = None if subject is None else _reader(subject)
         # Asked of nobody as well: the work tells nothing of an account.
-        self._holders.is_one("" if known is None else known.id)
-        if known is not None and not self._holders.may_be_mailed(known):
+        self._holders.is_instance_manager("" if known is None else known.id)
+        if known is not None and not self._holders.is_address_trusted(known):
             known = None
         return (None if known is None else subject), self._link_for(known)
 
     def is_login_name(self, login_name: str) -> bool:
         """True if somebody has it, active or not; then it means nobody else, and no email address."""
-        return self._login_names.find(LoginName.of(login_name)) is not None
+        return self._login_names.find_by_login_name(LoginName.parse(login_name)) is not None
 
-    def of_address(self, key: str, organization_id: str) -> tuple[Subject, ...]:
+    def find_subjects_by_email(self, key: str, organization_id: str) -> tuple[Subject, ...]:
         """Whom the address of this ``email_key`` can let back in: those who proved it themselves, and those of the
         organization, if one is named, who have it verified. Oldest first, MOST_WITH_ONE_EMAIL at most."""
         users = self._storage.users
-        found = users.find_by_verified_email(key, proven=True, active=True)
+        found = users.find_by_verified_email(key, is_proven=True, active=True)
         if organization_id:
             there = users.find_by_verified_email(key, organization_id=organization_id, active=True)
             found = tuple({one.user.id: one for one in (*there, *found)}.values())
-        may_be = (one for one in found if isinstance(one.user, HumanUser) and self._holders.may_be_mailed(one.user))
-        return tuple(may_be)[:MOST_WITH_ONE_EMAIL]
+        may_be = (
+            one for one in found if isinstance(one.user, HumanUser) and self._holders.is_address_trusted(one.user)
+        )
+        return tuple(may_be)[:MAX_USERS_PER_EMAIL]
 
-    def may_be_chosen(self, subject: Subject) -> bool:
+    def can_set_password(self, subject: Subject) -> bool:
         """False for whoever signs in without a password: those who have none, but were here."""
         user = subject.user
         has_signed_in = isinstance(user, HumanUser) and user.last_sign_in_at is not None
         return not has_signed_in or self._storage.users.find_password(user.id) is not None
 
-    def mail_link(self, subject: Subject) -> str:
+    def issue_mailed_reset_link(self, subject: Subject) -> str:
         """A link for a mail to somebody who forgot the password and typed their address. Earlier ones stay good."""
         return self._link_for(_reader(subject))
 
     def _link_for(self, known: HumanUser | None) -> str:
         known_id = None if known is None else known.id
         address = "" if known is None else known.profile.email
-        link = self._links.issue(CodeKind.PASSWORD_RESET, user=known, replacing=False, mailed_to=address)
+        link = self._links.issue(OneTimeLinkKind.PASSWORD_RESET, user=known, revoke_earlier=False, recipient=address)
         # Names that nobody has are one: what a stranger types fills no trail.
         self._audit.record_once(
             f"password.link_asked|{known_id}|{int(self._now.timestamp()) // 60}",
@@ -298,9 +311,9 @@ class Passwords(UseCases):
         )
         return link
 
-    def find_by_link(self, code: str) -> Subject:
+    def find_by_reset_link(self, code: str) -> Subject:
         """Whose new password the link is for; looking uses nothing up. Raises LinkUsed."""
-        owner, _ = self._links.look(CodeKind.PASSWORD_RESET, code)
+        owner, _ = self._links.read(OneTimeLinkKind.PASSWORD_RESET, code)
         return self._owner(owner)
 
     def reset(self, code: str, hashed: str) -> Subject:
@@ -308,10 +321,10 @@ class Passwords(UseCases):
 
         Somebody else may have known the one before: everything that was opened with it ends, whatever the settings say.
         """
-        owner, content = self._links.use(CodeKind.PASSWORD_RESET, code)
+        owner, content = self._links.redeem(OneTimeLinkKind.PASSWORD_RESET, code)
         subject = self._owner(owner)
         self._change(subject, hashed, keep=None, applications=True)
-        self._prove_address(subject, mailed_to(content))
+        self._prove_address(subject, link_recipient(content))
         return subject
 
     def _prove_address(self, subject: Subject, address: str) -> None:
@@ -322,7 +335,9 @@ class Passwords(UseCases):
         before = subject.user
         if not isinstance(before, HumanUser) or not address or address != before.profile.email:
             return
-        if before.email_verified_by in PROVEN or is_anothers_login_name(self._storage, before, address):
+        if before.email_verified_by in GLOBALLY_TRUSTED_VERIFIERS or is_login_name_of_other_user(
+            self._storage, before, address
+        ):
             return
         after = replace(
             before,
@@ -332,33 +347,33 @@ class Passwords(UseCases):
             changed_at=self._now,
             version=before.version + 1,
         )
-        with told("user", before.id):
+        with translate_storage_errors("user", before.id):
             self._storage.users.update(after)
-        with self._audit.acting(before.id):
+        with self._audit.acting_as(before.id):
             self._audit.record(
                 "email.verified",
                 kind="user",
                 id=before.id,
                 organization_id=before.organization_id,
-                detail=differences(before, after),
+                detail=diff_fields(before, after),
             )
 
     def _change(self, subject: Subject, hashed: str, *, keep: str | None, applications: bool) -> None:
         user_id = subject.user.id
         self._store(user_id, hashed, must_change=False, changed_at=self._now)
-        self._attempts.forget(subject)
-        with self._audit.acting(user_id):
-            self._sessions.end_access(subject, but=keep, applications=applications)
+        self._attempts.reset(subject)
+        with self._audit.acting_as(user_id):
+            self._sessions.revoke_access(subject, but=keep, applications=applications)
             self._audit.record("password.changed", kind="user", id=user_id, organization_id=subject.organization.id)
 
     def _owner(self, user_id: str | None) -> Subject:
         subject = None if user_id is None else self._storage.users.find_subject(user_id)
-        if subject is None or not subject.active:
-            raise LinkUsed
+        if subject is None or not subject.is_active:
+            raise InvalidOneTimeLink
         return subject
 
     def _store(self, user_id: str, hashed: str, *, must_change: bool, changed_at: datetime) -> None:
-        with told("user", user_id):
+        with translate_storage_errors("user", user_id):
             self._storage.users.set_password(
                 PasswordHash(user_id=user_id, hash=hashed, changed_at=changed_at, must_change=must_change)
             )
@@ -367,10 +382,10 @@ class Passwords(UseCases):
 def _reader(subject: Subject) -> HumanUser | None:
     """The person, if they can be written to and may sign in."""
     user = subject.user
-    return user if subject.active and isinstance(user, HumanUser) and user.profile.email else None
+    return user if subject.is_active and isinstance(user, HumanUser) and user.profile.email else None
 
 
-def is_common(password: str) -> bool:
+def is_common_password(password: str) -> bool:
     """True for a password that many people use, in any case."""
     # Thirty thousand words: loaded by the first password that somebody chooses.
     from zxcvbn.frequency_lists import FREQUENCY_LISTS
@@ -384,7 +399,7 @@ _ALIKE = str.maketrans("{[<@$!|+", "(((45117")
 _JUDGED = 48
 
 
-def strength_of(password: str, names: tuple[str, ...]) -> int:
+def estimate_strength(password: str, names: tuple[str, ...]) -> int:
     """How hard it is to guess, 0 to 4, for whoever knows these names."""
     from zxcvbn import zxcvbn
 

@@ -5,45 +5,45 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 
-from identity.domain.attempts import FREE_ATTEMPTS, MOST_ATTEMPTS
-from identity.domain.authentication import PASSWORD, REMEMBERED, TWO_FACTORS, Proof, reaches
+from identity.domain.attempts import FREE_ATTEMPTS, MAX_ATTEMPTS
+from identity.domain.authentication import ACR_TWO_FACTORS, PASSWORD_FACTOR, REMEMBERED_FACTOR, Proof, satisfies_acr
 from identity.domain.errors import Conflict, Invalid
+from identity.domain.messages import gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.permissions import Level
+from identity.domain.permissions import ManagerLevel
 from identity.domain.policies import (
-    ASKED_ONCE,
+    SIGN_IN_ONLY_RULES,
     ConsentDefault,
-    HeldRule,
+    EffectiveRule,
     Policy,
+    PolicySource,
     RegistrationRule,
-    SecondFactor,
-    Source,
-    looser,
-    overridden,
-    own_rules,
-    policy_of,
-    stored_policy,
-    tightest,
+    SecondFactorRule,
+    defined_rules,
+    looser_rules,
+    merge_policies,
+    policy_from_json,
+    policy_to_json,
+    strictest_policy,
 )
 from identity.domain.records import Record
 from identity.domain.users import HumanUser, Subject
-from identity.domain.words import say
-from identity.services.audit import differences
-from identity.services.changes import TransactionState, UseCases
-from identity.services.choices import Choices
+from identity.services.audit import diff_fields
+from identity.services.base import Service, TransactionState
+from identity.services.capabilities import Capabilities
 from identity.services.commands.policies import ChangePolicy
-from identity.services.holders import Holders
-from identity.services.records import Records
+from identity.services.instance_managers import InstanceManagerService
+from identity.services.records import RecordService
 from identity.settings import Settings
 
 #: Under which the rules of the instance are kept.
-INSTANCE = "instance"
+INSTANCE_OWNER_ID = "instance"
 
 _KIND = "policy"
-_NOBODY = say(
+_NOBODY = gettext_lazy(
     "Nobody could sign in by these rules. Leave a way that this service offers, and a second factor if one is needed."
 )
-_CHANGED = say("This was changed by somebody else meanwhile. Read it again, then repeat.")
+_CHANGED = gettext_lazy("This was changed by somebody else meanwhile. Read it again, then repeat.")
 #: How long a process keeps what it has read, though its version has not moved: during an upgrade it may be a program of
 #: the release before that changes rules, and moves none.
 _FRESH = timedelta(seconds=5)
@@ -57,22 +57,22 @@ class PolicyCache:
     The version is read with every subject, so a change holds in all processes from its commit on.
     """
 
-    read: dict[str, tuple[int, datetime, Policy]] = field(default_factory=dict)
+    entries: dict[str, tuple[int, datetime, Policy]] = field(default_factory=dict)
 
     def find(self, owner: str, version: int, now: datetime) -> Policy | None:
         """What was found at this version, a few seconds ago at most."""
-        at_version, at, policy = self.read.get(owner, (None, now, None))
+        at_version, at, policy = self.entries.get(owner, (None, now, None))
         return policy if at_version == version and abs(now - at) < _FRESH else None
 
-    def keep(self, owner: str, policy: Policy, version: int, now: datetime) -> None:
+    def store(self, owner: str, policy: Policy, version: int, now: datetime) -> None:
         """Keep what is committed, and was read after this version."""
-        if len(self.read) >= _MOST_KEPT:
-            self.read.clear()
-        self.read[owner] = (version, now, policy)
+        if len(self.entries) >= _MOST_KEPT:
+            self.entries.clear()
+        self.entries[owner] = (version, now, policy)
 
 
 @dataclass(frozen=True, slots=True)
-class SetPolicy:
+class StoredPolicy:
     """The rules that one level sets itself, with the version to change them by; 0 where it sets none.
 
     ``marks`` tell of each rule when it was set, and the id of whoever did.
@@ -81,10 +81,10 @@ class SetPolicy:
     policy: Policy
     version: int
     changed_at: datetime | None
-    marks: Mapping[str, tuple[datetime, str | None]] = field(default_factory=dict)
+    rule_authorship: Mapping[str, tuple[datetime, str | None]] = field(default_factory=dict)
 
 
-class Policies(UseCases):
+class PolicyService(Service):
     """The instance's rules take the place of what the ini file says. An organization's can only be tighter.
 
     Of an organization's rules those who hold a role at the instance get ``second_factor`` and ``consent``; the rest is
@@ -95,10 +95,10 @@ class Policies(UseCases):
         self,
         state: TransactionState,
         settings: Settings,
-        choices: Choices,
-        holders: Holders,
+        choices: Capabilities,
+        holders: InstanceManagerService,
         policy_cache: PolicyCache,
-        records: Records,
+        records: RecordService,
     ) -> None:
         super().__init__(state)
         self._settings, self._choices, self._holders = settings, choices, holders
@@ -110,7 +110,7 @@ class Policies(UseCases):
         self._held: dict[str, Policy] = {}
 
     @property
-    def default(self) -> Policy:
+    def configured_policy(self) -> Policy:
         """What the ini file says."""
         settings = self._settings
         return Policy(
@@ -123,25 +123,25 @@ class Policies(UseCases):
             password_min_length=settings.password_min_length,
             password_strength=0,
             password_change_after_reset=True,
-            session_idle_age=settings.session_idle_age,
+            session_idle_age=settings.session_idle_timeout,
             session_max_age=settings.session_max_age,
             single_session=False,
             free_attempts=FREE_ATTEMPTS,
-            most_attempts=MOST_ATTEMPTS,
+            most_attempts=MAX_ATTEMPTS,
             consent=ConsentDefault.WHEN_FOREIGN,
         )
 
-    def of(self, organization_id: str) -> Policy:
-        """What holds for people of the organization who hold no role at the instance; ``of_subject`` knows the rest."""
+    def organization_policy(self, organization_id: str) -> Policy:
+        """What holds for people of the organization who hold no role at the instance; ``subject_policy`` knows the rest."""
         return self._at(organization_id, lambda: self._read_organization(organization_id))
 
-    def of_instance(self) -> Policy:
+    def instance_policy(self) -> Policy:
         """What holds where no organization says more."""
-        return self._at(INSTANCE, self._read_instance)
+        return self._at(INSTANCE_OWNER_ID, self._read_instance)
 
     def _read_organization(self, organization_id: str) -> Policy:
-        above = self._held[INSTANCE] if self._is_supposed else self._read_instance()
-        return self._together(above, self.set_at(organization_id).policy)
+        above = self._held[INSTANCE_OWNER_ID] if self._is_supposed else self._read_instance()
+        return self._together(above, self.get_stored_policy(organization_id).policy)
 
     def _at(self, owner: str, read: Callable[[], Policy]) -> Policy:
         held = self._held.get(owner)
@@ -156,157 +156,172 @@ class Policies(UseCases):
     def _kept(self, owner: str) -> Policy | None:
         if self._version is None:
             with self._look() as storage:
-                self._version = storage.organizations.rules_version()
+                self._version = storage.organizations.get_rules_version()
         return None if self._version is None else self._policy_cache.find(owner, self._version, self._now)
 
     def _read_and_keep(self, owner: str, read: Callable[[], Policy]) -> Policy:
         # Where the rules are read, and before: what is kept is never older than its version.
         with self._look() as storage:
-            version = storage.organizations.rules_version()
+            version = storage.organizations.get_rules_version()
         held = read()
         if version is not None:
-            self._policy_cache.keep(owner, held, version, self._now)
+            self._policy_cache.store(owner, held, version, self._now)
         return held
 
-    def of_subject(self, subject: Subject) -> Policy:
+    def subject_policy(self, subject: Subject) -> Policy:
         """What holds for this person. Nothing is asked where the organization says nothing of its own, nor whether the
         rules have changed where that was read with the person."""
         if self._version is None:
             self._version = subject.rules_version
-        usual, above = self.of(subject.organization.id), self.of_instance()
-        if usual == above or not self._holders.is_one(subject.user.id):
+        usual, above = self.organization_policy(subject.organization.id), self.instance_policy()
+        if usual == above or not self._holders.is_instance_manager(subject.user.id):
             return usual
         held = replace(above, second_factor=usual.second_factor, consent=usual.consent)
         return held if self._can_be_met_by(subject, held) else replace(above, consent=usual.consent)
 
-    def second_factor_can_be_met(self, subject: Subject) -> bool:
+    def can_meet_second_factor(self, subject: Subject) -> bool:
         """True if the person has, or could set up, what their rules ask for."""
-        return self._can_be_met_by(subject, self.of_subject(subject))
+        return self._can_be_met_by(subject, self.subject_policy(subject))
 
     def _can_be_met_by(self, subject: Subject, policy: Policy) -> bool:
         user = subject.user
-        reads_mail = isinstance(user, HumanUser) and self._holders.may_be_mailed(user) and user.profile.email_verified
+        reads_mail = (
+            isinstance(user, HumanUser) and self._holders.is_address_trusted(user) and user.profile.email_verified
+        )
         # Managers of the organization decide over most providers there, and nobody sets one up while signing in.
-        return self._can_be_met(policy, elsewhere=not self._holders.is_one(user.id), mail=reads_mail)
+        return self._can_be_met(policy, elsewhere=not self._holders.is_instance_manager(user.id), mail=reads_mail)
 
-    def about(self, whose: Subject | Organization) -> Policy:
+    def effective_policy(self, whose: Subject | Organization) -> Policy:
         """What holds for this person, or for somebody who is new in the organization."""
-        return self.of_subject(whose) if isinstance(whose, Subject) else self.of(whose.id)
+        return self.subject_policy(whose) if isinstance(whose, Subject) else self.organization_policy(whose.id)
 
-    def set_aside(self, organization_id: str) -> tuple[str, ...]:
+    def list_ignored_rules(self, organization_id: str) -> tuple[str, ...]:
         """The rules of an organization, by name, that do not hold because together with the instance's nobody could
         sign in: there the instance's holds."""
-        own = self.set_at(organization_id).policy
-        above = self.of_instance()
-        wanted, held = tightest(above, own), self._together(above, own)
+        own = self.get_stored_policy(organization_id).policy
+        above = self.instance_policy()
+        wanted, held = strictest_policy(above, own), self._together(above, own)
         return tuple(one.name for one in fields(Policy) if getattr(wanted, one.name) != getattr(held, one.name))
 
-    def can_be_met(self, owner: str) -> bool:
+    def is_satisfiable(self, owner: str) -> bool:
         """True if the rules that hold at the instance or an organization leave a way to sign in."""
-        return self._can_be_met(self.of_instance() if owner == INSTANCE else self.of(owner))
+        return self._can_be_met(
+            self.instance_policy() if owner == INSTANCE_OWNER_ID else self.organization_policy(owner)
+        )
 
-    def suppose(self, organization_id: str, policy: Policy) -> None:
+    def override_policy(self, organization_id: str, policy: Policy) -> None:
         """Go on as if the organization had set these rules, for these services alone; nothing is stored."""
-        self._held[organization_id] = self.held_with(organization_id, policy)
+        self._held[organization_id] = self.preview_policy(organization_id, policy)
 
     @contextmanager
-    def supposing(self, owner: str, policy: Policy) -> Iterator[None]:
+    def overridden_policy(self, owner: str, policy: Policy) -> Iterator[None]:
         """Go on as if the instance or an organization had set these rules, until the block ends."""
-        held, self._held = self._held, {owner: self.held_with(owner, policy)}
-        self._is_supposed = owner == INSTANCE
+        held, self._held = self._held, {owner: self.preview_policy(owner, policy)}
+        self._is_supposed = owner == INSTANCE_OWNER_ID
         try:
             yield
         finally:
             self._held, self._is_supposed = held, False
 
-    def held_with(self, owner: str, policy: Policy) -> Policy:
+    def preview_policy(self, owner: str, policy: Policy) -> Policy:
         """What would hold at the instance or an organization if it set these rules."""
-        return overridden(self.default, policy) if owner == INSTANCE else self._together(self.of_instance(), policy)
+        return (
+            merge_policies(self.configured_policy, policy)
+            if owner == INSTANCE_OWNER_ID
+            else self._together(self.instance_policy(), policy)
+        )
 
-    def set_at(self, owner: str) -> SetPolicy:
+    def get_stored_policy(self, owner: str) -> StoredPolicy:
         """What the instance or an organization sets itself, as stored right now."""
         found = self._records.find(_KIND, owner)
         if found is None:
-            return SetPolicy(Policy(), 0, None)
+            return StoredPolicy(Policy(), 0, None)
         marks = {name: (datetime.fromtimestamp(at, UTC), by) for name, (at, by) in found.value["marks"].items()}
         changed_at = datetime.fromtimestamp(found.value["at"], UTC)
-        return SetPolicy(policy_of(found.value["policy"]), found.version, changed_at, marks)
+        return StoredPolicy(policy_from_json(found.value["policy"]), found.version, changed_at, marks)
 
-    def rules(self, owner: str) -> tuple[HeldRule, ...]:
+    def list_effective_rules(self, owner: str) -> tuple[EffectiveRule, ...]:
         """Each rule as it holds at the instance or an organization, and who set it."""
-        here, above = self.set_at(owner), self.set_at(INSTANCE)
-        base = self.default if owner == INSTANCE else self.of_instance()
-        held, bare = self.held_with(owner, here.policy), self.held_with(owner, Policy())
-        level = Source.INSTANCE if owner == INSTANCE else Source.ORGANIZATION
+        here, above = self.get_stored_policy(owner), self.get_stored_policy(INSTANCE_OWNER_ID)
+        base = self.configured_policy if owner == INSTANCE_OWNER_ID else self.instance_policy()
+        held, bare = self.preview_policy(owner, here.policy), self.preview_policy(owner, Policy())
+        level = PolicySource.INSTANCE if owner == INSTANCE_OWNER_ID else PolicySource.ORGANIZATION
         found = []
         for name in (one.name for one in fields(Policy)):
             own, value = getattr(here.policy, name), getattr(held, name)
             if own is not None and (value == own or value != getattr(base, name)):
-                source, (at, by) = level, here.marks.get(name, (None, None))
-            elif owner != INSTANCE and name in own_rules(above.policy):
-                source, (at, by) = Source.INSTANCE, above.marks.get(name, (None, None))
+                source, (at, by) = level, here.rule_authorship.get(name, (None, None))
+            elif owner != INSTANCE_OWNER_ID and name in defined_rules(above.policy):
+                source, (at, by) = PolicySource.INSTANCE, above.rule_authorship.get(name, (None, None))
             else:
-                source, at, by = Source.SETTINGS, None, None
-            rule = HeldRule(
-                name=name, value=value, own=own, above=getattr(bare, name), source=source, set_at=at, set_by=by
+                source, at, by = PolicySource.SETTINGS, None, None
+            rule = EffectiveRule(
+                name=name,
+                value=value,
+                own_value=own,
+                inherited_value=getattr(bare, name),
+                source=source,
+                changed_at=at,
+                changed_by=by,
             )
             found.append(rule)
         return tuple(found)
 
-    def amended(self, owner: str, command: ChangePolicy) -> Policy:
+    def amend_policy(self, owner: str, command: ChangePolicy) -> Policy:
         """The rules that the level sets itself, with what the command changes of them; nothing is stored.
 
         Raises Invalid for a rule of an organization that allows more than the instance does.
         """
-        policy = command.amended(self.set_at(owner).policy)
+        policy = command.apply_to(self.get_stored_policy(owner).policy)
         self._refuse(owner, policy, changed=command.model_fields_set)
         return policy
 
-    def change(self, owner: str, command: ChangePolicy, *, version: int | None = None) -> SetPolicy:
+    def change(self, owner: str, command: ChangePolicy, *, version: int | None = None) -> StoredPolicy:
         """Have these rules hold from now on. ``owner`` is INSTANCE or the id of an organization.
 
         Raises Invalid for a rule of an organization that allows more than the instance does, and for ways to sign in
         that nobody offers; Conflict if the rules are not of this version any more.
         """
-        before, found = self.set_at(owner), self._records.find(_KIND, owner)
+        before, found = self.get_stored_policy(owner), self._records.find(_KIND, owner)
         if version is not None and version != before.version:
             raise Conflict(_CHANGED)
-        policy = self.amended(owner, command)
+        policy = self.amend_policy(owner, command)
         if policy == before.policy:
             return before
         now, by = int(self._now.timestamp()), self._audit.actor.id
         different = [
             one.name for one in fields(Policy) if getattr(policy, one.name) != getattr(before.policy, one.name)
         ]
-        marks = {name: [int(at.timestamp()), whose] for name, (at, whose) in before.marks.items()}
+        marks = {name: [int(at.timestamp()), whose] for name, (at, whose) in before.rule_authorship.items()}
         marks |= {name: [now, by] for name in different}
-        self._store(owner, found, {"policy": stored_policy(policy), "at": now, "marks": marks})
+        self._store(owner, found, {"policy": policy_to_json(policy), "at": now, "marks": marks})
         self._audit.record(
             "policy.changed",
-            kind="instance" if owner == INSTANCE else "organization",
+            kind="instance" if owner == INSTANCE_OWNER_ID else "organization",
             id=owner,
-            organization_id=None if owner == INSTANCE else owner,
-            detail=differences(before.policy, policy),
+            organization_id=None if owner == INSTANCE_OWNER_ID else owner,
+            detail=diff_fields(before.policy, policy),
         )
-        return self.set_at(owner)
+        return self.get_stored_policy(owner)
 
-    def forget(self, organization_id: str) -> None:
+    def remove_policy(self, organization_id: str) -> None:
         """Drop what an organization that is gone had set."""
         self._move()
-        self._records.drop(_KIND, organization_id)
+        self._records.delete(_KIND, organization_id)
 
-    def asks_second_factor(self, subject: Subject) -> bool:
+    def requires_second_factor(self, subject: Subject) -> bool:
         """True if the person has to prove who they are by a second factor."""
-        rule = self.of_subject(subject).second_factor
-        if rule in (SecondFactor.REQUIRED_FOR_IAM, SecondFactor.REQUIRED_FOR_MANAGERS):
+        rule = self.subject_policy(subject).second_factor
+        if rule in (SecondFactorRule.REQUIRED_FOR_IAM, SecondFactorRule.REQUIRED_FOR_MANAGERS):
             with self._look() as storage:
-                held = storage.managers.of_user(subject.user.id)
+                held = storage.managers.list_for_user(subject.user.id)
             return any(
-                rule is SecondFactor.REQUIRED_FOR_MANAGERS or one.resource.level is Level.INSTANCE for one in held
+                rule is SecondFactorRule.REQUIRED_FOR_MANAGERS or one.resource.level is ManagerLevel.INSTANCE
+                for one in held
             )
-        return rule is SecondFactor.REQUIRED
+        return rule is SecondFactorRule.REQUIRED
 
-    def make_way(self, subject: Subject, can_prove: Callable[[Policy], bool]) -> tuple[str, ...]:
+    def relax_for_recovery(self, subject: Subject, can_prove: Callable[[Policy], bool]) -> tuple[str, ...]:
         """Take back what keeps somebody out who has nothing but a password; returns the names of the rules.
 
         ``can_prove`` tells whether they have or could set up a second factor under a policy. It is for the operator:
@@ -315,57 +330,61 @@ class Policies(UseCases):
         gone: list[str] = []
 
         def take_back(name: str, stands: Callable[[Policy], bool]) -> None:
-            for owner in (INSTANCE, subject.organization.id):
-                if stands(self.of_subject(subject)) and name in own_rules(self.set_at(owner).policy):
-                    self.change(owner, ChangePolicy.of(**{name: None}))
+            for owner in (INSTANCE_OWNER_ID, subject.organization.id):
+                if stands(self.subject_policy(subject)) and name in defined_rules(self.get_stored_policy(owner).policy):
+                    self.change(owner, ChangePolicy.build(**{name: None}))
                     gone.append(name)
 
-        take_back("factors", lambda held: held.factors is not None and PASSWORD not in held.factors)
-        take_back("second_factor", lambda held: self.asks_second_factor(subject) and not can_prove(held))
+        take_back("factors", lambda held: held.factors is not None and PASSWORD_FACTOR not in held.factors)
+        take_back("second_factor", lambda held: self.requires_second_factor(subject) and not can_prove(held))
         return tuple(dict.fromkeys(gone))
 
     def lacks_factor(self, subject: Subject, methods: Iterable[str]) -> bool:
         """True if the methods by which a person proved to be it are not enough, by what holds for them now."""
         if not isinstance(subject.user, HumanUser):
             return False
-        policy = self.of_subject(subject)
-        if policy.second_factor in ASKED_ONCE:
+        policy = self.subject_policy(subject)
+        if policy.second_factor in SIGN_IN_ONLY_RULES:
             return False
         known = frozenset(methods)
-        if reaches(known, TWO_FACTORS) or (REMEMBERED in known and policy.remember_browser):
+        if satisfies_acr(known, ACR_TWO_FACTORS) or (REMEMBERED_FACTOR in known and policy.remember_browser):
             return False
-        return self.asks_second_factor(subject)
+        return self.requires_second_factor(subject)
 
-    def allow(self, whose: Subject | Organization, factor: str) -> bool:
+    def allows_factor(self, whose: Subject | Organization, factor: str) -> bool:
         """True if the person, or people of the organization, may use this factor, such as a password."""
-        return _allows(self.about(whose), factor)
+        return _allows(self.effective_policy(whose), factor)
 
-    def allow_at_instance(self, factor: str) -> bool:
+    def instance_allows_factor(self, factor: str) -> bool:
         """True if the instance lets people use this factor."""
-        return _allows(self.of_instance(), factor)
+        return _allows(self.instance_policy(), factor)
 
-    def counting(self, subject: Subject, proofs: Iterable[Proof]) -> tuple[Proof, ...]:
+    def filter_valid_proofs(self, subject: Subject, proofs: Iterable[Proof]) -> tuple[Proof, ...]:
         """Those of the proofs whose factor may be used; of none, if that by which it began may not be."""
-        allowed = self.of_subject(subject).factors
+        allowed = self.subject_policy(subject).factors
         if allowed is None:
             return tuple(proofs)
-        kept = tuple(one for one in proofs if one.factor in (*allowed, REMEMBERED))
+        kept = tuple(one for one in proofs if one.factor in (*allowed, REMEMBERED_FACTOR))
         first = next(iter(proofs), None)
         return kept if first is not None and first in kept else ()
 
     def _refuse(self, owner: str, policy: Policy, *, changed: Collection[str]) -> None:
         """Raise Invalid if the level may not set these rules. What it had set before stays, if it is not changed."""
         said: dict[str, str] = {}
-        if owner != INSTANCE:
-            loose = looser(self.of_instance(), policy)
-            said = {name: say("The instance does not allow that much.") for name in loose if name in changed}
+        if owner != INSTANCE_OWNER_ID:
+            loose = looser_rules(self.instance_policy(), policy)
+            said = {name: gettext_lazy("The instance does not allow that much.") for name in loose if name in changed}
         factors = policy.factors or ()
-        unknown = [one for one in factors if one not in self._choices.ways]
+        unknown = [one for one in factors if one not in self._choices.sign_in_methods]
         if "factors" in changed and unknown:
-            said["factors"] = say("Choose from {names}.", names=", ".join(self._choices.ways))
+            said["factors"] = gettext_lazy("Choose from {names}.", names=", ".join(self._choices.sign_in_methods))
         asked = [name for name in ("factors", "second_factor") if name in changed]
         if asked and not said:
-            held = overridden(self.default, policy) if owner == INSTANCE else tightest(self.of_instance(), policy)
+            held = (
+                merge_policies(self.configured_policy, policy)
+                if owner == INSTANCE_OWNER_ID
+                else strictest_policy(self.instance_policy(), policy)
+            )
             if not self._can_be_met(held, elsewhere=self._trusts_elsewhere(owner)):
                 said[asked[0]] = _NOBODY
         if said:
@@ -374,7 +393,7 @@ class Policies(UseCases):
     def _together(self, above: Policy, own: Policy) -> Policy:
         """What holds where both do. What nobody could meet is left to the instance: its ways first, then its second
         factor."""
-        held = tightest(above, own)
+        held = strictest_policy(above, own)
         for one in (held, replace(held, factors=above.factors), replace(held, second_factor=above.second_factor)):
             if self._can_be_met(one):
                 return one
@@ -386,19 +405,21 @@ class Policies(UseCases):
         ``elsewhere`` tells whether what others say of second factors counts, ``mail`` whether codes can be mailed.
         """
         choices = self._choices
-        second = choices.second if mail else choices.second - choices.by_mail
-        alone = choices.alone & second if policy.second_factor is not SecondFactor.OFF else frozenset()
-        if not any(_allows(policy, one) for one in (PASSWORD, *choices.elsewhere, *alone)):
+        second = choices.second_factors if mail else choices.second_factors - choices.mail_factors
+        alone = (
+            choices.passwordless_factors & second if policy.second_factor is not SecondFactorRule.OFF else frozenset()
+        )
+        if not any(_allows(policy, one) for one in (PASSWORD_FACTOR, *choices.federated_methods, *alone)):
             return False
-        if policy.second_factor in ASKED_ONCE:
+        if policy.second_factor in SIGN_IN_ONLY_RULES:
             return True
-        return any(_allows(policy, one) for one in (*second, *(choices.elsewhere if elsewhere else ())))
+        return any(_allows(policy, one) for one in (*second, *(choices.federated_methods if elsewhere else ())))
 
     def _trusts_elsewhere(self, owner: str) -> bool:
         """True if what a provider says of second factors is believed of people of the organization, or of all."""
         with self._look() as storage:
-            offered = storage.upstream_providers.offered(None if owner == INSTANCE else owner)
-        return any(one.usable and one.trust_methods for one in offered)
+            offered = storage.upstream_providers.list_available(None if owner == INSTANCE_OWNER_ID else owner)
+        return any(one.is_usable and one.trust_methods for one in offered)
 
     def _store(self, owner: str, found: Record | None, value: Mapping[str, object]) -> None:
         self._move()
@@ -410,10 +431,10 @@ class Policies(UseCases):
     def _move(self) -> None:
         self._changed = True
         self._held.clear()
-        self._storage.organizations.move_rules_version()
+        self._storage.organizations.bump_rules_version()
 
     def _read_instance(self) -> Policy:
-        return overridden(self.default, self.set_at(INSTANCE).policy)
+        return merge_policies(self.configured_policy, self.get_stored_policy(INSTANCE_OWNER_ID).policy)
 
 
 def _allows(policy: Policy, factor: str) -> bool:

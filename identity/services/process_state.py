@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from identity.crypto.sealing import Sealer
 from identity.domain.instance import Instance
-from identity.domain.managers import Role
-from identity.hashing import Hasher
-from identity.services.access import Deny
-from identity.services.choices import Choices
-from identity.services.last_uses import LastUses
+from identity.domain.managers import ManagerRole
+from identity.password_hashing import PasswordHasher
+from identity.services.access_control import DenyHook
+from identity.services.capabilities import Capabilities
+from identity.services.last_used_tracker import LastUsedTracker
 from identity.services.outbox import Delivery
 from identity.services.policies import PolicyCache
 from identity.services.signing_keys import KeyRing
@@ -21,14 +21,14 @@ class ProcessState:
     """What a process keeps for all its requests."""
 
     settings: Settings
-    ring: KeyRing
+    key_ring: KeyRing
     sealer: Sealer
-    hasher: Hasher
-    roles: Mapping[str, Role]
-    deny: Deny | None
-    choices: Choices
+    hasher: PasswordHasher
+    manager_roles: Mapping[str, ManagerRole]
+    deny_hook: DenyHook | None
+    capabilities: Capabilities
     deliveries: Mapping[str, Delivery] = field(default_factory=dict)
-    known_bad: Container[str] = frozenset()
+    password_blocklist: Container[str] = frozenset()
     policy_cache: PolicyCache = field(default_factory=PolicyCache)
-    uses: LastUses = field(default_factory=LastUses)
+    last_used_tracker: LastUsedTracker = field(default_factory=LastUsedTracker)
     instance: Instance | None = None

@@ -4,40 +4,40 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from identity.domain.errors import Conflict, Invalid
-from identity.domain.permissions import Level, organization_resource
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import ManagerLevel, organization_resource
 from identity.domain.projects import Project, ProjectGrant
-from identity.domain.search import is_found
-from identity.domain.words import say
-from identity.services.access import Principal
+from identity.domain.search import matches_query
+from identity.services.access_control import Principal
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
-from identity.services.grant_sides import OfGrants
-from identity.services.lifecycle import Lifecycle
-from identity.storage.paging import Page, PageRequest
+from identity.services.crud import DeactivatableEntityService
+from identity.services.project_grant_audit import GrantAuditedService
+from identity.storage.paging import PageRequest, ResultPage
 
-_TAKEN = {"organization_id": say("This organization has a grant of the project already.")}
+_TAKEN = {"organization_id": gettext_lazy("This organization has a grant of the project already.")}
 
 
-class ProjectGrants(OfGrants[ProjectGrant], Lifecycle[ProjectGrant]):
+class ProjectGrantService(GrantAuditedService[ProjectGrant], DeactivatableEntityService[ProjectGrant]):
     """Project grants, seen from the granting project. What derives from one goes with it, and rests while it does."""
 
     kind = "project_grant"
     store = "project_grants"
-    taken = _TAKEN
+    duplicate_messages = _TAKEN
 
-    def page_held(self, organization_id: str, request: PageRequest, *, by: Principal) -> Page[ProjectGrant]:
+    def page_received(self, organization_id: str, request: PageRequest, *, by: Principal) -> ResultPage[ProjectGrant]:
         """The grants that an organization holds and ``by`` may read, newest first; who manages single ones gets these
         alone, all at once."""
-        parts = self._access.parts(by, "project_grant.read", organization_resource(organization_id))
+        parts = self._access.permitted_children(by, "project_grant.read", organization_resource(organization_id))
         stored = self._storage.project_grants
         if parts is None:
-            return self._access.page_of(by, stored.page("organization_id", organization_id, request))
-        managed = stored.find_many([part.id for part in parts if part.level is Level.PROJECT_GRANT]).values()
+            return self._access.filter_page(by, stored.page("organization_id", organization_id, request))
+        managed = stored.find_many([part.id for part in parts if part.level is ManagerLevel.PROJECT_GRANT]).values()
         own = [one for one in managed if one.organization_id == organization_id and self._fits(one, request)]
-        return self._access.page_of(by, Page(tuple(sorted(own, key=lambda one: one.id, reverse=True))))
+        return self._access.filter_page(by, ResultPage(tuple(sorted(own, key=lambda one: one.id, reverse=True))))
 
     def _fits(self, grant: ProjectGrant, request: PageRequest) -> bool:
         project = self._storage.projects.find(grant.project_id)
-        return request.active in (None, grant.active) and project is not None and is_found(request.query, project)
+        return request.active in (None, grant.active) and project is not None and matches_query(request.query, project)
 
     def add(self, project_id: str, command: AddProjectGrant, *, by: Principal) -> ProjectGrant:
         """A new grant of the project, accepted if the caller gives roles in the organization that gets it.
@@ -46,48 +46,48 @@ class ProjectGrants(OfGrants[ProjectGrant], Lifecycle[ProjectGrant]):
         """
         project = self._project(project_id)
         if command.organization_id == project.organization_id:
-            raise Invalid({"organization_id": say("The project belongs to this organization already.")})
+            raise Invalid({"organization_id": gettext_lazy("The project belongs to this organization already.")})
         if self._storage.organizations.find(command.organization_id) is None:
-            raise Invalid({"organization_id": say("There is no such organization.")})
+            raise Invalid({"organization_id": gettext_lazy("There is no such organization.")})
         self._check_roles(project_id, command.roles)
-        grant = self._made(
+        grant = self._new_entity(
             ProjectGrant, command, project_id=project_id, accepted=self._speaks_for(by, command.organization_id)
         )
-        self._add("project_grant.added", grant, project.organization_id, of=("project", project_id))
+        self._add("project_grant.added", grant, project.organization_id, parent=("project", project_id))
         return grant
 
     def accept(self, grant: ProjectGrant, *, by: Principal) -> None:
         """Note that the organization that holds it uses it, if the caller gives roles there."""
         if grant.accepted or not self._speaks_for(by, grant.organization_id):
             return
-        after = self._next(grant, accepted=True)
+        after = self._next_version(grant, accepted=True)
         # Whoever changed it meanwhile may have accepted it, too; if not, it is accepted by the next role.
         with suppress(Conflict):
-            self._keep("project_grant.accepted", grant, after, organization_id=grant.organization_id)
+            self._update("project_grant.accepted", grant, after, organization_id=grant.organization_id)
 
     def change(
         self, grant_id: str, command: ChangeProjectGrant, *, by: Principal, expected_version: int | None = None
     ) -> ProjectGrant:
         """The grant with other roles; users lose what is no longer granted. Raises NotFound, Conflict, Invalid."""
-        before = self._governed(grant_id, by)
+        before = self._get_authorized(grant_id, by)
         self._check_roles(before.project_id, command.roles)
-        after = self._next(before, command, expected_version=expected_version)
-        return self._keep("project_grant.changed", before, after)
+        after = self._next_version(before, command, expected_version=expected_version)
+        return self._update("project_grant.changed", before, after)
 
     def _speaks_for(self, by: Principal, organization_id: str) -> bool:
-        return self._access.may(by, "user_grant.write", organization_resource(organization_id))
+        return self._access.is_permitted(by, "user_grant.write", organization_resource(organization_id))
 
     def _project(self, project_id: str) -> Project:
-        return self._found(self._storage.projects.find(project_id), "project", project_id)
+        return self._require_found(self._storage.projects.find(project_id), "project", project_id)
 
-    def _grant_of(self, thing: ProjectGrant) -> ProjectGrant:
+    def _project_grant(self, thing: ProjectGrant) -> ProjectGrant:
         return thing
 
     def _organization_id(self, thing: ProjectGrant) -> str:
         return self._project(thing.project_id).organization_id
 
     def _check_roles(self, project_id: str, roles: frozenset[str]) -> None:
-        refuse_unknown_roles(roles, (role.key for role in self._storage.projects.roles(project_id)))
+        refuse_unknown_roles(roles, (role.key for role in self._storage.projects.list_roles(project_id)))
 
 
 def refuse_unknown_roles(roles: frozenset[str], known: Iterable[str]) -> None:
@@ -95,7 +95,9 @@ def refuse_unknown_roles(roles: frozenset[str], known: Iterable[str]) -> None:
     offered = sorted(known)
     unknown = ", ".join(sorted(roles.difference(offered)))
     if unknown and offered:
-        sentence = say("The project has no role {roles}. Choose from {names}.", roles=unknown, names=", ".join(offered))
+        sentence = gettext_lazy(
+            "The project has no role {roles}. Choose from {names}.", roles=unknown, names=", ".join(offered)
+        )
         raise Invalid({"roles": sentence})
     if unknown:
-        raise Invalid({"roles": say("The project has no role {roles}.", roles=unknown)})
+        raise Invalid({"roles": gettext_lazy("The project has no role {roles}.", roles=unknown)})

@@ -4,26 +4,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from identity.domain.applications import Client
+from identity.domain.applications import ApplicationClient
 from identity.domain.errors import Conflict
 from identity.domain.expirations import NEVER
-from identity.domain.permissions import Level, Resource, organization_resource, project_resource
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import ManagerLevel, Resource, organization_resource, project_resource
 from identity.domain.projects import Project, ProjectRole
 from identity.domain.users import ServiceUser, Subject
-from identity.domain.words import say
-from identity.services.access import Access, Principal
-from identity.services.audit import differences, facts
-from identity.services.changes import TellInstance, TransactionState, refuse_stale, told
+from identity.services.access_control import AccessControl, Principal
+from identity.services.audit import diff_fields, dump_fields
+from identity.services.base import InstanceGetter, TransactionState, refuse_stale, translate_storage_errors
 from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
-from identity.services.lifecycle import Lifecycle
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest, only_page
-from identity.storage.stores.projects import ORDERS
+from identity.services.crud import DeactivatableEntityService
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, single_page
+from identity.storage.stores.projects import PROJECT_SORT_KEYS
 
 #: How far the clocks of nodes may be apart: a grant must not seem to be later than the tokens issued under it.
 _CLOCKS_APART = timedelta(seconds=30)
 
 
-class Projects(Lifecycle[Project]):
+class ProjectService(DeactivatableEntityService[Project]):
     """Projects of organizations. The applications of one that is deactivated stop working; the own project stays."""
 
     kind = "project"
@@ -32,24 +32,24 @@ class Projects(Lifecycle[Project]):
     def __init__(
         self,
         state: TransactionState,
-        instance: TellInstance,
-        access: Access,
+        instance: InstanceGetter,
+        access: AccessControl,
         add_creator: Callable[[str, Resource], object],
     ) -> None:
         super().__init__(state)
         self._instance, self._access, self._add_creator = instance, access, add_creator
 
-    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE, *, by: Principal) -> Page[Project]:
+    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE, *, by: Principal) -> ResultPage[Project]:
         """The organization's projects that ``by`` may read, usually by name.
 
         Who manages single projects gets these alone, all at once: nobody manages so many that they need pages.
         """
-        parts = self._access.parts(by, "project.read", organization_resource(organization_id))
+        parts = self._access.permitted_children(by, "project.read", organization_resource(organization_id))
         stored = self._storage.projects
         if parts is None:
-            return self._access.page_of(by, stored.page(organization_id, request))
-        own = stored.find_many([part.id for part in parts if part.level is Level.PROJECT])
-        return self._access.page_of(by, only_page(own.values(), request, ORDERS))
+            return self._access.filter_page(by, stored.page(organization_id, request))
+        own = stored.find_many([part.id for part in parts if part.level is ManagerLevel.PROJECT])
+        return self._access.filter_page(by, single_page(own.values(), request, PROJECT_SORT_KEYS))
 
     def create(
         self,
@@ -63,9 +63,9 @@ class Projects(Lifecycle[Project]):
 
         Who may create projects there and not change them becomes the owner of this one.
         """
-        project = self._made(Project, command, id=id, organization_id=organization_id)
-        self._add("project.created", project, organization_id, of=("organization", organization_id))
-        held = self._access.permissions(by, organization_resource(organization_id))
+        project = self._new_entity(Project, command, id=id, organization_id=organization_id)
+        self._add("project.created", project, organization_id, parent=("organization", organization_id))
+        held = self._access.list_permissions(by, organization_resource(organization_id))
         if by.id is not None and "project.create" in held and "project.write" not in held:
             self._add_creator(by.id, project_resource(project))
         return project
@@ -74,14 +74,16 @@ class Projects(Lifecycle[Project]):
         self, project_id: str, command: ChangeProject, *, by: Principal, expected_version: int | None = None
     ) -> Project:
         """The changed project. Raises NotFound, Conflict."""
-        before = self._governed(project_id, by)
-        return self._keep("project.changed", before, self._next(before, command, expected_version=expected_version))
+        before = self._get_authorized(project_id, by)
+        return self._update(
+            "project.changed", before, self._next_version(before, command, expected_version=expected_version)
+        )
 
-    def audience(
+    def filter_audience(
         self,
         project_ids: frozenset[str],
         subject: Subject | None,
-        client: Client | None,
+        client: ApplicationClient | None,
         *,
         issued_at: datetime | None = None,
     ) -> frozenset[str]:
@@ -95,38 +97,40 @@ class Projects(Lifecycle[Project]):
         may manage: what they do with it is done with all that their users may as managers.
         """
         granted_by = NEVER if issued_at is None else issued_at + _CLOCKS_APART
-        own = frozenset(one for one in project_ids if self.is_own(one))
+        own = frozenset(one for one in project_ids if self.is_own_project(one))
         found = project_ids - own
         organizations = {party.organization.id for party in (subject, client) if party is not None}
         for organization_id in organizations if found else ():
             with self._look() as storage:
-                found &= storage.projects.audience(found, organization_id, granted_by)
+                found &= storage.projects.list_audience(found, organization_id, granted_by)
         by_itself = subject is not None and isinstance(subject.user, ServiceUser)
         manages = by_itself if client is None else client.application.may_manage
         return found | own if manages else found
 
-    def shared(self, project_id: str, organization_id: str) -> bool:
+    def is_granted_to(self, project_id: str, organization_id: str) -> bool:
         """True if the project is granted to the organization, and somebody who gives roles there has accepted it."""
         with self._look() as storage:
-            grant = storage.project_grants.find_for(project_id, organization_id)
+            grant = storage.project_grants.find_for_organization(project_id, organization_id)
         return grant is not None and grant.active and grant.accepted
 
-    def is_own(self, project_id: str) -> bool:
+    def is_own_project(self, project_id: str) -> bool:
         """True for the project that stands for the service itself."""
         instance = self._instance()
         return instance is not None and instance.project_id == project_id
 
-    def roles(self, project_id: str) -> tuple[ProjectRole, ...]:
+    def list_roles(self, project_id: str) -> tuple[ProjectRole, ...]:
         """The project's roles by key. Raises NotFound."""
-        return self._storage.projects.roles(self.get(project_id).id)
+        return self._storage.projects.list_roles(self.get(project_id).id)
 
     def add_role(self, project_id: str, command: AddProjectRole) -> ProjectRole:
         """A new role of the project. Raises NotFound; Invalid if the key is taken."""
         project = self.get(project_id)
         role = ProjectRole(project_id=project_id, **dict(command))
-        with told("project", project_id, {"key": say("The project has a role with this key. Choose another.")}):
+        with translate_storage_errors(
+            "project", project_id, {"key": gettext_lazy("The project has a role with this key. Choose another.")}
+        ):
             self._storage.projects.add_role(role)
-        self._record_role("project_role.added", role, project, facts(role))
+        self._record_role("project_role.added", role, project, dump_fields(role))
         return role
 
     def change_role(
@@ -134,14 +138,16 @@ class Projects(Lifecycle[Project]):
     ) -> ProjectRole:
         """The changed role. Raises NotFound, Conflict."""
         project = self.get(project_id)
-        before = self._found(next((role for role in self.roles(project_id) if role.key == key), None), "role", key)
+        before = self._require_found(
+            next((role for role in self.list_roles(project_id) if role.key == key), None), "role", key
+        )
         refuse_stale(before.version, expected_version)
         given = {name: value for name, value in command.model_dump().items() if value is not None}
         after = replace(before, **given, version=before.version + 1)
-        changes = differences(before, after)
+        changes = diff_fields(before, after)
         if not changes:
             return before
-        with told("role", key):
+        with translate_storage_errors("role", key):
             self._storage.projects.update_role(after)
         self._record_role("project_role.changed", after, project, changes)
         return after
@@ -149,8 +155,8 @@ class Projects(Lifecycle[Project]):
     def remove_role(self, project_id: str, key: str) -> None:
         """Delete the role; whoever has it loses it. Raises NotFound."""
         project = self.get(project_id)
-        with told("role", key):
-            self._storage.projects.remove_role(project_id, key)
+        with translate_storage_errors("role", key):
+            self._storage.projects.delete_role(project_id, key)
         role = ProjectRole(project_id=project_id, key=key, display_name=key)
         self._record_role("project_role.removed", role, project, {})
 
@@ -163,6 +169,6 @@ class Projects(Lifecycle[Project]):
             detail={"key": role.key, **detail},
         )
 
-    def _refuse_end(self, thing: Project) -> None:
-        if self.is_own(thing.id):
-            raise Conflict(say("The own project stands for the service itself; it has to stay active."))
+    def _refuse_deactivation(self, thing: Project) -> None:
+        if self.is_own_project(thing.id):
+            raise Conflict(gettext_lazy("The own project stands for the service itself; it has to stay active."))

@@ -8,28 +8,28 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from identity.crypto.sealing import Sealer, Unsealable
-from identity.crypto.secrets import digest
-from identity.domain.records import NameSpace, Record
-from identity.services.changes import TransactionState, UseCases, told
-from identity.storage.errors import AlreadyUsed, Missing, Unreadable
+from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.secrets import token_digest
+from identity.domain.records import Record, RecordNamespace
+from identity.services.base import Service, TransactionState, translate_storage_errors
+from identity.storage.errors import AlreadyUsed, RowNotFound, UnreadableRow
 
 log = logging.getLogger(__name__)
 
 #: The most bytes of one value, as JSON.
-LARGEST_VALUE = 64 * 1024
+MAX_VALUE_BYTES = 64 * 1024
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
-class Records(UseCases):
+class RecordService(Service):
     """JSON objects by kind and key, of one plugin.
 
     A key is any text; its digest alone is stored. What has expired is gone. A kind is a word of small letters, digits
     and underscores; another one, and a value that is no JSON object or larger than 64 KiB, raises ValueError.
     """
 
-    def __init__(self, state: TransactionState, sealer: Sealer, name_space: NameSpace) -> None:
+    def __init__(self, state: TransactionState, sealer: Sealer, name_space: RecordNamespace) -> None:
         super().__init__(state)
         self._sealer, self._plugin = sealer, name_space.plugin
 
@@ -54,7 +54,7 @@ class Records(UseCases):
             Record(
                 plugin=self._plugin,
                 kind=_checked(kind),
-                key=digest(key),
+                key=token_digest(key),
                 user_id=user_id,
                 application_id=application_id,
                 created_at=self._now,
@@ -63,15 +63,15 @@ class Records(UseCases):
             value,
             seal=seal,
         )
-        with told("owner", user_id or application_id or ""):
+        with translate_storage_errors("owner", user_id or application_id or ""):
             holder = self._storage.records.add(new, replacing_expired=True)
         return None if holder is None else self._opened(holder)
 
     def find(self, kind: str, key: str) -> Record | None:
         """The record, unless it was taken or has expired."""
         with self._look() as storage:
-            found = storage.records.find(self._plugin, _checked(kind), digest(key))
-        return self._opened(found) if found is not None and found.live(self._now) else None
+            found = storage.records.find(self._plugin, _checked(kind), token_digest(key))
+        return self._opened(found) if found is not None and found.is_live(self._now) else None
 
     def replace(self, record: Record, value: Mapping[str, Any]) -> Record:
         """The record with another value, which is sealed if the one before was.
@@ -81,50 +81,52 @@ class Records(UseCases):
         following = self._filled(replace(record, version=record.version + 1), value, seal=bool(record.sealed))
         if record.plugin != self._plugin:
             raise ValueError("a record of another plugin")
-        with told("record", record.kind):
+        with translate_storage_errors("record", record.kind):
             self._storage.records.replace(following)
         return self._opened(following)
 
-    def take(self, kind: str, key: str) -> Record | None:
+    def consume(self, kind: str, key: str) -> Record | None:
         """The record, which nobody gets again: of racing callers exactly one does.
 
         None if there is none, it has expired or was taken before.
         """
         try:
-            return self._opened(self._storage.records.take(self._plugin, _checked(kind), digest(key), self._now))
-        except (AlreadyUsed, Missing):
+            return self._opened(
+                self._storage.records.consume(self._plugin, _checked(kind), token_digest(key), self._now)
+            )
+        except (AlreadyUsed, RowNotFound):
             return None
 
-    def of_owner(
+    def list_by_owner(
         self, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> tuple[Record, ...]:
         """The records of the user, of the application or of both together that can still be found, newest first."""
         with self._look() as storage:
-            found = storage.records.of_owner(
+            found = storage.records.list_for_owner(
                 self._plugin, _checked(kind), user_id=user_id, application_id=application_id
             )
-        return tuple(self._opened(one) for one in found if one.live(self._now))
+        return tuple(self._opened(one) for one in found if one.is_live(self._now))
 
-    def drop(self, kind: str, key: str) -> bool:
+    def delete(self, kind: str, key: str) -> bool:
         """Forget the record; False if there was none."""
-        return self._storage.records.drop(self._plugin, _checked(kind), digest(key))
+        return self._storage.records.delete(self._plugin, _checked(kind), token_digest(key))
 
-    def drop_of_owner(self, kind: str, *, user_id: str | None = None, application_id: str | None = None) -> int:
+    def delete_by_owner(self, kind: str, *, user_id: str | None = None, application_id: str | None = None) -> int:
         """Forget all records of the user, of the application or of both together; returns how many went."""
-        return self._storage.records.drop_of_owner(
+        return self._storage.records.delete_for_owner(
             self._plugin, _checked(kind), user_id=user_id, application_id=application_id
         )
 
     def _filled(self, record: Record, value: Mapping[str, Any], *, seal: bool) -> Record:
         text = json.dumps(_object(value), allow_nan=False)
-        if len(text) > LARGEST_VALUE:
-            raise ValueError(f"a value of more than {LARGEST_VALUE} bytes")
+        if len(text) > MAX_VALUE_BYTES:
+            raise ValueError(f"a value of more than {MAX_VALUE_BYTES} bytes")
         if not seal:
             return replace(record, value=json.loads(text))
         return replace(
             record,
             value={},
-            sealed=self._sealer.seal(text.encode(), associated=_place(record)),
+            sealed=self._sealer.seal(text.encode(), associated_data=_place(record)),
         )
 
     def _opened(self, record: Record) -> Record:
@@ -132,10 +134,10 @@ class Records(UseCases):
         if not record.sealed:
             return record
         try:
-            value = json.loads(self._sealer.open(record.sealed, associated=_place(record)))
-        except Unsealable as damage:
+            value = json.loads(self._sealer.open(record.sealed, associated_data=_place(record)))
+        except UnsealingError as damage:
             log.error("a record of the plugin %s cannot be opened: %s", record.plugin, damage)
-            raise Unreadable("records", record.key.hex()) from None
+            raise UnreadableRow("records", record.key.hex()) from None
         return replace(record, value=value)
 
 
@@ -152,9 +154,9 @@ def _object(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _place(record: Record) -> str:
-    return place(record.plugin, record.kind, record.key)
+    return sealing_context(record.plugin, record.kind, record.key)
 
 
-def place(plugin: str, kind: str, key: bytes) -> str:
+def sealing_context(plugin: str, kind: str, key: bytes) -> str:
     """With what the value of a plugin's record is sealed."""
     return f"record\n{plugin}\n{kind}\n{key.hex()}"

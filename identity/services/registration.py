@@ -5,18 +5,22 @@ from dataclasses import dataclass, replace
 from identity.crypto.secrets import new_id
 from identity.domain.email_addresses import email_domain
 from identity.domain.errors import Denied, Invalid
-from identity.domain.names import user_name_problem
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import user_name_error
 from identity.domain.organizations import Organization
 from identity.domain.policies import RegistrationRule
 from identity.domain.users import EmailVerifier, HumanUser, PasswordHash, Profile, Subject
-from identity.domain.words import say
-from identity.services.changes import TransactionState, UseCases, told
+from identity.services.base import Service, TransactionState, translate_storage_errors
 from identity.services.commands import decode
 from identity.services.commands.users import RegisterUser
-from identity.services.links import CodeKind, Links, LinkUsed
-from identity.services.mails import Mails
-from identity.services.name_clashes import is_anothers_address, is_anothers_login_name, refuse_address
-from identity.services.policies import Policies
+from identity.services.mails import MailService
+from identity.services.name_conflicts import (
+    is_email_of_other_user,
+    is_login_name_of_other_user,
+    refuse_conflicting_email,
+)
+from identity.services.one_time_links import InvalidOneTimeLink, OneTimeLinkKind, OneTimeLinkService
+from identity.services.policies import PolicyService
 
 #: How many people of one name are told apart by numbers, and how long the name is at most.
 _MOST_ALIKE, _LONGEST_NAME = 100, 100
@@ -25,22 +29,22 @@ _MOST_ALIKE, _LONGEST_NAME = 100, 100
 _NONE_BY_THEMSELVES = (RegistrationRule.BY_PROVIDER, RegistrationRule.OFF)
 
 #: The same words whether somebody has the name or it is reserved: nobody learns who is there.
-_TAKEN = {"user_name": say("Choose another user name; this one cannot be used.")}
+_TAKEN = {"user_name": gettext_lazy("Choose another user name; this one cannot be used.")}
 
 
 @dataclass(frozen=True, slots=True)
-class Announcement:
+class RegistrationMail:
     """What is to be written to an address: the link that makes the account, or who has the address already.
 
     The link is there in each case, and is told to nobody where it is not to be used, so that both take the same work.
     """
 
     link: str
-    known: tuple[Subject, ...] = ()
+    existing_subjects: tuple[Subject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Announced:
+class PendingRegistration:
     """What a link announces; ``taken`` if the user name went to somebody else meanwhile.
 
     ``sign_in`` is the id of the sign-in during which the person registered; empty for none.
@@ -48,18 +52,20 @@ class Announced:
 
     command: RegisterUser
     organization: Organization
-    taken: bool
-    sign_in: str
+    is_user_name_taken: bool
+    sign_in_id: str
 
 
-class Registration(UseCases):
+class RegistrationService(Service):
     """A registered person has no rights and no project roles.
 
     Where mail can be sent, the account is made by the link in a mail, so that nobody learns which addresses and names
     are known, and every address is verified. Otherwise it is made at once, its address unverified.
     """
 
-    def __init__(self, state: TransactionState, links: Links, mails: Mails, policies: Policies) -> None:
+    def __init__(
+        self, state: TransactionState, links: OneTimeLinkService, mails: MailService, policies: PolicyService
+    ) -> None:
         super().__init__(state)
         self._links, self._mails, self._policies = links, mails, policies
 
@@ -67,19 +73,19 @@ class Registration(UseCases):
         """True if people can make an account of the organization for themselves; somebody, at least."""
         if not organization.active or not self._lets(organization):
             return False
-        return self._mails.enabled or not self._verifies(organization)
+        return self._mails.is_enabled or not self._verifies(organization)
 
-    def welcomes(self, organization: Organization, verified_email: str) -> bool:
+    def accepts_email(self, organization: Organization, verified_email: str) -> bool:
         """True if somebody with this address may register, which is empty if none of theirs is verified."""
-        domains = self._policies.of(organization.id).registration_domains
+        domains = self._policies.organization_policy(organization.id).registration_domains
         if domains is not None and email_domain(verified_email) not in domains:
             return False
         return self._lets(organization) and (bool(verified_email) or not self._verifies(organization))
 
-    def takes_in(self, organization: Organization, verified_email: str) -> bool:
+    def accepts_provider_account(self, organization: Organization, verified_email: str) -> bool:
         """True if an identity provider of the organization may bring somebody new, with this address; the provider
         itself says whether it does. ``verified_email`` is empty if none of theirs counts as verified."""
-        policy = self._policies.of(organization.id)
+        policy = self._policies.organization_policy(organization.id)
         domains = policy.registration_domains
         if policy.registration is RegistrationRule.OFF:
             return False
@@ -89,7 +95,7 @@ class Registration(UseCases):
 
     def _lets(self, organization: Organization) -> bool:
         """True if the organization lets people register, and what holds there lets anybody."""
-        policy = self._policies.of(organization.id)
+        policy = self._policies.organization_policy(organization.id)
         if not organization.registration or policy.registration in _NONE_BY_THEMSELVES:
             return False
         named = policy.registration_domains
@@ -97,14 +103,14 @@ class Registration(UseCases):
 
     def _verifies(self, organization: Organization) -> bool:
         """True if an address counts once it is verified alone: anybody can type one of a domain."""
-        policy = self._policies.of(organization.id)
+        policy = self._policies.organization_policy(organization.id)
         return bool(policy.registration_verified) or policy.registration_domains is not None
 
     def _require(self, organization: Organization, verified_email: str) -> None:
         """Raise Invalid for an address with which nobody can register here."""
-        if not self.welcomes(organization, verified_email):
-            names = ", ".join(self._policies.of(organization.id).registration_domains or ())
-            raise Invalid({"email": say("Use an email address of {domains}.", domains=names)})
+        if not self.accepts_email(organization, verified_email):
+            names = ", ".join(self._policies.organization_policy(organization.id).registration_domains or ())
+            raise Invalid({"email": gettext_lazy("Use an email address of {domains}.", domains=names)})
 
     def register(self, organization: Organization, command: RegisterUser, hashed: str) -> Subject:
         """The new person, who can sign in at once. Raises Denied if registration is closed, or addresses are verified
@@ -113,9 +119,9 @@ class Registration(UseCases):
             raise Denied("Registration needs a verified address.")
         return self._create(organization, command, hashed, verified=False)
 
-    def announce(
+    def begin(
         self, organization: Organization, command: RegisterUser, hashed: str, *, sign_in: str = ""
-    ) -> Announcement:
+    ) -> RegistrationMail:
         """What to write to the new address: whoever reads the mail learns whether it is known, nobody else does.
 
         Raises Denied if registration is closed; Invalid for an address that the policy does not want.
@@ -130,14 +136,14 @@ class Registration(UseCases):
             "hash": hashed,
             "sign_in": sign_in,
         }
-        link = self._links.issue(CodeKind.REGISTRATION, content=content)
-        return Announcement(link, self.known(organization, command.email))
+        link = self._links.issue(OneTimeLinkKind.REGISTRATION, content=content)
+        return RegistrationMail(link, self.find_by_email(organization, command.email))
 
-    def known(self, organization: Organization, email: str) -> tuple[Subject, ...]:
+    def find_by_email(self, organization: Organization, email: str) -> tuple[Subject, ...]:
         """Who in the organization has this address."""
         return self._storage.users.find_by_email(organization.id, email)
 
-    def admit(
+    def provision_account(
         self,
         organization: Organization,
         user_name: str,
@@ -166,40 +172,40 @@ class Registration(UseCases):
             created_at=self._now,
             changed_at=self._now,
         )
-        if is_anothers_login_name(self._storage, user, profile.email):
+        if is_login_name_of_other_user(self._storage, user, profile.email):
             # They can sign in all the same, and give another address.
             user = replace(user, profile=replace(profile, email="", email_verified=False))
-        with told("organization", organization.id, _TAKEN):
+        with translate_storage_errors("organization", organization.id, _TAKEN):
             self._storage.users.add(user)
         if hashed:
-            with told("user", user.id):
+            with translate_storage_errors("user", user.id):
                 self._storage.users.set_password(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
-        with self._audit.acting(user.id):
-            self._record_created("user.registered", "user", user, organization.id)
+        with self._audit.acting_as(user.id):
+            self._record_snapshot("user.registered", "user", user, organization.id)
         return Subject(user, organization)
 
     def _free_name(self, organization: Organization, wanted: str) -> str:
         start = _nameable(wanted)
         for number in range(1, _MOST_ALIKE):
             name = start if number == 1 else f"{start}-{number}"
-            if self.is_free(organization, name):
+            if self.is_user_name_free(organization, name):
                 return name
         return f"{start}-{new_id()}"
 
-    def is_free(self, organization: Organization, user_name: str) -> bool:
+    def is_user_name_free(self, organization: Organization, user_name: str) -> bool:
         """True if nobody has the name, nor an address that it would take from them."""
         taken = self._storage.users.find_by_name(organization.id, user_name) is not None
-        return not taken and not is_anothers_address(self._storage, organization.id, user_name)
+        return not taken and not is_email_of_other_user(self._storage, organization.id, user_name)
 
-    def look(self, code: str) -> Announced:
+    def find_pending(self, code: str) -> PendingRegistration:
         """What was announced by the link; looking uses nothing up. Raises LinkUsed."""
-        _, content = self._links.look(CodeKind.REGISTRATION, code)
+        _, content = self._links.read(OneTimeLinkKind.REGISTRATION, code)
         organization = self._storage.organizations.find(content["organization_id"])
         if organization is None:
-            raise LinkUsed
+            raise InvalidOneTimeLink
         command = _announced(content)
-        taken = not self.is_free(organization, command.user_name)
-        return Announced(command, organization, taken, content["sign_in"])
+        taken = not self.is_user_name_free(organization, command.user_name)
+        return PendingRegistration(command, organization, taken, content["sign_in"])
 
     def complete(self, code: str, command: RegisterUser, hashed: str | None = None) -> Subject:
         """The person whom the link announced, their address verified.
@@ -208,7 +214,7 @@ class Registration(UseCases):
         announced password: whoever opens the link need not be who chose that one. Raises LinkUsed, Denied; Invalid if
         the user name is taken meanwhile: then the link stays good.
         """
-        _, content = self._links.look(CodeKind.REGISTRATION, code)
+        _, content = self._links.read(OneTimeLinkKind.REGISTRATION, code)
         organization = self._storage.organizations.find(content["organization_id"])
         if organization is None:
             raise Denied("Registration is closed.")
@@ -216,7 +222,7 @@ class Registration(UseCases):
         self._require(self._open(organization), command.email)
         made = self._create(organization, command, hashed or content["hash"], verified=True)
         # Last, so that a refusal leaves it as it was; of racing callers one gets through.
-        self._links.use(CodeKind.REGISTRATION, code)
+        self._links.redeem(OneTimeLinkKind.REGISTRATION, code)
         return made
 
     def _open(self, organization: Organization) -> Organization:
@@ -225,7 +231,7 @@ class Registration(UseCases):
         return organization
 
     def _create(self, organization: Organization, command: RegisterUser, hashed: str, *, verified: bool) -> Subject:
-        if not self.is_free(organization, command.user_name):
+        if not self.is_user_name_free(organization, command.user_name):
             raise Invalid(_TAKEN)
         user = HumanUser(
             id=new_id(),
@@ -241,20 +247,20 @@ class Registration(UseCases):
             created_at=self._now,
             changed_at=self._now,
         )
-        refuse_address(self._storage, user)
-        with told("organization", organization.id, _TAKEN):
+        refuse_conflicting_email(self._storage, user)
+        with translate_storage_errors("organization", organization.id, _TAKEN):
             self._storage.users.add(user)
-        with told("user", user.id):
+        with translate_storage_errors("user", user.id):
             self._storage.users.set_password(PasswordHash(user_id=user.id, hash=hashed, changed_at=self._now))
-        with self._audit.acting(user.id):
-            self._record_created("user.registered", "user", user, organization.id)
+        with self._audit.acting_as(user.id):
+            self._record_snapshot("user.registered", "user", user, organization.id)
         return Subject(user, organization)
 
 
 def _nameable(text: str) -> str:
     """A user name made of a text, such as an email address."""
     letters = "".join(one for one in text.partition("@")[0] if one.isalnum() or one in "._-")[:_LONGEST_NAME]
-    return letters if letters and user_name_problem(letters) is None else "user"
+    return letters if letters and user_name_error(letters) is None else "user"
 
 
 def _announced(content: dict[str, str]) -> RegisterUser:

@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from identity.crypto.secrets import new_id, new_token
 from identity.domain.errors import NotFound
-from identity.domain.records import CORE
+from identity.domain.records import CORE_NAMESPACE
 from identity.domain.users import Subject
-from identity.services.changes import TransactionState, UseCases
-from identity.services.records import Records
+from identity.services.base import Service, TransactionState
+from identity.services.records import RecordService
 
-KIND = "remembered_browser"
+RECORD_KIND = "remembered_browser"
 _LONGEST_USER_AGENT = 500
 
 
@@ -26,11 +26,11 @@ class RememberedBrowser:
     ends_at: datetime | None
 
 
-class RememberedBrowsers(UseCases):
+class RememberedBrowserService(Service):
     """A browser shows a secret for one person; its digest is kept until it is over, revoked, or the person's password
     or factors change."""
 
-    def __init__(self, state: TransactionState, records: Records) -> None:
+    def __init__(self, state: TransactionState, records: RecordService) -> None:
         super().__init__(state)
         self._records = records
 
@@ -43,41 +43,41 @@ class RememberedBrowsers(UseCases):
             "client_address": self._audit.actor.client_address or "",
         }
         ends_at = self._now + lifetime
-        self._records.add(KIND, _key(id_, secret), value, user_id=subject.user.id, expires_at=ends_at)
+        self._records.add(RECORD_KIND, _key(id_, secret), value, user_id=subject.user.id, expires_at=ends_at)
         self._tell("browser.remembered", subject)
         return id_, secret
 
-    def recognise(self, user_id: str, shown: Mapping[str, str], longest: timedelta) -> datetime | None:
+    def remembered_since(self, user_id: str, presented: Mapping[str, str], max_age: timedelta) -> datetime | None:
         """Since when the person is not asked at a browser that shows these secrets by id; None if they are.
 
         What was remembered longer ago than ``longest`` counts no more.
         """
-        for id_, secret in shown.items():
-            found = self._records.find(KIND, _key(id_, secret))
-            if found is not None and found.user_id == user_id and self._now < found.created_at + longest:
+        for id_, secret in presented.items():
+            found = self._records.find(RECORD_KIND, _key(id_, secret))
+            if found is not None and found.user_id == user_id and self._now < found.created_at + max_age:
                 return found.created_at
         return None
 
-    def of(self, user_id: str) -> tuple[RememberedBrowser, ...]:
+    def list_by_user(self, user_id: str) -> tuple[RememberedBrowser, ...]:
         """All of a person, newest first."""
         return tuple(
             RememberedBrowser(
                 one.value["id"], one.value["user_agent"], one.value["client_address"], one.created_at, one.expires_at
             )
-            for one in self._records.of_owner(KIND, user_id=user_id)
+            for one in self._records.list_by_owner(RECORD_KIND, user_id=user_id)
         )
 
     def forget(self, subject: Subject, browser_id: str) -> None:
         """Have the person be asked again there. Raises NotFound."""
-        for one in self._records.of_owner(KIND, user_id=subject.user.id):
-            if one.value["id"] == browser_id and self._storage.records.drop(CORE, KIND, one.key):
+        for one in self._records.list_by_owner(RECORD_KIND, user_id=subject.user.id):
+            if one.value["id"] == browser_id and self._storage.records.delete(CORE_NAMESPACE, RECORD_KIND, one.key):
                 self._tell("browser.forgotten", subject)
                 return
         raise NotFound("browser", browser_id)
 
     def forget_all(self, user_id: str) -> int:
         """Have the person be asked everywhere; returns at how many browsers they were not."""
-        return self._records.drop_of_owner(KIND, user_id=user_id)
+        return self._records.delete_by_owner(RECORD_KIND, user_id=user_id)
 
     def _tell(self, event: str, subject: Subject) -> None:
         self._audit.record(event, kind="user", id=subject.user.id, organization_id=subject.organization.id)

@@ -3,22 +3,22 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from identity.crypto.keys import PublicKey, generate_private_key, read_public_key
-from identity.crypto.secrets import digest, new_id, new_token, same
+from identity.crypto.rsa_keys import RsaPublicKey, generate_rsa_private_key, parse_rsa_public_key
+from identity.crypto.secrets import constant_time_equal, new_id, new_token, token_digest
 from identity.domain.applications import MAX_LIVE_SECRETS
-from identity.domain.audiences import PROJECT_OF, audience_scope
+from identity.domain.audiences import PROJECT_ID_INFIX, audience_scope
+from identity.domain.clients import ServiceUserClient
 from identity.domain.errors import Conflict, Invalid
+from identity.domain.messages import gettext_lazy
 from identity.domain.names import name_key
-from identity.domain.parties import ServiceUserClient
 from identity.domain.personal_access_tokens import PersonalAccessToken
-from identity.domain.records import CORE, Record
+from identity.domain.records import CORE_NAMESPACE, Record
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.tokens import AccessToken
 from identity.domain.users import ServiceUser, Subject, TokenFormat
-from identity.domain.words import say
-from identity.services.access import Access, Principal
-from identity.services.changes import TellInstance, TransactionState, told
+from identity.services.access_control import AccessControl, Principal
+from identity.services.base import InstanceGetter, TransactionState, translate_storage_errors
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
     AddServiceUserKey,
@@ -26,44 +26,44 @@ from identity.services.commands.service_users import (
     CreateServiceUser,
     UploadServiceUserKey,
 )
-from identity.services.last_uses import LastUses
-from identity.services.legal_holds import LegalHolds
-from identity.services.lifecycle import Lifecycle
+from identity.services.crud import DeactivatableEntityService
+from identity.services.last_used_tracker import LastUsedTracker
+from identity.services.legal_holds import LegalHoldService
 from identity.services.managers import refuse_last_owner
-from identity.services.name_clashes import refuse_name
+from identity.services.name_conflicts import refuse_conflicting_login_name
 from identity.settings import Settings
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
-_TAKEN = {"user_name": say("The organization has a user of this name. Choose another.")}
+_TAKEN = {"user_name": gettext_lazy("The organization has a user of this name. Choose another.")}
 _LAST_USED_STEP = timedelta(minutes=1)
 
 _OPENID = "openid"
 
 #: How many days before its expiration date a key or a personal access token is spoken of.
-EXPIRY_STEPS = (30, 7, 1)
+EXPIRY_WARNING_DAYS = (30, 7, 1)
 #: The job that writes these events, and its lease.
-EXPIRING_KEYS = "expiring keys"
+EXPIRING_KEYS_JOB = "expiring keys"
 _EXPIRING_AT_ONCE = 1000
 
 #: Compared when there is no such service user, so that an unknown id costs what a wrong secret costs.
-_NO_SECRET = digest("no secret has this digest")
+_NO_SECRET = token_digest("no secret has this digest")
 
 
-class ServiceUsers(Lifecycle[ServiceUser]):
+class ServiceUserService(DeactivatableEntityService[ServiceUser]):
     """Programs' accounts (service description §2.1), their keys (§2.2), and secrets and personal access tokens for
     programs that cannot sign. Nothing of one that is deactivated works, and the last IAM_OWNER stays."""
 
     kind = "service_user"
     store = "users"
-    taken = _TAKEN
+    duplicate_messages = _TAKEN
 
     def __init__(
         self,
         state: TransactionState,
-        access: Access,
-        instance: TellInstance,
-        legal_holds: LegalHolds,
-        uses: LastUses,
+        access: AccessControl,
+        instance: InstanceGetter,
+        legal_holds: LegalHoldService,
+        uses: LastUsedTracker,
         settings: Settings,
     ) -> None:
         super().__init__(state)
@@ -71,13 +71,13 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         self._settings = settings
 
     @property
-    def usual_expiration(self) -> datetime:
+    def default_expiration(self) -> datetime:
         """The expiration date of a key or personal access token of which nothing is said."""
         usual = self._now + self._settings.service_user_key_lifetime
-        return usual if self.latest_expiration is None else min(usual, self.latest_expiration)
+        return usual if self.max_expiration is None else min(usual, self.max_expiration)
 
     @property
-    def latest_expiration(self) -> datetime | None:
+    def max_expiration(self) -> datetime | None:
         """The latest expiration date that a new key or personal access token may have; None if any is fine."""
         return (
             None
@@ -87,8 +87,8 @@ class ServiceUsers(Lifecycle[ServiceUser]):
 
     def get(self, id: str) -> ServiceUser:  # noqa: A002
         """The service user. Raises NotFound."""
-        user = self._stored.find(id)
-        return self._found(user if isinstance(user, ServiceUser) else None, "service user", id)
+        user = self._store.find(id)
+        return self._require_found(user if isinstance(user, ServiceUser) else None, "service user", id)
 
     def create(
         self,
@@ -101,37 +101,39 @@ class ServiceUsers(Lifecycle[ServiceUser]):
 
         Raises NotFound; Invalid if the user name is taken.
         """
-        user = self._made(ServiceUser, command, id=id, organization_id=organization_id)
-        refuse_name(self._storage, user)
-        self._add("service_user.created", user, organization_id, of=("organization", organization_id))
+        user = self._new_entity(ServiceUser, command, id=id, organization_id=organization_id)
+        refuse_conflicting_login_name(self._storage, user)
+        self._add("service_user.created", user, organization_id, parent=("organization", organization_id))
         return user
 
     def change(
         self, user_id: str, command: ChangeServiceUser, *, by: Principal, expected_version: int | None = None
     ) -> ServiceUser:
         """The changed service user. Raises NotFound, Denied, Conflict, Invalid."""
-        before = self._governed(user_id, by)
-        after = self._next(before, command, expected_version=expected_version)
+        before = self._get_authorized(user_id, by)
+        after = self._next_version(before, command, expected_version=expected_version)
         if name_key(after.user_name) != name_key(before.user_name):
-            refuse_name(self._storage, after)
-        return self._keep("service_user.changed", before, after)
+            refuse_conflicting_login_name(self._storage, after)
+        return self._update("service_user.changed", before, after)
 
-    def _check(self, thing: ServiceUser, by: Principal) -> None:
-        self._access.require_not_above(by, thing)
+    def _authorize(self, thing: ServiceUser, by: Principal) -> None:
+        self._access.require_not_more_privileged(by, thing)
 
-    def _refuse_end(self, thing: ServiceUser) -> None:
+    def _refuse_deactivation(self, thing: ServiceUser) -> None:
         refuse_last_owner(self._storage, lambda owner: owner.user_id == thing.id)
 
     def _refuse_removal(self, thing: ServiceUser) -> None:
-        self._legal_holds.refuse_removal(thing)
+        self._legal_holds.refuse_user_removal(thing)
 
-    def keys(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[ServiceUserKey]:
+    def page_keys(self, user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[ServiceUserKey]:
         """Its keys, newest first. Raises NotFound."""
         return self._storage.credentials.page(ServiceUserKey, self.get(user_id).id, request)
 
-    def key(self, user_id: str, key_id: str) -> ServiceUserKey:
+    def get_key(self, user_id: str, key_id: str) -> ServiceUserKey:
         """One of its keys. Raises NotFound."""
-        return self._found(self._storage.credentials.find(ServiceUserKey, key_id, self.get(user_id).id), "key", key_id)
+        return self._require_found(
+            self._storage.credentials.find(ServiceUserKey, key_id, self.get(user_id).id), "key", key_id
+        )
 
     def add_key(self, user_id: str, command: AddServiceUserKey, *, by: Principal) -> KeyFile:
         """The key file of a new key: the only copy of its private half.
@@ -139,7 +141,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         Raises NotFound; Invalid for an expiration date in the past or too far away; Denied if the user holds manager
         roles beyond the caller's.
         """
-        private_key = generate_private_key(command.key_size)
+        private_key = generate_rsa_private_key(command.key_size)
         key = self._add_key(user_id, private_key.public_key(), command.expires_at, by)
         return KeyFile(key_id=key.id, key=private_key.to_pkcs1_pem(), user_id=user_id)
 
@@ -155,75 +157,77 @@ class ServiceUsers(Lifecycle[ServiceUser]):
 
         Raises NotFound, Invalid, Denied.
         """
-        return self._add_key(user_id, read_public_key(command.public_key), command.expires_at, by, id)
+        return self._add_key(user_id, parse_rsa_public_key(command.public_key), command.expires_at, by, id)
 
     def remove_key(self, user_id: str, key_id: str, *, by: Principal) -> None:
         """Delete the key; the tokens it obtained stop working. Raises NotFound, Denied."""
-        user = self._governed(user_id, by)
-        key = self.key(user_id, key_id)
-        with told("key", key_id):
-            self._storage.credentials.remove(ServiceUserKey, user_id, key_id)
+        user = self._get_authorized(user_id, by)
+        key = self.get_key(user_id, key_id)
+        with translate_storage_errors("key", key_id):
+            self._storage.credentials.delete(ServiceUserKey, user_id, key_id)
         self._record_removed("service_user_key.removed", "service_user_key", key, user.organization_id)
 
-    def find_signer(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
+    def find_signing_key(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
         """The live key with its active service user and organization; None if anything stands against it."""
         with self._look() as storage:
-            found = storage.credentials.find_signer(key_id, user_id)
+            found = storage.credentials.find_key_with_subject(key_id, user_id)
         if found is None:
             return None
         key, subject = found
-        if not key.live(self._now) or not subject.active or not isinstance(subject.user, ServiceUser):
+        if not key.is_live(self._now) or not subject.is_active or not isinstance(subject.user, ServiceUser):
             return None
         return found
 
-    def secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
+    def list_secrets(self, user_id: str) -> tuple[ServiceUserSecret, ...]:
         """Its live secrets, oldest first. Raises NotFound."""
-        return self._storage.credentials.secrets(self.get(user_id).id)
+        return self._storage.credentials.list_secrets(self.get(user_id).id)
 
     def add_secret(self, user_id: str, *, by: Principal) -> tuple[ServiceUserSecret, str]:
         """A new secret and its text, shown this once; beside another one, so that this can be replaced without a gap.
 
         Raises NotFound; Conflict if two are live; Denied if the user holds manager roles beyond the caller's.
         """
-        user = self._governed(user_id, by)
-        if len(self._storage.credentials.secrets(user_id, locked=True)) >= MAX_LIVE_SECRETS:
-            raise Conflict(say("The service user has two live secrets. End the older one first."))
+        user = self._get_authorized(user_id, by)
+        if len(self._storage.credentials.list_secrets(user_id, locked=True)) >= MAX_LIVE_SECRETS:
+            raise Conflict(gettext_lazy("The service user has two live secrets. End the older one first."))
         text = new_token()
-        secret = ServiceUserSecret(id=new_id(), user_id=user_id, digest=digest(text), created_at=self._now)
-        with told("service user", user_id):
+        secret = ServiceUserSecret(id=new_id(), user_id=user_id, digest=token_digest(text), created_at=self._now)
+        with translate_storage_errors("service user", user_id):
             self._storage.credentials.add(secret)
-        self._record_created("service_user_secret.added", "service_user_secret", secret, user.organization_id)
+        self._record_snapshot("service_user_secret.added", "service_user_secret", secret, user.organization_id)
         return secret, text
 
     def remove_secret(self, user_id: str, secret_id: str, *, by: Principal) -> None:
         """Delete the secret; the tokens it obtained stop working. Raises NotFound, Denied."""
-        user = self._governed(user_id, by)
-        live = {secret.id: secret for secret in self._storage.credentials.secrets(user_id)}
-        secret = self._found(live.get(secret_id), "secret", secret_id)
-        with told("secret", secret_id):
-            self._storage.credentials.remove(ServiceUserSecret, user_id, secret_id)
+        user = self._get_authorized(user_id, by)
+        live = {secret.id: secret for secret in self._storage.credentials.list_secrets(user_id)}
+        secret = self._require_found(live.get(secret_id), "secret", secret_id)
+        with translate_storage_errors("secret", secret_id):
+            self._storage.credentials.delete(ServiceUserSecret, user_id, secret_id)
         self._record_removed("service_user_secret.removed", "service_user_secret", secret, user.organization_id)
 
     def authenticate(self, user_id: str, secret: str) -> ServiceUserClient | None:
         """The active service user that this secret belongs to; None otherwise, with equal work."""
         with self._look() as storage:
-            holder = storage.credentials.find_holder(user_id)
-        given = digest(secret)
+            holder = storage.credentials.find_subject_with_secrets(user_id)
+        given = token_digest(secret)
         if holder is None:
-            same(_NO_SECRET, given)
+            constant_time_equal(_NO_SECRET, given)
             return None
         subject, stored = holder
-        matching = [one.id for one in stored if same(one.digest, given)]
-        if not matching or not subject.active:
+        matching = [one.id for one in stored if constant_time_equal(one.digest, given)]
+        if not matching or not subject.is_active:
             return None
-        self._uses.of_service_user_secret(matching[0], self._now)
+        self._uses.record_service_user_secret(matching[0], self._now)
         return ServiceUserClient(subject, matching[0])
 
-    def tokens(self, user_id: str, request: PageRequest = FIRST_PAGE) -> Page[PersonalAccessToken]:
+    def page_personal_access_tokens(
+        self, user_id: str, request: PageRequest = FIRST_PAGE
+    ) -> ResultPage[PersonalAccessToken]:
         """Its personal access tokens, newest first. Raises NotFound."""
         return self._storage.credentials.page(PersonalAccessToken, self.get(user_id).id, request)
 
-    def add_token(
+    def add_personal_access_token(
         self, user_id: str, command: AddPersonalAccessToken, *, by: Principal
     ) -> tuple[PersonalAccessToken, str]:
         """A new personal access token and its text, shown this once.
@@ -231,7 +235,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         Raises NotFound; Invalid for an expiration date in the past or too far away, and for projects that the
         organization neither owns nor was granted; Denied if the user holds manager roles beyond the caller's.
         """
-        user = self._governed(user_id, by)
+        user = self._get_authorized(user_id, by)
         audience = self._audience(user, command.project_ids)
         words = self._words(command.scope, audience)
         text = new_token()
@@ -245,7 +249,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         )
         live = AccessToken(
             id=new_id(),
-            digest=digest(text),
+            digest=token_digest(text),
             format=TokenFormat.OPAQUE,
             subject=user_id,
             user_id=user_id,
@@ -256,39 +260,39 @@ class ServiceUsers(Lifecycle[ServiceUser]):
             issued_at=self._now,
             expires_at=token.expires_at,
         )
-        with told("service user", user_id):
+        with translate_storage_errors("service user", user_id):
             self._storage.credentials.add(token)
-            self._storage.tokens.add_access(live)
-        self._record_created("personal_access_token.added", "personal_access_token", token, user.organization_id)
+            self._storage.tokens.add_access_token(live)
+        self._record_snapshot("personal_access_token.added", "personal_access_token", token, user.organization_id)
         return token, text
 
-    def remove_token(self, user_id: str, token_id: str, *, by: Principal) -> None:
+    def remove_personal_access_token(self, user_id: str, token_id: str, *, by: Principal) -> None:
         """End a personal access token at once. Raises NotFound, Denied."""
-        user = self._governed(user_id, by)
+        user = self._get_authorized(user_id, by)
         found = self._storage.credentials.find(PersonalAccessToken, token_id, user_id)
-        token = self._found(found, "personal access token", token_id)
-        with told("personal access token", token_id):
-            self._storage.credentials.remove(PersonalAccessToken, user_id, token_id)
+        token = self._require_found(found, "personal access token", token_id)
+        with translate_storage_errors("personal access token", token_id):
+            self._storage.credentials.delete(PersonalAccessToken, user_id, token_id)
         self._record_removed("personal_access_token.removed", "personal_access_token", token, user.organization_id)
 
-    def assertion_use(self, user_id: str, jti: str, until: datetime) -> Record:
+    def new_assertion_record(self, user_id: str, jti: str, until: datetime) -> Record:
         """What is recorded with the token that an assertion brings; there is one of it."""
-        key = digest(f"{user_id}\n{jti}")
-        return Record(plugin=CORE, kind="assertion", key=key, created_at=self._now, expires_at=until)
+        key = token_digest(f"{user_id}\n{jti}")
+        return Record(plugin=CORE_NAMESPACE, kind="assertion", key=key, created_at=self._now, expires_at=until)
 
-    def note_use(self, key: ServiceUserKey) -> None:
+    def touch_key(self, key: ServiceUserKey) -> None:
         """Move the key's "last used", at most once a minute: most requests then write nothing."""
         if key.last_used_at is None or self._now - key.last_used_at >= _LAST_USED_STEP:
-            self._storage.credentials.touch(ServiceUserKey, {key.id: self._now})
+            self._storage.credentials.update_last_used(ServiceUserKey, {key.id: self._now})
 
-    def note_expiring(self) -> int:
+    def record_expiring(self) -> int:
         """Write an audit event for each key and each personal access token with 30, 7 or 1 days left, once per step.
 
         Returns how many were written.
         """
-        longest = self._now + timedelta(days=EXPIRY_STEPS[0])
-        keys = self._storage.credentials.expiring(ServiceUserKey, self._now, longest, _EXPIRING_AT_ONCE)
-        tokens = self._storage.credentials.expiring(PersonalAccessToken, self._now, longest, _EXPIRING_AT_ONCE)
+        longest = self._now + timedelta(days=EXPIRY_WARNING_DAYS[0])
+        keys = self._storage.credentials.list_expiring(ServiceUserKey, self._now, longest, _EXPIRING_AT_ONCE)
+        tokens = self._storage.credentials.list_expiring(PersonalAccessToken, self._now, longest, _EXPIRING_AT_ONCE)
         return self._note("service_user_key", keys) + self._note("personal_access_token", tokens)
 
     def _note(self, kind: str, expiring: Iterable[ServiceUserKey | PersonalAccessToken]) -> int:
@@ -296,7 +300,7 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         # All at once, and without those that cannot be read: no row keeps the others from being told of.
         owners = self._storage.users.find_subjects({one.user_id for one in expiring})
         for one in expiring:
-            days = min(step for step in EXPIRY_STEPS if one.expires_at - self._now <= timedelta(days=step))
+            days = min(step for step in EXPIRY_WARNING_DAYS if one.expires_at - self._now <= timedelta(days=step))
             owner = owners.get(one.user_id)
             written += self._audit.record_once(
                 f"{kind}.expiring|{one.id}|{days}",
@@ -314,29 +318,31 @@ class ServiceUsers(Lifecycle[ServiceUser]):
         own = () if instance is None else (instance.project_id,)
         wanted = tuple(dict.fromkeys((*own, *project_ids)))
         asked = frozenset(wanted) - frozenset(own)
-        allowed = self._storage.projects.audience(asked, user.organization_id)
+        allowed = self._storage.projects.list_audience(asked, user.organization_id)
         if asked - allowed:
             names = ", ".join(sorted(asked - allowed))
-            raise Invalid({"project_ids": say("The organization neither owns nor was granted {names}.", names=names)})
+            raise Invalid(
+                {"project_ids": gettext_lazy("The organization neither owns nor was granted {names}.", names=names)}
+            )
         return wanted
 
     def _words(self, scope: str, audience: tuple[str, ...]) -> tuple[str, ...]:
         """The scope as it is told: what was asked for, and the audience scope of each project. Raises Invalid."""
         asked = tuple(dict.fromkeys(scope.split())) or (_OPENID,)
-        if any(PROJECT_OF in word for word in asked):
-            raise Invalid({"scope": say("Choose projects by their ids, without a scope.")})
+        if any(PROJECT_ID_INFIX in word for word in asked):
+            raise Invalid({"scope": gettext_lazy("Choose projects by their ids, without a scope.")})
         namespace = self._settings.urn_namespaces[0]
         return (*asked, *(audience_scope(project_id, namespace) for project_id in audience))
 
     def _add_key(
         self,
         user_id: str,
-        public_key: PublicKey,
+        public_key: RsaPublicKey,
         expires_at: datetime | None,
         by: Principal,
         id: str | None = None,  # noqa: A002
     ) -> ServiceUserKey:
-        user = self._governed(user_id, by)
+        user = self._get_authorized(user_id, by)
         key = ServiceUserKey(
             id=id or new_id(),
             user_id=user_id,
@@ -344,18 +350,18 @@ class ServiceUsers(Lifecycle[ServiceUser]):
             created_at=self._now,
             expires_at=self._expiration(expires_at),
         )
-        with told("service user", user_id):
+        with translate_storage_errors("service user", user_id):
             self._storage.credentials.add(key)
-        self._record_created("service_user_key.added", "service_user_key", key, user.organization_id)
+        self._record_snapshot("service_user_key.added", "service_user_key", key, user.organization_id)
         return key
 
     def _expiration(self, wanted: datetime | None) -> datetime:
-        latest = self.latest_expiration
+        latest = self.max_expiration
         if wanted is None:
-            return self.usual_expiration
+            return self.default_expiration
         if wanted <= self._now:
-            raise Invalid({"expires_at": say("Choose an expiration date in the future.")})
+            raise Invalid({"expires_at": gettext_lazy("Choose an expiration date in the future.")})
         if latest is not None and wanted > latest:
             date = latest.date()
-            raise Invalid({"expires_at": say("Choose an expiration date, {date} at the latest.", date=date)})
+            raise Invalid({"expires_at": gettext_lazy("Choose an expiration date, {date} at the latest.", date=date)})
         return wanted

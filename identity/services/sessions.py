@@ -4,20 +4,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from identity.crypto.secrets import digest, new_id, new_token
-from identity.domain.authentication import Proof, methods_of
+from identity.crypto.secrets import new_id, new_token, token_digest
+from identity.domain.authentication import Proof, proof_methods
 from identity.domain.errors import NotFound
 from identity.domain.policies import Policy
-from identity.domain.records import CORE
-from identity.domain.sessions import EndedSessions, Session, SignedIn
+from identity.domain.records import CORE_NAMESPACE
+from identity.domain.sessions import EndedSessionCount, Session, SignedInAccount
 from identity.domain.users import HumanUser, Subject
-from identity.services.changes import TransactionState, UseCases, told
-from identity.services.holders import Holders
-from identity.services.links import CodeKind
-from identity.services.policies import INSTANCE, Policies
-from identity.services.remembered_browsers import KIND as REMEMBERED_BROWSER
+from identity.services.base import Service, TransactionState, translate_storage_errors
+from identity.services.instance_managers import InstanceManagerService
+from identity.services.one_time_links import OneTimeLinkKind
+from identity.services.policies import INSTANCE_OWNER_ID, PolicyService
+from identity.services.remembered_browsers import RECORD_KIND as REMEMBERED_BROWSER
 from identity.settings import Settings
-from identity.storage.errors import Missing
+from identity.storage.errors import RowNotFound
 
 _LAST_SEEN_STEP = timedelta(minutes=1)
 _LONGEST_USER_AGENT = 500
@@ -25,59 +25,65 @@ _LONGEST_USER_AGENT = 500
 _MOST_LOOKED_AT = 5000
 
 
-class Sessions(UseCases):
+class SessionService(Service):
     """A session belongs to one person at one browser, which shows its secret in a cookie."""
 
-    def __init__(self, state: TransactionState, holders: Holders, policies: Policies, settings: Settings) -> None:
+    def __init__(
+        self, state: TransactionState, holders: InstanceManagerService, policies: PolicyService, settings: Settings
+    ) -> None:
         super().__init__(state)
         self._holders, self._policies, self._settings = holders, policies, settings
 
-    def of_browser(self, secrets: Collection[str]) -> tuple[SignedIn, ...]:
+    def list_by_secrets(self, secrets: Collection[str]) -> tuple[SignedInAccount, ...]:
         """The sessions whose secrets a browser shows, last selected first; expired ones among them, ended ones not."""
         if not secrets:
             return ()
         with self._look() as storage:
-            return storage.sessions.of_browser([digest(secret) for secret in secrets])
+            return storage.sessions.list_for_browser([token_digest(secret) for secret in secrets])
 
-    def live(self, account: SignedIn) -> bool:
+    def is_live(self, account: SignedInAccount) -> bool:
         """True if the account is signed in right now."""
-        return account.live(self._now, *self._ages(account.subject))
+        return account.is_live(self._now, *self._ages(account.subject))
 
-    def current(self, secrets: Collection[str]) -> SignedIn | None:
+    def find_current(self, secrets: Collection[str]) -> SignedInAccount | None:
         """The session that the service's own pages work with: the live one that was selected last."""
-        return next((one for one in self.of_browser(secrets) if self.live(one) and self.enough(one)), None)
-
-    def enough(self, account: SignedIn) -> bool:
-        """True if what the person proved is what the policy asks of them now."""
-        counting = self._policies.counting(account.subject, account.session.proofs)
-        return bool(counting) and not self._policies.lacks_factor(account.subject, methods_of(counting))
-
-    def ended_by(self, owner: str, policy: Policy) -> EndedSessions:
-        """What would end if the instance or an organization set these rules; looked at up to a bound."""
-        with self._look() as storage:
-            found = storage.sessions.open(None if owner == INSTANCE else owner, self._now, _MOST_LOOKED_AT)
-        self._holders.expect({one.subject.user.id for one in found})
-        going_on = [one for one in found if self.live(one) and self.enough(one)]
-        with self._policies.supposing(owner, policy):
-            ended = [one for one in going_on if not (self.live(one) and self.enough(one))]
-        own = self._audit.actor.session_id
-        return EndedSessions(
-            sessions=len(ended),
-            more=len(found) == _MOST_LOOKED_AT,
-            own=own is not None and any(one.session.id == own for one in ended),
+        return next(
+            (one for one in self.list_by_secrets(secrets) if self.is_live(one) and self.satisfies_policy(one)), None
         )
 
-    def sign_in(
+    def satisfies_policy(self, account: SignedInAccount) -> bool:
+        """True if what the person proved is what the policy asks of them now."""
+        counting = self._policies.filter_valid_proofs(account.subject, account.session.proofs)
+        return bool(counting) and not self._policies.lacks_factor(account.subject, proof_methods(counting))
+
+    def count_ended_by_policy(self, owner: str, policy: Policy) -> EndedSessionCount:
+        """What would end if the instance or an organization set these rules; looked at up to a bound."""
+        with self._look() as storage:
+            found = storage.sessions.list_open(
+                None if owner == INSTANCE_OWNER_ID else owner, self._now, _MOST_LOOKED_AT
+            )
+        self._holders.prefetch({one.subject.user.id for one in found})
+        going_on = [one for one in found if self.is_live(one) and self.satisfies_policy(one)]
+        with self._policies.overridden_policy(owner, policy):
+            ended = [one for one in going_on if not (self.is_live(one) and self.satisfies_policy(one))]
+        own = self._audit.actor.session_id
+        return EndedSessionCount(
+            sessions=len(ended),
+            has_more=len(found) == _MOST_LOOKED_AT,
+            includes_own=own is not None and any(one.session.id == own for one in ended),
+        )
+
+    def start(
         self,
         subject: Subject,
-        accounts: Collection[SignedIn],
+        accounts: Collection[SignedInAccount],
         *,
         proofs: tuple[Proof, ...],
         user_agent: str,
         at: datetime | None = None,
         client_id: str | None = None,
         known: bool = True,
-    ) -> tuple[SignedIn, str]:
+    ) -> tuple[SignedInAccount, str]:
         """The person's session at this browser, and the new secret to show for it from now on.
 
         ``accounts`` are the sessions that the browser has: a live one of the same person goes on under its id, an
@@ -86,46 +92,46 @@ class Sessions(UseCases):
         """
         secret = new_token()
         at = at or self._now
-        self._storage.users.note_sign_in(subject.user.id, at)
+        self._storage.users.update_last_sign_in(subject.user.id, at)
         for account in accounts:
             if account.subject.user.id != subject.user.id:
                 continue
-            if self.live(account):
+            if self.is_live(account):
                 again = self._again(account, secret, proofs, at, client_id)
                 if again is not None:
                     self._leave_others(subject, again)
-                    return SignedIn(again, subject), secret
+                    return SignedInAccount(again, subject), secret
             else:
                 self._storage.sessions.end(account.session.id, self._now)
         session = Session(
             id=new_id(),
-            digest=digest(secret),
+            digest=token_digest(secret),
             user_id=subject.user.id,
             started_at=self._now,
             authenticated_at=at,
             selected_at=self._now,
             last_seen_at=self._now,
-            ends_at=self.end_of(subject),
+            ends_at=self.new_session_end(subject),
             proofs=proofs,
             user_agent=user_agent[:_LONGEST_USER_AGENT],
             client_address=self._audit.actor.client_address or "",
         )
-        with told("user", subject.user.id):
+        with translate_storage_errors("user", subject.user.id):
             self._storage.sessions.add(session)
         # Where somebody signs in for the first time is no news to them.
         first = isinstance(subject.user, HumanUser) and subject.user.last_sign_in_at is None
         about = {"browser": session.user_agent} | ({} if known or first else {"new_browser": True})
-        self._record("session.started", SignedIn(session, subject), client_id, about)
+        self._record("session.started", SignedInAccount(session, subject), client_id, about)
         self._leave_others(subject, session)
-        return SignedIn(session, subject), secret
+        return SignedInAccount(session, subject), secret
 
-    def end_of(self, subject: Subject) -> datetime:
+    def new_session_end(self, subject: Subject) -> datetime:
         """The end that no activity moves, of a session of the person that begins now."""
         return self._now + self._ages(subject)[1]
 
-    def strengthen(
-        self, account: SignedIn, proofs: tuple[Proof, ...], *, client_id: str | None = None
-    ) -> tuple[SignedIn, str]:
+    def step_up(
+        self, account: SignedInAccount, proofs: tuple[Proof, ...], *, client_id: str | None = None
+    ) -> tuple[SignedInAccount, str]:
         """The session with further proofs of its person, and the new secret to show for it from now on.
 
         Of a factor the latest proof counts. When the session ends, and when it began, stays. Raises NotFound if it was
@@ -137,53 +143,53 @@ class Sessions(UseCases):
         again = self._proved(account, secret, together, session.authenticated_at, session.ends_at, client_id)
         if again is None:
             raise NotFound("session", session.id)
-        return SignedIn(again, account.subject), secret
+        return SignedInAccount(again, account.subject), secret
 
-    def touch(self, account: SignedIn) -> None:
+    def touch(self, account: SignedInAccount) -> None:
         """Move "last seen", at most once a minute: most requests then write nothing."""
         if self._now - account.session.last_seen_at >= _LAST_SEEN_STEP:
-            self._storage.sessions.touch(account.session.id, self._now)
+            self._storage.sessions.update_last_seen(account.session.id, self._now)
 
-    def select(self, account: SignedIn) -> None:
+    def select(self, account: SignedInAccount) -> None:
         """Have the service's own pages work with this session from now on."""
         # Ahead of one that was begun within the same second.
-        self._storage.sessions.select(account.session.id, self._now + timedelta(seconds=1))
+        self._storage.sessions.update_selected(account.session.id, self._now + timedelta(seconds=1))
 
-    def end(self, account: SignedIn, *, client_id: str | None = None) -> None:
+    def end(self, account: SignedInAccount, *, client_id: str | None = None) -> None:
         """Sign out, where an application asked for it with its ``client_id``: access tokens are dead from this moment
         on; refresh tokens with offline_access live on.
 
         Sign-ins for which the same person proved something, and which wait at whatever browser, begin anew.
         """
-        self._storage.authorization_requests.begin_anew(account.subject.user.id)
+        self._storage.authorization_requests.reset_for_user(account.subject.user.id)
         if self._storage.sessions.end(account.session.id, self._now):
             self._record("session.ended", account, client_id)
 
-    def of_user(self, user_id: str) -> tuple[Session, ...]:
+    def list_by_user(self, user_id: str) -> tuple[Session, ...]:
         """The person's live sessions at all browsers, last seen first."""
-        found = self._storage.sessions.of_user(user_id, self._now)
+        found = self._storage.sessions.list_for_user(user_id, self._now)
         subject = self._storage.users.find_subject(user_id) if found else None
         if subject is None:
             return ()
         ages = self._ages(subject)
-        return tuple(session for session in found if session.live(self._now, *ages))
+        return tuple(session for session in found if session.is_live(self._now, *ages))
 
-    def end_one_of(self, subject: Subject, session_id: str) -> None:
+    def end_by_id(self, subject: Subject, session_id: str) -> None:
         """Sign the person out of one of their sessions. Raises NotFound if it is not theirs or has ended."""
         session = self._storage.sessions.find(session_id)
         if session is None or session.user_id != subject.user.id or session.ended_at is not None:
             raise NotFound("session", session_id)
-        self.end(SignedIn(session, subject))
+        self.end(SignedInAccount(session, subject))
 
-    def end_all_of(self, subject: Subject, *, but: str | None = None) -> int:
+    def end_all(self, subject: Subject, *, except_session: str | None = None) -> int:
         """Sign the person out everywhere; returns how many sessions ended.
 
         Sign-ins that wait and for which they proved something begin anew. ``but`` is the id of a session, or of a
         sign-in that waits, to be spared.
         """
         # First, so that a sign-in that is finished at this very moment has started its session by now.
-        self._storage.authorization_requests.begin_anew(subject.user.id, but=but)
-        ended = self._storage.sessions.end_of_user(subject.user.id, self._now, but=but)
+        self._storage.authorization_requests.reset_for_user(subject.user.id, except_id=except_session)
+        ended = self._storage.sessions.end_for_user(subject.user.id, self._now, except_id=except_session)
         if ended:
             self._audit.record(
                 "session.ended",
@@ -194,34 +200,37 @@ class Sessions(UseCases):
             )
         return ended
 
-    def end_access(self, subject: Subject, *, but: str | None = None, applications: bool = True) -> None:
-        """End whatever was opened as this person: sessions and sign-ins as ``end_all_of`` does, links that were mailed
+    def revoke_access(self, subject: Subject, *, but: str | None = None, applications: bool = True) -> None:
+        """End whatever was opened as this person: sessions and sign-ins as ``end_all`` does, links that were mailed
         or handed out, and with ``applications`` all that applications hold."""
-        for kind in (CodeKind.PASSWORD_RESET, CodeKind.EMAIL_CHANGE, REMEMBERED_BROWSER):
-            self._storage.records.drop_of_owner(CORE, kind, user_id=subject.user.id)
+        for kind in (OneTimeLinkKind.PASSWORD_RESET, OneTimeLinkKind.EMAIL_CHANGE, REMEMBERED_BROWSER):
+            self._storage.records.delete_for_owner(CORE_NAMESPACE, kind, user_id=subject.user.id)
         if applications:
-            self._storage.tokens.revoke_of_user(subject.user.id, self._now)
-        self.end_all_of(subject, but=but)
+            self._storage.tokens.revoke_for_user(subject.user.id, self._now)
+        self.end_all(subject, except_session=but)
 
     def _ages(self, subject: Subject) -> tuple[timedelta, timedelta]:
         """How long a session of the person lasts unused, and at most."""
-        policy, settings = self._policies.of_subject(subject), self._settings
-        return policy.session_idle_age or settings.session_idle_age, policy.session_max_age or settings.session_max_age
+        policy, settings = self._policies.subject_policy(subject), self._settings
+        return (
+            policy.session_idle_age or settings.session_idle_timeout,
+            policy.session_max_age or settings.session_max_age,
+        )
 
     def _leave_others(self, subject: Subject, session: Session) -> None:
         """Where a person can be signed in at one browser alone, have them be so here."""
-        if self._policies.of_subject(subject).single_session:
-            self.end_all_of(subject, but=session.id)
+        if self._policies.subject_policy(subject).single_session:
+            self.end_all(subject, except_session=session.id)
 
     def _again(
-        self, account: SignedIn, secret: str, proofs: tuple[Proof, ...], at: datetime, client_id: str | None
+        self, account: SignedInAccount, secret: str, proofs: tuple[Proof, ...], at: datetime, client_id: str | None
     ) -> Session | None:
         """The session after a further sign-in; None if it was ended meanwhile."""
-        return self._proved(account, secret, proofs, at, self.end_of(account.subject), client_id)
+        return self._proved(account, secret, proofs, at, self.new_session_end(account.subject), client_id)
 
     def _proved(
         self,
-        account: SignedIn,
+        account: SignedInAccount,
         secret: str,
         proofs: tuple[Proof, ...],
         at: datetime,
@@ -230,7 +239,7 @@ class Sessions(UseCases):
     ) -> Session | None:
         again = replace(
             account.session,
-            digest=digest(secret),
+            digest=token_digest(secret),
             proofs=proofs,
             authenticated_at=at,
             selected_at=self._now,
@@ -239,22 +248,26 @@ class Sessions(UseCases):
         )
         try:
             self._storage.sessions.reauthenticate(
-                again.id, digest=again.digest, proofs=proofs, authenticated_at=at, at=self._now, ends_at=ends_at
+                again.id, digest=again.digest, proofs=proofs, authenticated_at=at, seen_at=self._now, ends_at=ends_at
             )
-        except Missing:
+        except RowNotFound:
             return None
-        self._record("session.renewed", SignedIn(again, account.subject), client_id)
+        self._record("session.renewed", SignedInAccount(again, account.subject), client_id)
         return again
 
     def _record(
-        self, event: str, account: SignedIn, client_id: str | None = None, about: Mapping[str, object] | None = None
+        self,
+        event: str,
+        account: SignedInAccount,
+        client_id: str | None = None,
+        about: Mapping[str, object] | None = None,
     ) -> None:
         session, user_id = account.session, account.subject.user.id
-        with self._audit.acting(user_id, client_id=client_id, session_id=session.id):
+        with self._audit.acting_as(user_id, client_id=client_id, session_id=session.id):
             self._audit.record(
                 event,
                 kind="user",
                 id=user_id,
                 organization_id=account.subject.organization.id,
-                detail={"session_id": session.id, "methods": list(session.methods), **(about or {})},
+                detail={"session_id": session.id, "methods": list(session.amr_methods), **(about or {})},
             )

@@ -4,44 +4,44 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from identity.crypto.secrets import digest, new_id, new_token, same
-from identity.domain.authentication import PASSWORD, Proof
+from identity.crypto.secrets import constant_time_equal, new_id, new_token, token_digest
+from identity.domain.authentication import PASSWORD_FACTOR, Proof
 from identity.domain.errors import Conflict, DomainError
-from identity.domain.sessions import PendingAuthorization, SignedIn
+from identity.domain.sessions import PendingAuthorization, SignedInAccount
 from identity.domain.users import Subject
-from identity.services.changes import TransactionState, UseCases
+from identity.services.base import Service, TransactionState
 from identity.settings import Settings
-from identity.storage.errors import AlreadyUsed, Missing, Stale
+from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
 
 _TRIES = 3
 
 #: What is noted as done where who they are is to be proved as well as they can, and the demand of our own pages for it.
-STRONGEST = "strongest"
+STRONGEST_PROOF_STEP = "strongest"
 
 #: What is noted as done once they want none of the ways to which they are sent: the instance's are shown.
-ANOTHER_WAY = "another_way"
+OTHER_METHOD_STEP = "another_way"
 
 #: What is not about who somebody is: choosing somebody else does not undo it.
-_BEFORE_LOGIN = frozenset({"create", "select_account", STRONGEST, ANOTHER_WAY})
+_BEFORE_LOGIN = frozenset({"create", "select_account", STRONGEST_PROOF_STEP, OTHER_METHOD_STEP})
 
 _ELSEWHERE = "This sign-in goes on in another window."
 
 _Change = Callable[[PendingAuthorization], PendingAuthorization]
 
 
-class NoSignIn(DomainError):
+class SignInUnavailable(DomainError):
     """There is no such sign-in that could go on in this browser."""
 
 
-class UnknownSignIn(NoSignIn):
+class UnknownSignIn(SignInUnavailable):
     """No request has this id, or it is long gone."""
 
 
-class ForeignSignIn(NoSignIn):
+class ForeignSignIn(SignInUnavailable):
     """The request was begun in another browser."""
 
 
-class ExpiredSignIn(NoSignIn):
+class ExpiredSignIn(SignInUnavailable):
     """The request waited for too long; ``pending`` can be started again."""
 
     def __init__(self, pending: PendingAuthorization) -> None:
@@ -49,15 +49,15 @@ class ExpiredSignIn(NoSignIn):
         self.pending = pending
 
 
-class FinishedSignIn(NoSignIn):
+class FinishedSignIn(SignInUnavailable):
     """The request has had its answer."""
 
 
-class ChangedSignIn(DomainError):
+class StaleSignIn(DomainError):
     """The request is not as it was when it was looked at: what comes next has to be decided anew."""
 
 
-class SignIns(UseCases):
+class SignInService(Service):
     """Each change is made to the newest version: two tabs at one sign-in do not get into each other's way."""
 
     def __init__(self, state: TransactionState, settings: Settings) -> None:
@@ -81,7 +81,7 @@ class SignIns(UseCases):
         secret = new_token()
         pending = PendingAuthorization(
             id=new_id(),
-            digest=digest(secret),
+            digest=token_digest(secret),
             created_at=self._now,
             expires_at=self._now + self.lifetime,
             parameters=dict(parameters),
@@ -101,15 +101,15 @@ class SignIns(UseCases):
             pending = storage.authorization_requests.find(request_id)
         if pending is None:
             raise UnknownSignIn("We do not know this sign-in.")
-        if secret is None or not same(digest(secret), pending.digest):
+        if secret is None or not constant_time_equal(token_digest(secret), pending.digest):
             raise ForeignSignIn("This sign-in was started in another browser.")
         if pending.finished_at is not None:
             raise FinishedSignIn("This sign-in is done.")
-        if pending.expired(self._now):
+        if pending.is_expired(self._now):
             raise ExpiredSignIn(pending)
         return pending
 
-    def start_again(self, request_id: str, secret: str | None) -> tuple[PendingAuthorization, str]:
+    def restart(self, request_id: str, secret: str | None) -> tuple[PendingAuthorization, str]:
         """A new one with the same parameters as one that expired.
 
         Raises UnknownSignIn, ForeignSignIn, FinishedSignIn.
@@ -120,19 +120,19 @@ class SignIns(UseCases):
             old = expired.pending
         return self.begin(old.parameters, target=old.target, login_name=old.login_name, ui_locales=old.ui_locales)
 
-    def remember_login_name(self, pending: PendingAuthorization, login_name: str) -> PendingAuthorization:
+    def set_login_name(self, pending: PendingAuthorization, login_name: str) -> PendingAuthorization:
         """Keep what was typed as login name."""
         return self._update(pending, lambda one: replace(one, login_name=login_name))
 
-    def want_another_way(self, pending: PendingAuthorization) -> PendingAuthorization:
+    def choose_other_method(self, pending: PendingAuthorization) -> PendingAuthorization:
         """Send them nowhere from now on, and let them choose among the ways of the instance."""
-        return self._update(pending, lambda one: replace(one, done=one.done | {ANOTHER_WAY}))
+        return self._update(pending, lambda one: replace(one, done=one.done | {OTHER_METHOD_STEP}))
 
-    def speak(self, pending: PendingAuthorization, ui_locales: str) -> PendingAuthorization:
+    def set_language(self, pending: PendingAuthorization, ui_locales: str) -> PendingAuthorization:
         """Keep the language that was chosen."""
         return self._update(pending, lambda one: replace(one, ui_locales=ui_locales))
 
-    def choose(self, pending: PendingAuthorization, account: SignedIn | None) -> PendingAuthorization:
+    def select_account(self, pending: PendingAuthorization, account: SignedInAccount | None) -> PendingAuthorization:
         """Note the account that is to answer; None for one that has yet to sign in.
 
         What somebody has proved before counts no longer: it may have been somebody else.
@@ -140,24 +140,31 @@ class SignIns(UseCases):
         return self._update(
             pending,
             lambda one: replace(
-                one.begun_anew(),
+                one.restarted(),
                 session_id=None if account is None else account.session.id,
                 login_name="" if account is None else account.subject.login_name,
                 done=(one.done & _BEFORE_LOGIN) | {"select_account"},
             ),
         )
 
-    def ask_anew(self, pending: PendingAuthorization) -> PendingAuthorization:
+    def require_reauthentication(self, pending: PendingAuthorization) -> PendingAuthorization:
         """Have them prove who they are, as well as they can, whoever is signed in at this browser or has proved it."""
         return self._update(
             pending,
             lambda one: replace(
-                one.begun_anew(), login_name="", done=(one.done & _BEFORE_LOGIN) | {"select_account", STRONGEST}
+                one.restarted(),
+                login_name="",
+                done=(one.done & _BEFORE_LOGIN) | {"select_account", STRONGEST_PROOF_STEP},
             ),
         )
 
-    def prove(
-        self, pending: PendingAuthorization, subject: Subject, methods: tuple[str, ...], *, factor: str = PASSWORD
+    def add_proof(
+        self,
+        pending: PendingAuthorization,
+        subject: Subject,
+        methods: tuple[str, ...],
+        *,
+        factor: str = PASSWORD_FACTOR,
     ) -> PendingAuthorization:
         """Note who proved to be who, just now, by which factor and methods (RFC 8176); the session starts when nothing
         else is asked.
@@ -167,7 +174,7 @@ class SignIns(UseCases):
         return self._update(
             pending,
             lambda one: replace(
-                one.begun_anew(),
+                one.restarted(),
                 user_id=subject.user.id,
                 authenticated_at=self._now,
                 proofs=(Proof(factor, methods, self._now),),
@@ -176,12 +183,12 @@ class SignIns(UseCases):
             ),
         )
 
-    def done(
+    def complete_interaction(
         self,
         pending: PendingAuthorization,
         interaction: str,
         *,
-        account: SignedIn | None = None,
+        account: SignedInAccount | None = None,
         methods: tuple[str, ...] = (),
         factor: str = "",
     ) -> PendingAuthorization:
@@ -194,7 +201,7 @@ class SignIns(UseCases):
         session_id = pending.session_id if account is None else account.session.id
 
         def finished(one: PendingAuthorization) -> PendingAuthorization:
-            if one.proof != pending.proof:
+            if one.authentication_state != pending.authentication_state:
                 raise Conflict(_ELSEWHERE)
             further = (Proof(factor or interaction, methods, self._now),) if methods or factor else ()
             return replace(one, session_id=session_id, done=one.done | {interaction}, proofs=(*one.proofs, *further))
@@ -208,22 +215,22 @@ class SignIns(UseCases):
         """
         try:
             self._storage.authorization_requests.finish(pending.id, self._now, version=pending.version)
-        except (AlreadyUsed, Missing):
+        except (AlreadyUsed, RowNotFound):
             raise FinishedSignIn("This sign-in is done.") from None
-        except Stale:
-            raise ChangedSignIn("This sign-in went on in another window.") from None
+        except StaleRow:
+            raise StaleSignIn("This sign-in went on in another window.") from None
 
     def _update(self, pending: PendingAuthorization, change: _Change) -> PendingAuthorization:
         for _ in range(_TRIES):
             after = replace(change(pending), version=pending.version + 1)
             try:
                 self._storage.authorization_requests.update(after)
-            except Stale:
+            except StaleRow:
                 newer = self._storage.authorization_requests.find(pending.id)
                 if newer is None or newer.finished_at is not None:
                     raise FinishedSignIn("This sign-in is done.") from None
                 pending = newer
-            except Missing:
+            except RowNotFound:
                 raise UnknownSignIn("We do not know this sign-in.") from None
             else:
                 return after

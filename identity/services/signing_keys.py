@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from identity.crypto.keys import PrivateKey, PublicKey, UnreadableKey, generate_private_key
-from identity.crypto.sealing import Sealer, Unsealable
+from identity.crypto.rsa_keys import InvalidKey, RsaPrivateKey, RsaPublicKey, generate_rsa_private_key
+from identity.crypto.sealing import Sealer, UnsealingError
 from identity.crypto.secrets import new_id
 from identity.domain.errors import NotFound
 from identity.domain.signing_keys import KeySchedule, KeyState, SigningKey
-from identity.log_format import OnceAMinute
-from identity.services.changes import Look, TransactionState, UseCases
+from identity.log_formatters import RepeatedMessageFilter
+from identity.services.base import ReadSessionFactory, Service, TransactionState
 from identity.settings import Settings
 from identity.storage.backend import Storage
-from identity.storage.errors import Duplicate, Missing, Unavailable
+from identity.storage.errors import DuplicateValue, RowNotFound, StorageUnavailable
 
 log = logging.getLogger(__name__)
-log.addFilter(OnceAMinute())
+log.addFilter(RepeatedMessageFilter())
 
 ALGORITHM = "RS256"
 
@@ -31,10 +31,10 @@ LAST_KNOWN_AGE = timedelta(minutes=5)
 
 
 #: Keys with their public halves.
-Published = tuple[tuple[SigningKey, PublicKey], ...]
+Published = tuple[tuple[SigningKey, RsaPublicKey], ...]
 
 
-class NoSigningKey(Unavailable):
+class NoSigningKey(StorageUnavailable):
     """There is no key to sign with: the instance was not bootstrapped."""
 
 
@@ -60,12 +60,12 @@ class KeyRing:
         self.sealer = sealer
         self.published_age = published_age
         self._copy: _Copy | None = None
-        self._private: dict[str, PrivateKey] = {}
-        self._public: dict[str, PublicKey] = {}
+        self._private: dict[str, RsaPrivateKey] = {}
+        self._public: dict[str, RsaPublicKey] = {}
         #: What was published last, by which copy and when.
         self._published: tuple[KeySchedule, datetime, Published] | None = None
 
-    def schedule(self, look: Look, now: datetime) -> KeySchedule:
+    def cached_schedule(self, look: ReadSessionFactory, now: datetime) -> KeySchedule:
         """The key list, at most CACHE_AGE old; from a last-known copy while the storage is away.
 
         Raises Unavailable.
@@ -76,8 +76,8 @@ class KeyRing:
         copy = self._copy
         try:
             with look() as storage:
-                return self.read(storage, now)
-        except Unavailable:
+                return self.load_schedule(storage, now)
+        except StorageUnavailable:
             if copy is not None and abs(now - copy.at) < LAST_KNOWN_AGE:
                 return copy.schedule
             raise
@@ -87,48 +87,48 @@ class KeyRing:
         copy = self._copy
         return copy.schedule if copy is not None and abs(now - copy.at) < CACHE_AGE else None
 
-    def read(self, storage: Storage, now: datetime) -> KeySchedule:
+    def load_schedule(self, storage: Storage, now: datetime) -> KeySchedule:
         """The key list as stored, copied for later."""
-        schedule = KeySchedule.of(storage.signing_keys.all(), self.published_age)
+        schedule = KeySchedule.from_keys(storage.signing_keys.list_all(), self.published_age)
         if schedule.keys:
             self._copy = _Copy(schedule, now)
             stored = {key.id for key in schedule.keys}
             self._private = {key_id: parsed for key_id, parsed in self._private.items() if key_id in stored}
             self._public = {key_id: parsed for key_id, parsed in self._public.items() if key_id in stored}
-            if schedule.is_past(now):
+            if schedule.has_no_started_key(now):
                 oldest = schedule.keys[0].active_at
                 log.warning("set the clock: it says %s, before the first signing key (%s), which signs", now, oldest)
         return schedule
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Drop the copy; the next look reads the storage."""
         self._copy = None
 
-    def stands_behind(self, key_id: str | None, look: Look, now: datetime) -> bool:
+    def stands_behind(self, key_id: str | None, look: ReadSessionFactory, now: datetime) -> bool:
         """True if tokens under this key id count: the key was not withdrawn. One that the copy lacks is looked for.
 
         Raises Unavailable.
         """
-        if self.schedule(look, now).find(key_id) is not None:
+        if self.cached_schedule(look, now).find(key_id) is not None:
             return True
-        self.forget()
-        return self.schedule(look, now).find(key_id) is not None
+        self.invalidate()
+        return self.cached_schedule(look, now).find(key_id) is not None
 
-    def private(self, key: SigningKey) -> PrivateKey:
+    def private_key(self, key: SigningKey) -> RsaPrivateKey:
         """The key's private half, opened and parsed once per process."""
         parsed = self._private.get(key.id)
         if parsed is None:
-            parsed = PrivateKey.from_der(self.sealer.open(key.sealed_private_key, associated=key.id))
+            parsed = RsaPrivateKey.from_der(self.sealer.open(key.sealed_private_key, associated_data=key.id))
             self._private[key.id] = parsed
         return parsed
 
-    def public(self, key: SigningKey) -> PublicKey | None:
+    def public_key(self, key: SigningKey) -> RsaPublicKey | None:
         """The key's public half, parsed once per process; None if it is damaged, which is logged."""
         parsed = self._public.get(key.id)
         if parsed is None:
             try:
-                parsed = self._public[key.id] = PublicKey.from_der(key.public_key)
-            except UnreadableKey as problem:
+                parsed = self._public[key.id] = RsaPublicKey.from_der(key.public_key)
+            except InvalidKey as problem:
                 log.error("the signing key %s is not published: %s", key.id, problem)
         return parsed
 
@@ -137,31 +137,31 @@ class KeyRing:
         last = self._published
         if last is not None and last[0] is schedule and last[1] == now:
             return last[2]
-        halves = ((key, self.public(key)) for key in schedule.published(now))
+        halves = ((key, self.public_key(key)) for key in schedule.published_keys(now))
         keys = tuple((key, public) for key, public in halves if public is not None)
         self._published = schedule, now, keys
         return keys
 
-    def signer(self, keys: Iterable[SigningKey]) -> tuple[str, PrivateKey]:
+    def select_signing_key(self, keys: Iterable[SigningKey]) -> tuple[str, RsaPrivateKey]:
         """The first key that can be opened, and its private half; damaged ones are logged. Raises NoSigningKey."""
         problem: Exception | None = None
         for key in keys:
             try:
-                return key.id, self.private(key)
-            except (Unsealable, UnreadableKey) as damage:
+                return key.id, self.private_key(key)
+            except (UnsealingError, InvalidKey) as damage:
                 log.error("the signing key %s cannot sign: %s", key.id, damage)
                 problem = problem or damage
         raise NoSigningKey(str(problem or "There is no signing key. Run `identity bootstrap`."))
 
-    def opens(self, key: SigningKey | None) -> bool:
+    def can_open(self, key: SigningKey | None) -> bool:
         """True if there is a key and its private half can be opened."""
         try:
-            return key is not None and self.private(key) is not None
-        except (Unsealable, UnreadableKey):
+            return key is not None and self.private_key(key) is not None
+        except (UnsealingError, InvalidKey):
             return False
 
 
-class SigningKeys(UseCases):
+class SigningKeyService(Service):
     """Signing keys within one request or job."""
 
     def __init__(self, state: TransactionState, ring: KeyRing, settings: Settings) -> None:
@@ -170,35 +170,35 @@ class SigningKeys(UseCases):
 
     def schedule(self) -> KeySchedule:
         """All keys and what follows from them; may be CACHE_AGE old. Raises Unavailable."""
-        return self._ring.schedule(self._look, self._now)
+        return self._ring.cached_schedule(self._look, self._now)
 
-    def current(self) -> tuple[str, PrivateKey]:
+    def current_signing_key(self) -> tuple[str, RsaPrivateKey]:
         """The key id and private key to sign with now: of the active key, or if that is damaged of another one that is
         published. Raises NoSigningKey, Unavailable."""
-        return self._ring.signer(self.schedule().signers(self._now))
+        return self._ring.select_signing_key(self.schedule().signing_candidates(self._now))
 
-    def published(self) -> Published:
+    def published_keys(self) -> Published:
         """The keys that JWKS shows, newest first. Raises NoSigningKey rather than show none; Unavailable."""
         keys = self._ring.published(self.schedule(), self._now)
         if not keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
         return keys
 
-    def stands_behind(self, key_id: str | None) -> bool:
+    def is_valid_key_id(self, key_id: str | None) -> bool:
         """True if tokens under this key id count. Raises Unavailable."""
         return self._ring.stands_behind(key_id, self._look, self._now)
 
-    def states(self, now: datetime | None = None) -> tuple[SigningKeyState, ...]:
+    def list_key_states(self, now: datetime | None = None) -> tuple[SigningKeyState, ...]:
         """Every stored key and where it stands, newest first; read anew, not from a copy."""
-        schedule, at = self._ring.read(self._storage, self._now), now or self._now
+        schedule, at = self._ring.load_schedule(self._storage, self._now), now or self._now
         return tuple(
-            SigningKeyState(key, schedule.state(key, at), schedule.retires_at(key), schedule.published_until(key))
+            SigningKeyState(key, schedule.key_state(key, at), schedule.retires_at(key), schedule.published_until(key))
             for key in reversed(schedule.keys)
         )
 
     def add_first(self) -> SigningKey:
         """The first key, active at once: nobody can have cached a list without it. An existing one is returned."""
-        keys = self._ring.read(self._storage, self._now).keys
+        keys = self._ring.load_schedule(self._storage, self._now).keys
         return keys[0] if keys else self._add(1, self._now)
 
     def rotate(self, *, emergency: bool = False) -> SigningKey:
@@ -207,13 +207,13 @@ class SigningKeys(UseCases):
         ``emergency`` skips the announcement: the new key signs after EMERGENCY_DELAY, when every node publishes it.
         Raises NoSigningKey before the first key.
         """
-        schedule = self._ring.read(self._storage, self._now)
+        schedule = self._ring.load_schedule(self._storage, self._now)
         if not schedule.keys:
             raise NoSigningKey("There is no signing key. Run `identity bootstrap`.")
-        waiting = schedule.waiting(self._now)
-        if not self._ring.opens(waiting):
+        waiting = schedule.next_key(self._now)
+        if not self._ring.can_open(waiting):
             waiting = None
-        delay = EMERGENCY_DELAY if emergency else self._settings.announcement_age
+        delay = EMERGENCY_DELAY if emergency else self._settings.key_announcement_period
         if waiting is not None and (not emergency or waiting.active_at <= self._now + EMERGENCY_DELAY):
             return waiting
         return self._add(schedule.keys[-1].generation + 1, self._now + delay)
@@ -224,11 +224,11 @@ class SigningKeys(UseCases):
         The key list does not show them any more, nor does the service accept what they signed: other processes follow
         within CACHE_AGE. Clients that keep the key list follow when they fetch it again. Raises NotFound.
         """
-        schedule = self._ring.read(self._storage, self._now)
-        signing, withdrawn = schedule.active(self._now), [self._taken_back(schedule, key_id) for key_id in key_ids]
-        self._ring.forget()
+        schedule = self._ring.load_schedule(self._storage, self._now)
+        signing, withdrawn = schedule.active_key(self._now), [self._taken_back(schedule, key_id) for key_id in key_ids]
+        self._ring.invalidate()
         made = None
-        if signing is None or signing in withdrawn or not self._ring.opens(signing):
+        if signing is None or signing in withdrawn or not self._ring.can_open(signing):
             # The generation that follows may be one that another node has just announced, and that signs later.
             made = self._add(schedule.keys[-1].generation + 1, self._now)
             while made.active_at > self._now:
@@ -238,77 +238,78 @@ class SigningKeys(UseCases):
         return made
 
     def _taken_back(self, schedule: KeySchedule, key_id: str) -> SigningKey:
-        key = self._found(schedule.find(key_id), "signing key", key_id)
+        key = self._require_found(schedule.find(key_id), "signing key", key_id)
         try:
-            self._storage.signing_keys.remove(key_id)
-        except Missing:
+            self._storage.signing_keys.delete(key_id)
+        except RowNotFound:
             raise NotFound("signing key", key_id) from None
         return key
 
     def rotation_due(self) -> bool:
         """True if the active key's age leaves just time for the announcement of the next one, or if it is damaged."""
         schedule = self.schedule()
-        active = schedule.active(self._now)
-        if active is None or self._ring.opens(schedule.waiting(self._now)):
+        active = schedule.active_key(self._now)
+        if active is None or self._ring.can_open(schedule.next_key(self._now)):
             return False
         return (
-            not self._ring.opens(active)
-            or self._now >= active.active_at + self._settings.signing_key_active_age - self._settings.announcement_age
+            not self._ring.can_open(active)
+            or self._now
+            >= active.active_at + self._settings.signing_key_active_age - self._settings.key_announcement_period
         )
 
     def remove_unpublished(self) -> int:
         """Delete the keys whose tokens are all gone; returns how many went."""
         storage = self._storage
-        schedule = self._ring.read(storage, self._now)
-        gone = [key for key in schedule.keys if schedule.state(key, self._now) is KeyState.REMOVED]
+        schedule = self._ring.load_schedule(storage, self._now)
+        gone = [key for key in schedule.keys if schedule.key_state(key, self._now) is KeyState.REMOVED]
         for key in gone:
-            storage.signing_keys.remove(key.id)
+            storage.signing_keys.delete(key.id)
             self._record("signing_key.removed", key)
-        self._ring.forget()
+        self._ring.invalidate()
         return len(gone)
 
-    def rewrap(self) -> tuple[int, list[SigningKey]]:
+    def rekey(self) -> tuple[int, list[SigningKey]]:
         """Seal every private key under the active master key; returns how many were sealed anew, and those that cannot
         be opened: they stay as they are."""
         storage, sealer = self._storage, self._ring.sealer
         count, lost = 0, []
-        for key in storage.signing_keys.all():
+        for key in storage.signing_keys.list_all():
             try:
                 if sealer.is_current(key.sealed_private_key):
                     continue
-                plain = sealer.open(key.sealed_private_key, associated=key.id)
-            except Unsealable:
+                plain = sealer.open(key.sealed_private_key, associated_data=key.id)
+            except UnsealingError:
                 lost.append(key)
                 continue
-            storage.signing_keys.reseal(key.id, sealer.seal(plain, associated=key.id))
+            storage.signing_keys.update_sealed_private_key(key.id, sealer.seal(plain, associated_data=key.id))
             self._record("signing_key.rewrapped", key)
             count += 1
-        self._ring.forget()
+        self._ring.invalidate()
         return count, lost
 
     def _add(self, generation: int, active_at: datetime) -> SigningKey:
-        private_key = generate_private_key(self._settings.signing_key_bits)
+        private_key = generate_rsa_private_key(self._settings.signing_key_bits)
         key_id = new_id()
         key = SigningKey(
             id=key_id,
             generation=generation,
             algorithm=ALGORITHM,
             public_key=private_key.public_key().to_der(),
-            sealed_private_key=self._ring.sealer.seal(private_key.to_der(), associated=key_id),
+            sealed_private_key=self._ring.sealer.seal(private_key.to_der(), associated_data=key_id),
             created_at=self._now,
             active_at=active_at,
         )
         storage = self._storage
         try:
             storage.signing_keys.add(key)
-        except Duplicate:
+        except DuplicateValue:
             # Another node was faster; its key serves as well, and is missing from the copy. Or it is one of those that
             # cannot be read.
-            self._ring.forget()
-            made = next((one for one in storage.signing_keys.all() if one.generation == generation), None)
+            self._ring.invalidate()
+            made = next((one for one in storage.signing_keys.list_all() if one.generation == generation), None)
             return self._add(generation + 1, active_at) if made is None else made
         self._record("signing_key.added", key)
-        self._ring.forget()
+        self._ring.invalidate()
         return key
 
     def _record(self, event: str, key: SigningKey) -> None:

@@ -4,63 +4,70 @@ from contextlib import suppress
 from dataclasses import replace
 
 from identity.crypto.jwt import unverified_key_id
-from identity.crypto.secrets import digest
-from identity.domain.applications import ApplicationType, Client
+from identity.crypto.secrets import token_digest
+from identity.domain.applications import ApplicationClient, ApplicationType
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
+from identity.domain.clients import Client
 from identity.domain.errors import Denied, DomainError
-from identity.domain.parties import Party
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.records import Record
-from identity.domain.tokens import AccessToken, IssuedToken, PresentedRefreshToken, RefreshToken, TokenFamily
+from identity.domain.tokens import AccessToken, PresentedAccessToken, PresentedRefreshToken, RefreshToken, TokenFamily
 from identity.domain.users import ServiceUser, TokenFormat
-from identity.services.changes import TransactionState, UseCases
-from identity.services.last_uses import LastUses
-from identity.services.projects import Projects
+from identity.services.base import Service, TransactionState
+from identity.services.last_used_tracker import LastUsedTracker
+from identity.services.projects import ProjectService
 from identity.services.signing_keys import KeyRing
 from identity.settings import Settings
-from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.errors import AlreadyUsed, RowNotFound
 
 
-class Replayed(DomainError):
+class ReplayDetected(DomainError):
     """A code or refresh token was used before: all that came from the same sign-in is revoked, and stays revoked."""
 
-    keep_changes = True
+    commits_transaction = True
 
 
 class NotRedeemable(DomainError):
     """The code or refresh token cannot be used, and nothing changed."""
 
 
-class Tokens(UseCases):
+class TokenService(Service):
     """Tokens are known by digest: what was altered by one character was never issued."""
 
     def __init__(
-        self, state: TransactionState, projects: Projects, ring: KeyRing, uses: LastUses, settings: Settings
+        self,
+        state: TransactionState,
+        projects: ProjectService,
+        ring: KeyRing,
+        uses: LastUsedTracker,
+        settings: Settings,
     ) -> None:
         super().__init__(state)
         self._projects, self._ring, self._uses, self._settings = projects, ring, uses, settings
 
-    def record(self, token: AccessToken, used: Record | None = None) -> None:
+    def store_access_token(self, token: AccessToken, used: Record | None = None) -> None:
         """Keep an access token, as the last change of the transaction; its row is the record, not an audit event.
 
         Raises AlreadyUsed (storage) if what is used up for it was used before, on any node.
         """
-        self._storage.tokens.add_access(token, used=used, last=True)
+        self._storage.tokens.add_access_token(token, consumed_record=used, is_last_write=True)
 
-    def begin(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
+    def store_family(
+        self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
+    ) -> None:
         """Begin a family of tokens, and keep the code that will bring them. ``last`` says that nothing else is changed
         in the transaction. Raises Missing (storage)."""
-        self._storage.tokens.start_family(family, code, last=last)
+        self._storage.tokens.add_family(family, code, is_last_write=is_last_write)
 
     def find_code(self, text: str) -> PresentedCode | None:
         """The code with all that decides over it; looking uses nothing up."""
         with self._look() as storage:
-            return storage.tokens.find_code(digest(text))
+            return storage.tokens.find_authorization_code(token_digest(text))
 
-    def redeem(
+    def redeem_code(
         self,
         code: AuthorizationCode,
-        client: Client,
+        client: ApplicationClient,
         *,
         access: AccessToken | None = None,
         refresh: RefreshToken | None = None,
@@ -70,20 +77,25 @@ class Tokens(UseCases):
         Raises Replayed, NotRedeemable, Missing (storage).
         """
         try:
-            self._storage.tokens.redeem_code(
-                code.digest, client_id=client.id, at=self._now, refresh=refresh, access=access, last=True
+            self._storage.tokens.redeem_authorization_code(
+                code.digest,
+                client_id=client.id,
+                redeemed_at=self._now,
+                refresh=refresh,
+                access=access,
+                is_last_write=True,
             )
         except AlreadyUsed:
-            raise self.replayed(code.family_id, client, "authorization_code") from None
-        except Missing:
+            raise self.revoke_replayed_family(code.family_id, client, "authorization_code") from None
+        except RowNotFound:
             raise NotRedeemable("The code has expired.") from None
 
-    def find_refresh(self, text: str) -> PresentedRefreshToken | None:
+    def find_refresh_token(self, text: str) -> PresentedRefreshToken | None:
         """The refresh token with all that decides over it; looking uses nothing up."""
         with self._look() as storage:
-            return storage.tokens.find_presented(digest(text))
+            return storage.tokens.find_refresh_token(token_digest(text))
 
-    def within_grace(self, token: RefreshToken) -> bool:
+    def is_within_grace(self, token: RefreshToken) -> bool:
         """True if the token was rotated so recently that its client may just not have heard the answer."""
         return (
             token.rotated_at is not None
@@ -91,8 +103,8 @@ class Tokens(UseCases):
             and self._now - token.rotated_at <= self._settings.refresh_token_grace
         )
 
-    def rotate(
-        self, token: RefreshToken, client: Client, *, access: AccessToken | None, successor: RefreshToken
+    def rotate_refresh_token(
+        self, token: RefreshToken, client: ApplicationClient, *, access: AccessToken | None, successor: RefreshToken
     ) -> None:
         """Exchange a refresh token for its successor and an access token, as the last change of the transaction: of
         racing requests one succeeds.
@@ -101,22 +113,24 @@ class Tokens(UseCases):
         and that one dies. Raises Replayed, NotRedeemable, Missing (storage).
         """
         try:
-            self._storage.tokens.rotate(token.digest, successor, self._now, access=access, last=True)
+            self._storage.tokens.rotate_refresh_token(
+                token.digest, successor, self._now, access=access, is_last_write=True
+            )
         except AlreadyUsed as used:
             stored = used.value
             if (
                 isinstance(stored, RefreshToken)
-                and self.within_grace(stored)
+                and self.is_within_grace(stored)
                 and self._storage.tokens.replace_successor(stored, successor, self._now)
             ):
                 if access is not None:
-                    self.record(access)
+                    self.store_access_token(access)
                 return
-            raise self.replayed(token.family_id, client, "refresh_token") from None
-        except Missing:
+            raise self.revoke_replayed_family(token.family_id, client, "refresh_token") from None
+        except RowNotFound:
             raise NotRedeemable("The refresh token is revoked or has expired.") from None
 
-    def replayed(self, family_id: str, client: Client, kind: str) -> Replayed:
+    def revoke_replayed_family(self, family_id: str, client: ApplicationClient, kind: str) -> ReplayDetected:
         """Revoke the family of something that was used twice; returns what to raise."""
         self._storage.tokens.revoke_family(family_id, self._now)
         # However often it is repeated: whoever repeats it must not fill the trail.
@@ -128,26 +142,26 @@ class Tokens(UseCases):
             organization_id=client.organization.id,
             detail={"client_id": client.id},
         )
-        return Replayed("This was used before.")
+        return ReplayDetected("This was used before.")
 
-    def find_live(self, text: str) -> IssuedToken | None:
+    def find_live_access_token(self, text: str) -> PresentedAccessToken | None:
         """The access token with its owner and client, if nothing stands against it right now.
 
         A signed one counts until its key is withdrawn. Its audience has lost the projects to which its user or its
         client has lost the right meanwhile.
         """
-        issued = self._storage.tokens.find_issued(digest(text))
-        if issued is None or not issued.live(self._now):
+        issued = self._storage.tokens.find_access_token(token_digest(text))
+        if issued is None or not issued.is_live(self._now):
             return None
         signed = issued.token.format is TokenFormat.JWT
         if signed and not self._ring.stands_behind(unverified_key_id(text), self._look, self._now):
             return None
         issued = self._narrowed(issued)
         if issued.token.personal_access_token_id is not None:
-            self._uses.of_personal_access_token(issued.token.personal_access_token_id, self._now)
+            self._uses.record_personal_access_token(issued.token.personal_access_token_id, self._now)
         return issued
 
-    def in_audience(self, issued: IssuedToken, client: Client) -> bool:
+    def is_in_audience(self, issued: PresentedAccessToken, client: ApplicationClient) -> bool:
         """True if the live token is meant for the client.
 
         By its project it is told only of tokens whose user and application both have a right to the project.
@@ -159,14 +173,14 @@ class Tokens(UseCases):
         unasked = issued.client is not None and issued.client.project.id == project_id
         return not unasked or bool(self._allowed(frozenset({project_id}), issued))
 
-    def revoke(self, text: str, client: Party) -> None:
+    def revoke_token(self, text: str, client: Client) -> None:
         """Revoke a token on behalf of a client (RFC 7009 §2.1); unknown tokens are ignored.
 
         A refresh token takes its whole family along, a personal access token is deleted. Raises Denied, changing
         nothing, for another client's token.
         """
-        key = digest(text)
-        issued = self._storage.tokens.find_issued(key)
+        key = token_digest(text)
+        issued = self._storage.tokens.find_access_token(key)
         if issued is not None:
             if not self._may_revoke(issued, client):
                 raise Denied("The token was issued to another client.")
@@ -174,7 +188,7 @@ class Tokens(UseCases):
                 self._end(issued.token)
                 self._record(issued.token.id, client, "access_token")
             return
-        presented = self._storage.tokens.find_presented(key)
+        presented = self._storage.tokens.find_refresh_token(key)
         if presented is None:
             return
         refresh = presented.token
@@ -185,31 +199,31 @@ class Tokens(UseCases):
 
     def _end(self, token: AccessToken) -> None:
         if token.personal_access_token_id is None or token.user_id is None:
-            self._storage.tokens.revoke_access(token.digest, self._now)
+            self._storage.tokens.revoke_access_token(token.digest, self._now)
             return
         # Somebody else may have deleted it meanwhile.
-        with suppress(Missing):
-            self._storage.credentials.remove(PersonalAccessToken, token.user_id, token.personal_access_token_id)
+        with suppress(RowNotFound):
+            self._storage.credentials.delete(PersonalAccessToken, token.user_id, token.personal_access_token_id)
 
-    def _may_revoke(self, issued: IssuedToken, client: Party) -> bool:
+    def _may_revoke(self, issued: PresentedAccessToken, client: Client) -> bool:
         if issued.token.client_id == client.id:
             return True
         # A service user without a secret cannot authenticate here; the service's own API applications stand in.
         return (
-            isinstance(client, Client)
+            isinstance(client, ApplicationClient)
             and issued.token.application_id is None
             and issued.subject is not None
             and isinstance(issued.subject.user, ServiceUser)
             and client.application.type is ApplicationType.API
-            and self._projects.is_own(client.project.id)
+            and self._projects.is_own_project(client.project.id)
         )
 
-    def _narrowed(self, issued: IssuedToken) -> IssuedToken:
+    def _narrowed(self, issued: PresentedAccessToken) -> PresentedAccessToken:
         """The token with those projects in its audience that it may still have there."""
         token, client = issued.token, issued.client
         # The application and its project stand for themselves; the issuer is no project.
         certain = {self._settings.issuer_url, token.client_id}
-        if client is not None and not self._projects.is_own(client.project.id):
+        if client is not None and not self._projects.is_own_project(client.project.id):
             certain.add(client.project.id)
         named = frozenset(token.audience) - certain
         lost = named - self._allowed(named, issued) if named else named
@@ -217,11 +231,11 @@ class Tokens(UseCases):
             return issued
         return replace(issued, token=replace(token, audience=tuple(one for one in token.audience if one not in lost)))
 
-    def _allowed(self, project_ids: frozenset[str], issued: IssuedToken) -> frozenset[str]:
+    def _allowed(self, project_ids: frozenset[str], issued: PresentedAccessToken) -> frozenset[str]:
         issued_at = issued.token.issued_at
-        return self._projects.audience(project_ids, issued.subject, issued.client, issued_at=issued_at)
+        return self._projects.filter_audience(project_ids, issued.subject, issued.client, issued_at=issued_at)
 
-    def _record(self, token_id: str, client: Party, kind: str) -> None:
+    def _record(self, token_id: str, client: Client, kind: str) -> None:
         self._audit.record(
             "token.revoked",
             kind=kind,

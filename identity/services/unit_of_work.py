@@ -7,9 +7,9 @@ from datetime import datetime
 from identity.domain.audit import Actor, AuditEvent
 from identity.domain.instance import Instance
 from identity.lazily import lazily
-from identity.services.audit import Recorder
-from identity.services.bundle import Services
-from identity.services.changes import Look, TransactionState
+from identity.services.audit import AuditRecorder
+from identity.services.base import ReadSessionFactory, TransactionState
+from identity.services.container import Services
 from identity.services.deferred_storage import DeferredStorage
 from identity.services.process_state import ProcessState
 from identity.storage.backend import Storage
@@ -18,7 +18,7 @@ from identity.storage.backend import Storage
 class UnitOfWork(Services):
     """Services over a storage that is opened by its first use.
 
-    ``open_storage`` opens the storage of the transaction, and ``look`` another one to read from before the first write.
+    ``storage_factory`` opens the storage of the transaction, and ``look`` another one to read from before the first write.
     Without ``look`` nothing can be written, and the one storage serves for both.
     """
 
@@ -31,28 +31,28 @@ class UnitOfWork(Services):
         now: datetime,
         actor: Actor | Callable[[], Actor],
         *,
-        look: Look | None = None,
+        read_session_factory: ReadSessionFactory | None = None,
     ) -> None:
         storage = DeferredStorage(open_storage)
-        audit = Recorder(storage, now, actor, on_first_record=self.note_effect, on_record=self._told)
-        super().__init__(process, TransactionState(storage, audit, now, self.look))
-        self._look = look
+        audit = AuditRecorder(storage, now, actor, on_first_record=self.schedule_after_commit, on_record=self._told)
+        super().__init__(process, TransactionState(storage, audit, now, self.read_session))
+        self._look = read_session_factory
         #: Called at the first change that is recorded or message that is queued, by whoever acts after the commit.
-        self.on_first_effect: Callable[[], None] | None = None
+        self.on_after_commit_needed: Callable[[], None] | None = None
         self._has_effect = False
         #: Tells the language of whoever acts.
-        self.tell_language: Callable[[], str] = str
+        self.language_getter: Callable[[], str] = str
         #: The kinds of messages that were queued in this transaction.
-        self.queued: set[str] = set()
+        self.queued_kinds: set[str] = set()
 
     @lazily
     def language(self) -> str:
-        return self.tell_language()
+        return self.language_getter()
 
-    def look(self) -> AbstractContextManager[Storage]:
+    def read_session(self) -> AbstractContextManager[Storage]:
         return nullcontext(self.storage) if self._look is None or self.storage.opened else self._look()
 
-    def instance(self) -> Instance | None:
+    def find_instance(self) -> Instance | None:
         # Only what is committed is kept: this very transaction may be the bootstrap, and may yet fail.
         if self._process.instance is None:
             with nullcontext(self.storage) if self._look is None else self._look() as committed:
@@ -60,24 +60,24 @@ class UnitOfWork(Services):
         return self._process.instance or self.storage.organizations.find_instance()
 
     @property
-    def refused(self) -> list[AuditEvent]:
+    def refused_events(self) -> list[AuditEvent]:
         """The refused attempts of this transaction, to be written after it ended."""
-        return self.audit.refused
+        return self.audit.refused_events
 
-    def forget(self) -> None:
+    def close(self) -> None:
         """Let go of everything, at the end."""
         self.__dict__.clear()
 
-    def note_effect(self) -> None:
+    def schedule_after_commit(self) -> None:
         """Remember that something is to be done after the commit."""
-        if not self._has_effect and self.on_first_effect is not None:
-            self.on_first_effect()
+        if not self._has_effect and self.on_after_commit_needed is not None:
+            self.on_after_commit_needed()
         self._has_effect = True
 
     def _note_queued(self, kind: str) -> None:
-        self.note_effect()
-        self.queued.add(kind)
+        self.schedule_after_commit()
+        self.queued_kinds.add(kind)
 
     def _told(self, event: AuditEvent) -> None:
-        self.outbox.announce(event)
-        self.notices.tell(event)
+        self.outbox.queue_event(event)
+        self.notifications.notify(event)

@@ -2,28 +2,28 @@
 
 from dataclasses import replace
 
-from identity.crypto.key_sets import read_elliptic_key
-from identity.crypto.keys import UnreadableKey
-from identity.crypto.sealing import Sealer, Unsealable
-from identity.crypto.secrets import same
+from identity.crypto.jwk_sets import parse_ec_private_key
+from identity.crypto.rsa_keys import InvalidKey
+from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.secrets import constant_time_equal
 from identity.domain.errors import Denied, Invalid
-from identity.domain.permissions import INSTANCE
-from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider, issuer_of_kind_problem
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider, issuer_error_for_kind
 from identity.domain.users import Subject
-from identity.domain.words import say
-from identity.services.access import Access, Principal
-from identity.services.changes import TransactionState
+from identity.services.access_control import AccessControl, Principal
+from identity.services.base import TransactionState
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
-from identity.services.holders import Holders
-from identity.services.lifecycle import Lifecycle
-from identity.storage.errors import Unreadable
-from identity.storage.paging import every_row
+from identity.services.crud import DeactivatableEntityService
+from identity.services.instance_managers import InstanceManagerService
+from identity.storage.errors import UnreadableRow
+from identity.storage.paging import iterate_rows
 
 #: What it takes to have people of all organizations sign in somewhere.
-OF_INSTANCE = "instance.write"
+INSTANCE_WRITE = "instance.write"
 
 
-class UpstreamProviders(Lifecycle[UpstreamProvider]):
+class UpstreamProviderService(DeactivatableEntityService[UpstreamProvider]):
     """Identity providers of organizations. Nobody signs in at one that is deactivated.
 
     Those for all organizations are the instance's, those that are believed about factors, of which no organization
@@ -36,16 +36,18 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
     kind = "upstream_provider"
     store = "upstream_providers"
 
-    def __init__(self, state: TransactionState, sealer: Sealer, access: Access, holders: Holders) -> None:
+    def __init__(
+        self, state: TransactionState, sealer: Sealer, access: AccessControl, holders: InstanceManagerService
+    ) -> None:
         super().__init__(state)
         self._sealer, self._access, self._holders = sealer, access, holders
 
-    def serves(self, provider: UpstreamProvider, subject: Subject) -> bool:
+    def serves_subject(self, provider: UpstreamProvider, subject: Subject) -> bool:
         """True if the person may link an account there and sign in by it: of its organization or of any; with a role at
         the instance only where the instance manages it."""
         if not provider.everywhere and subject.organization.id != provider.organization_id:
             return False
-        return provider.instance_managed or not self._holders.is_one(subject.user.id)
+        return provider.instance_managed or not self._holders.is_instance_manager(subject.user.id)
 
     def create(
         self,
@@ -56,11 +58,11 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
         id: str | None = None,  # noqa: A002
     ) -> UpstreamProvider:
         """A new one. Raises NotFound, Denied; Invalid for settings that do not fit each other."""
-        made = self._made(UpstreamProvider, command, id=id, organization_id=organization_id)
-        self._check(made, by)
+        made = self._new_entity(UpstreamProvider, command, id=id, organization_id=organization_id)
+        self._authorize(made, by)
         made = self._with_secret(made, command.client_secret)
         _refuse_inconsistent(made)
-        self._add("upstream_provider.created", made, organization_id, of=("organization", organization_id))
+        self._add("upstream_provider.created", made, organization_id, parent=("organization", organization_id))
         return made
 
     def change(
@@ -72,91 +74,95 @@ class UpstreamProviders(Lifecycle[UpstreamProvider]):
         expected_version: int | None = None,
     ) -> UpstreamProvider:
         """The changed one. Raises NotFound, Denied, Conflict; Invalid for settings that do not fit each other."""
-        before = self._governed(provider_id, by)
-        after = self._next(before, command, expected_version=expected_version)
-        self._check(after, by)
+        before = self._get_authorized(provider_id, by)
+        after = self._next_version(before, command, expected_version=expected_version)
+        self._authorize(after, by)
         after = self._with_secret(after, command.client_secret)
         _refuse_inconsistent(after)
-        return self._keep("upstream_provider.changed", before, after)
+        return self._update("upstream_provider.changed", before, after)
 
-    def offered(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
+    def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
         """Those at which people of the organization can sign in; without one, those for all.
 
         One that came without its secret, out of a document, waits for it.
         """
         with self._look() as storage:
-            return tuple(one for one in storage.upstream_providers.offered(organization_id) if one.usable)
+            return tuple(one for one in storage.upstream_providers.list_available(organization_id) if one.is_usable)
 
     def find(self, provider_id: str) -> UpstreamProvider | None:
         """The one with this id, active or not."""
         with self._look() as storage:
             return storage.upstream_providers.find(provider_id)
 
-    def secret(self, provider: UpstreamProvider) -> str:
+    def open_secret(self, provider: UpstreamProvider) -> str:
         """Its client secret or key, to be used and told to nobody; empty for none. Raises Unreadable."""
         if not provider.secret:
             return ""
         try:
-            return self._sealer.open(provider.secret, associated=place(provider.id)).decode()
-        except Unsealable:
-            raise Unreadable("upstream_providers", provider.id) from None
+            return self._sealer.open(provider.secret, associated_data=sealing_context(provider.id)).decode()
+        except UnsealingError:
+            raise UnreadableRow("upstream_providers", provider.id) from None
 
     def has_secret(self, provider: UpstreamProvider, secret: str) -> bool:
         """True if this is its secret. Raises Unreadable."""
-        return same(secret.encode(), self.secret(provider).encode())
+        return constant_time_equal(secret.encode(), self.open_secret(provider).encode())
 
-    def require_end_of(self, organization_id: str, *, by: Principal) -> None:
+    def require_can_remove_all(self, organization_id: str, *, by: Principal) -> None:
         """Raise Denied unless the caller may remove all providers of the organization, which go with it."""
         stored = self._storage.upstream_providers
-        for one in every_row(lambda request: stored.page(organization_id, request)):
-            self._check(one, by)
+        for one in iterate_rows(lambda request: stored.page(organization_id, request)):
+            self._authorize(one, by)
 
     def _with_secret(self, provider: UpstreamProvider, secret: str | None) -> UpstreamProvider:
         """The same with this secret, if one is given that it does not have already."""
         if not secret or self.has_secret(provider, secret):
             return provider
-        sealed = self._sealer.seal(secret.encode(), associated=place(provider.id))
+        sealed = self._sealer.seal(secret.encode(), associated_data=sealing_context(provider.id))
         if provider.kind is UpstreamKind.APPLE:
             _refuse_no_key(secret)
         return replace(provider, secret=sealed, secret_changed_at=self._now)
 
-    def _check(self, thing: UpstreamProvider, by: Principal) -> None:
+    def _authorize(self, thing: UpstreamProvider, by: Principal) -> None:
         if not thing.instance_managed:
             # Who decides over it can sign in as whoever is linked there.
-            self._access.require_none_above(by, thing.organization_id, but_holders=True)
+            self._access.require_no_more_privileged_user(by, thing.organization_id, except_instance_managers=True)
         of_instance = thing.everywhere or thing.trust_methods or thing.instance_managed
-        if of_instance and not self._access.may(by, OF_INSTANCE, INSTANCE):
+        if of_instance and not self._access.is_permitted(by, INSTANCE_WRITE, INSTANCE_RESOURCE):
             raise Denied(
-                say(
+                gettext_lazy(
                     "Only instance administrators can decide over a provider that the instance manages, that is for all"
                     " organizations, or whose authentication methods are trusted."
                 ),
-                permission=OF_INSTANCE,
+                permission=INSTANCE_WRITE,
             )
 
 
 def _refuse_inconsistent(provider: UpstreamProvider) -> None:
     """Raise Invalid for settings that do not fit each other."""
     problems: dict[str, str] = {}
-    issuer = issuer_of_kind_problem(provider.kind, provider.issuer)
+    issuer = issuer_error_for_kind(provider.kind, provider.issuer)
     if issuer is not None:
         problems["issuer"] = issuer
     if provider.kind is UpstreamKind.APPLE:
         needed = {"team_id": provider.team_id, "key_id": provider.key_id}
-        problems |= {name: say("This is required.") for name, value in needed.items() if not value}
+        problems |= {name: gettext_lazy("This is required.") for name, value in needed.items() if not value}
     if problems:
         raise Invalid(problems)
 
 
 def _refuse_no_key(text: str) -> None:
     try:
-        read_elliptic_key(text)
-    except UnreadableKey:
+        parse_ec_private_key(text)
+    except InvalidKey:
         raise Invalid(
-            {"client_secret": say("Enter the key that Apple gave you, from BEGIN PRIVATE KEY to END PRIVATE KEY.")}
+            {
+                "client_secret": gettext_lazy(
+                    "Enter the key that Apple gave you, from BEGIN PRIVATE KEY to END PRIVATE KEY."
+                )
+            }
         ) from None
 
 
-def place(provider_id: str) -> str:
+def sealing_context(provider_id: str) -> str:
     """With what the secret of this provider is sealed."""
     return f"upstream_provider\n{provider_id}"

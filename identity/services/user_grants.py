@@ -1,37 +1,37 @@
 """User grants: roles of projects, given to users."""
 
 from identity.domain.errors import Denied, Invalid
+from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import Resource, project_grant_resource, project_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.users import User
-from identity.domain.words import say
-from identity.services.access import Access, Principal
-from identity.services.changes import TransactionState
+from identity.services.access_control import AccessControl, Principal
+from identity.services.base import TransactionState
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
-from identity.services.grant_sides import OfGrants
-from identity.services.lifecycle import Lifecycle
-from identity.services.project_grants import ProjectGrants, refuse_unknown_roles
-from identity.storage.paging import Page, PageRequest
+from identity.services.crud import DeactivatableEntityService
+from identity.services.project_grant_audit import GrantAuditedService
+from identity.services.project_grants import ProjectGrantService, refuse_unknown_roles
+from identity.storage.paging import PageRequest, ResultPage
 
 _WRITE = "user_grant.write"
-_NO_USER = say("There is no such user.")
-_NO_PROJECT = say("There is no such project.")
-_TAKEN = {"user_id": say("This user has a grant of the project already. Change its roles.")}
+_NO_USER = gettext_lazy("There is no such user.")
+_NO_PROJECT = gettext_lazy("There is no such project.")
+_TAKEN = {"user_id": gettext_lazy("This user has a grant of the project already. Change its roles.")}
 
 
-class UserGrants(OfGrants[UserGrant], Lifecycle[UserGrant]):
+class UserGrantService(GrantAuditedService[UserGrant], DeactivatableEntityService[UserGrant]):
     """A user of the project's own organization has a direct grant, any other one that derives from a project grant."""
 
     kind = "user_grant"
     store = "user_grants"
-    taken = _TAKEN
-    personal = frozenset({"user_id"})
+    duplicate_messages = _TAKEN
+    personal_fields = frozenset({"user_id"})
 
-    def __init__(self, state: TransactionState, access: Access, project_grants: ProjectGrants) -> None:
+    def __init__(self, state: TransactionState, access: AccessControl, project_grants: ProjectGrantService) -> None:
         super().__init__(state, access)
         self._project_grants = project_grants
 
-    def resource(self, grant: UserGrant) -> Resource:
+    def grant_resource(self, grant: UserGrant) -> Resource:
         """Where permissions on the grant are judged: the project, or the project grant that it derives from.
 
         Raises NotFound.
@@ -40,18 +40,20 @@ class UserGrants(OfGrants[UserGrant], Lifecycle[UserGrant]):
         if grant.project_grant_id is None:
             return project_resource(project)
         found = self._storage.project_grants.find(grant.project_grant_id)
-        return project_grant_resource(self._found(found, "project grant", grant.project_grant_id), project)
+        return project_grant_resource(self._require_found(found, "project grant", grant.project_grant_id), project)
 
-    def page_of_project(self, project_id: str, request: PageRequest, *, by: Principal) -> Page[UserGrant]:
+    def page_by_project(self, project_id: str, request: PageRequest, *, by: Principal) -> ResultPage[UserGrant]:
         """The grants in a project; whom the caller is not told by name, no search finds."""
-        seen = self._access.seen_organizations(by)
-        return self._access.page_of(by, self._storage.user_grants.page("project_id", project_id, request, within=seen))
+        seen = self._access.visible_organization_ids(by)
+        return self._access.filter_page(
+            by, self._storage.user_grants.page("project_id", project_id, request, organization_ids=seen)
+        )
 
-    def page_of_project_grant(self, grant_id: str, request: PageRequest, *, by: Principal) -> Page[UserGrant]:
+    def page_by_project_grant(self, grant_id: str, request: PageRequest, *, by: Principal) -> ResultPage[UserGrant]:
         """The same of those that derive from a project grant."""
-        seen = self._access.seen_organizations(by)
-        page = self._storage.user_grants.page("project_grant_id", grant_id, request, within=seen)
-        return self._access.page_of(by, page)
+        seen = self._access.visible_organization_ids(by)
+        page = self._storage.user_grants.page("project_grant_id", grant_id, request, organization_ids=seen)
+        return self._access.filter_page(by, page)
 
     def add(self, command: AddUserGrant, *, by: Principal) -> UserGrant:
         """A user's roles in a project.
@@ -61,17 +63,17 @@ class UserGrants(OfGrants[UserGrant], Lifecycle[UserGrant]):
         the user, or the project, is told that there is none.
         """
         user = self._storage.users.find(command.user_id)
-        if user is None or not self._access.sees(by, user.organization_id):
+        if user is None or not self._access.can_see_organization(by, user.organization_id):
             raise Invalid({"user_id": _NO_USER})
         project, project_grant = self._source(user, command.project_id, by)
         self._check_roles(project, project_grant, command.roles)
-        grant = self._made(
+        grant = self._new_entity(
             UserGrant,
             command,
             organization_id=user.organization_id,
             project_grant_id=None if project_grant is None else project_grant.id,
         )
-        self._add("user_grant.added", grant, grant.organization_id, of=("user", user.id))
+        self._add("user_grant.added", grant, grant.organization_id, parent=("user", user.id))
         if project_grant is not None:
             self._project_grants.accept(project_grant, by=by)
         return grant
@@ -80,34 +82,34 @@ class UserGrants(OfGrants[UserGrant], Lifecycle[UserGrant]):
         self, grant_id: str, command: ChangeUserGrant, *, by: Principal, expected_version: int | None = None
     ) -> UserGrant:
         """The grant with other roles. Raises NotFound, Invalid, Denied, Conflict."""
-        before = self._governed(grant_id, by)
+        before = self._get_authorized(grant_id, by)
         project_grant = None
         if before.project_grant_id is not None:
             project_grant = self._storage.project_grants.find(before.project_grant_id)
         self._check_roles(self._project(before.project_id), project_grant, command.roles)
-        after = self._next(before, command, expected_version=expected_version)
-        return self._keep("user_grant.changed", before, after)
+        after = self._next_version(before, command, expected_version=expected_version)
+        return self._update("user_grant.changed", before, after)
 
-    def _grant_of(self, thing: UserGrant) -> ProjectGrant | None:
+    def _project_grant(self, thing: UserGrant) -> ProjectGrant | None:
         return None if thing.project_grant_id is None else self._storage.project_grants.find(thing.project_grant_id)
 
-    def _check(self, thing: UserGrant, by: Principal) -> None:
-        self._access.require(by, _WRITE, self.resource(thing))
+    def _authorize(self, thing: UserGrant, by: Principal) -> None:
+        self._access.require(by, _WRITE, self.grant_resource(thing))
 
     def _source(self, user: User, project_id: str, by: Principal) -> tuple[Project, ProjectGrant | None]:
         """The project and, for a user of another organization, the project grant that the roles derive from."""
         project = self._storage.projects.find(project_id)
         if project is None:
             raise Invalid({"project_id": _NO_PROJECT})
-        sees_project = self._access.sees(by, project.organization_id)
+        sees_project = self._access.can_see_organization(by, project.organization_id)
         if project.organization_id == user.organization_id:
             self._require(by, project_resource(project), sees_project)
             return project, None
-        grant = self._storage.project_grants.find_for(project_id, user.organization_id)
+        grant = self._storage.project_grants.find_for_organization(project_id, user.organization_id)
         if grant is None or not grant.active:
             if not sees_project:
                 raise Invalid({"project_id": _NO_PROJECT})
-            raise Invalid({"user_id": say("The organization of this user has no grant of the project.")})
+            raise Invalid({"user_id": gettext_lazy("The organization of this user has no grant of the project.")})
         self._require(by, project_grant_resource(grant, project), sees_project)
         return project, grant
 
@@ -121,15 +123,15 @@ class UserGrants(OfGrants[UserGrant], Lifecycle[UserGrant]):
 
     def _check_roles(self, project: Project, grant: ProjectGrant | None, roles: frozenset[str]) -> None:
         if grant is None:
-            refuse_unknown_roles(roles, (role.key for role in self._storage.projects.roles(project.id)))
+            refuse_unknown_roles(roles, (role.key for role in self._storage.projects.list_roles(project.id)))
             return
         beyond = ", ".join(sorted(roles - grant.roles))
         if not beyond:
             return
         if not grant.roles:
-            raise Invalid({"roles": say("The project grant does not hold the role {roles}.", roles=beyond)})
+            raise Invalid({"roles": gettext_lazy("The project grant does not hold the role {roles}.", roles=beyond)})
         # Those of the project that were not granted are no business of whoever holds the grant.
-        sentence = say(
+        sentence = gettext_lazy(
             "The project grant does not hold the role {roles}. Choose from {names}.",
             roles=beyond,
             names=", ".join(sorted(grant.roles)),
@@ -137,4 +139,4 @@ class UserGrants(OfGrants[UserGrant], Lifecycle[UserGrant]):
         raise Invalid({"roles": sentence})
 
     def _project(self, project_id: str) -> Project:
-        return self._found(self._storage.projects.find(project_id), "project", project_id)
+        return self._require_found(self._storage.projects.find(project_id), "project", project_id)

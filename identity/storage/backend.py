@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, ClassVar
 
-from identity.storage.dump import Dump
-from identity.storage.errors import Unavailable
+from identity.instrumentation import PoolUsage
+from identity.storage.dump import StorageDump
+from identity.storage.errors import StorageUnavailable
 from identity.storage.stores.applications import ApplicationStore
 from identity.storage.stores.attempts import AttemptStore
 from identity.storage.stores.audit import AuditStore
 from identity.storage.stores.authorization_requests import AuthorizationRequestStore
 from identity.storage.stores.credentials import CredentialStore
-from identity.storage.stores.effects import EffectStore
+from identity.storage.stores.deletion_impact import DeletionImpactStore
 from identity.storage.stores.managers import ManagerStore
 from identity.storage.stores.organizations import OrganizationStore
 from identity.storage.stores.outbox import OutboxStore
@@ -20,14 +21,13 @@ from identity.storage.stores.project_grants import ProjectGrantStore
 from identity.storage.stores.projects import ProjectStore
 from identity.storage.stores.purges import PurgeStore
 from identity.storage.stores.records import RecordStore
-from identity.storage.stores.sealed import SealedStore
+from identity.storage.stores.sealed_values import SealedValueStore
 from identity.storage.stores.sessions import SessionStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 from identity.storage.stores.tokens import TokenStore
 from identity.storage.stores.upstream_providers import UpstreamProviderStore
 from identity.storage.stores.user_grants import UserGrantStore
 from identity.storage.stores.users import UserStore
-from identity.watching import Load
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
@@ -57,9 +57,9 @@ class Storage(ABC):
     outbox: OutboxStore
     audit: AuditStore
     records: RecordStore
-    effects: EffectStore
+    deletion_impact: DeletionImpactStore
     purges: PurgeStore
-    sealed: SealedStore
+    sealed_values: SealedValueStore
 
 
 class Backend(ABC):
@@ -68,33 +68,33 @@ class Backend(ABC):
     #: The word by which ``identity.storage`` selects it.
     name: ClassVar[str]
     #: False if other processes cannot share it: racing tests then run over threads.
-    concurrent: ClassVar[bool] = True
+    is_concurrent: ClassVar[bool] = True
     #: True if more than one process that answers requests gains nothing, since one alone can write at a time.
-    single_writer: bool = False
+    has_single_writer: bool = False
     #: False if what is committed ends with the process. The contract opens any other once more and looks for it.
-    durable: ClassVar[bool] = True
+    is_durable: ClassVar[bool] = True
     #: False if a transaction never loses against another: its request need not be kept for another attempt.
-    contends: bool = True
+    has_write_conflicts: bool = True
     #: How many requests at a time may wait for it in greenlets (``identity.concurrency``), while the event loop runs
     #: others. 0 if it blocks the thread: its requests run in the thread pool.
     max_greenlets: int = 0
 
     #: True if there may be another storage to read from, which is behind: see ``lagging``.
-    lags: bool = False
+    has_standby: bool = False
 
     @property
-    def loads(self) -> Sequence[Load]:
+    def pool_usages(self) -> Sequence[PoolUsage]:
         """How many connections of each kind this process has in use; empty where there are none."""
         return ()
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[Storage]:
+    def read_session(self) -> AbstractContextManager[Storage]:
         """A Storage to read from, outside any transaction; writing through it is an error.
 
         Raises Unavailable if the backend cannot be reached.
         """
 
-    def lagging(self) -> AbstractContextManager[Storage] | None:
+    def standby_session(self) -> AbstractContextManager[Storage] | None:
         """A Storage to read from where whatever was committed is there after as many seconds as the operator allows.
 
         None if there is none at this moment, or the operator allows none: ``reading`` is asked then. Its stores may
@@ -110,7 +110,7 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def writing(self, transactions: "ITransactionManager") -> Storage:
+    def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
         """A Storage joined to the current transaction of ``transactions``.
 
         It never commits or aborts by itself: its changes become visible when the transaction commits, and vanish
@@ -119,7 +119,7 @@ class Backend(ABC):
         transaction manager each time. Raises Unavailable.
         """
 
-    def relieve(self) -> None:  # noqa: B027 - there may be nothing of the kind
+    def checkpoint(self) -> None:  # noqa: B027 - there may be nothing of the kind
         """Do now, while others write, what one of the next writers would otherwise have to do for all before.
 
         Whoever writes much calls it. Raises Unavailable.
@@ -133,7 +133,7 @@ class Backend(ABC):
         due. Raises Unavailable if the stored schema is newer than this version.
         """
 
-    def migration_plan(self) -> Sequence[str]:
+    def migration_sql(self) -> Sequence[str]:
         """How ``migrate`` would do what is due, in the words of the storage, line by line; empty if it has none."""
         return ()
 
@@ -141,27 +141,27 @@ class Backend(ABC):
     def check(self) -> None:
         """Raise Unavailable, saying what to do, unless the backend answers and its schema fits."""
 
-    def connections_problem(self, processes: int) -> str | None:
+    def connection_limit_problem(self, process_count: int) -> str | None:
         """What an operator has to mend where so many processes may open more connections than the server gives.
 
         None if all is well, or it cannot be known. Raises Unavailable.
         """
         return None
 
-    def dump(self) -> AbstractContextManager[Dump]:
+    def dump(self) -> AbstractContextManager[StorageDump]:
         """Everything that is committed now, for a backup; who writes meanwhile does not wait.
 
         Raises Unavailable, also if the backend has no backups.
         """
-        raise Unavailable(f"The storage {self.name} has no backups of this kind.")
+        raise StorageUnavailable(f"The storage {self.name} has no backups of this kind.")
 
-    def restore(self, dump: Dump) -> None:
+    def restore(self, dump: StorageDump) -> None:
         """Take over everything, all or nothing, then bring the schema up to this version.
 
         Raises Unavailable if it holds something already, if the dump is of a newer schema, or if the backend has no
         backups. What the dump raises while it is read is let through, with nothing kept.
         """
-        raise Unavailable(f"The storage {self.name} has no backups of this kind.")
+        raise StorageUnavailable(f"The storage {self.name} has no backups of this kind.")
 
     @abstractmethod
     def close(self) -> None:

@@ -8,7 +8,7 @@ Cell = str | int | bool | bytes | None
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """The rows of one table. They can be gone through once, and are read meanwhile."""
 
     table: str
@@ -17,13 +17,13 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Dump:
+class StorageDump:
     """All tables of one moment, in an order in which no row refers to one of a later table.
 
     ``schema`` is the revision that they fit. ``numbers`` are those that were given last, by table, where no number may
     be given twice.
     """
 
-    schema: str
-    numbers: Mapping[str, int]
-    tables: Iterable[Rows]
+    schema_revision: str
+    sequence_numbers: Mapping[str, int]
+    tables: Iterable[TableRows]

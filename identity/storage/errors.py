@@ -4,14 +4,14 @@
 class StorageError(Exception):
     """Base of them all; nothing else leaves a backend."""
 
-    keep_changes = False
+    commits_transaction = False
 
 
-class Missing(StorageError):
+class RowNotFound(StorageError):
     """There is no such row (or none that the caller may touch)."""
 
 
-class Duplicate(StorageError):
+class DuplicateValue(StorageError):
     """A unique value is taken; ``field`` names it."""
 
     def __init__(self, field: str) -> None:
@@ -27,11 +27,11 @@ class AlreadyUsed(StorageError):
         self.value = value
 
 
-class Unavailable(StorageError):
+class StorageUnavailable(StorageError):
     """The backend cannot answer now: down, full, overloaded, or its schema does not fit."""
 
 
-class Unreadable(Unavailable):
+class UnreadableRow(StorageUnavailable):
     """A stored row cannot be understood: damaged, or written by something else.
 
     ``table`` and ``id`` tell operators which; nothing that stands in it is told.
@@ -43,5 +43,5 @@ class Unreadable(Unavailable):
         self.id = id
 
 
-class Stale(StorageError):
+class StaleRow(StorageError):
     """The row changed since the caller read it (its version differs)."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from identity.domain.search import Searched, is_found
+from identity.domain.search import Searchable, matches_query
 
-Row = TypeVar("Row")
-Shown = TypeVar("Shown")
+RowT = TypeVar("RowT")
+ItemT = TypeVar("ItemT")
 
 
 class Identified(Protocol):
@@ -19,17 +19,17 @@ class Identified(Protocol):
         """The row's key."""
 
 
-IdentifiedRow = TypeVar("IdentifiedRow", bound=Identified)
-SearchedRow = TypeVar("SearchedRow", bound=Searched)
+IdentifiedRowT = TypeVar("IdentifiedRowT", bound=Identified)
+SearchableRowT = TypeVar("SearchableRowT", bound=Searchable)
 
-MAX_PAGE = 1000
+MAX_PAGE_ROWS = 1000
 
 #: So many rows are counted, and no more: whoever has more is told so.
-MOST_COUNTED = 1000
+MAX_COUNTED_ROWS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class PageCursor:
     """Where the next page starts: after the row with this sort value and, among equals, this id."""
 
     value: str
@@ -37,15 +37,15 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class SortOrder:
     """The order of a list: one of the names that the list's store offers, and which way."""
 
-    by: str
+    key: str
     descending: bool = False
 
 
 #: What a list can be sorted by: by its name, the value of a row, as a text that sorts as it does.
-Orders = Mapping[str, Callable[[IdentifiedRow], str]]
+SortKeys = Mapping[str, Callable[[IdentifiedRowT], str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,96 +57,100 @@ class PageRequest:
     """
 
     limit: int = 50
-    cursor: Cursor | None = None
+    cursor: PageCursor | None = None
     query: str = ""
     active: bool | None = None
-    sort: Sort | None = None
-    counted: bool = False
+    sort: SortOrder | None = None
+    with_total: bool = False
 
 
 FIRST_PAGE = PageRequest()
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class RowTotal:
     """How many rows there are on all pages; of more than 1,000 only that."""
 
     count: int
-    exact: bool = True
+    is_exact: bool = True
 
     @classmethod
-    def of(cls, found: int) -> "Total":
+    def from_count(cls, found: int) -> "RowTotal":
         """The total where counting stopped after MOST_COUNTED + 1."""
-        return cls(min(found, MOST_COUNTED), found <= MOST_COUNTED)
+        return cls(min(found, MAX_COUNTED_ROWS), found <= MAX_COUNTED_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[Row]):
+class ResultPage(Generic[RowT]):
     """Some rows, and the cursor of the next page, None on the last one. ``total`` is None where nobody counted."""
 
-    items: tuple[Row, ...]
-    next: Cursor | None = None
-    total: Total | None = None
+    items: tuple[RowT, ...]
+    next_cursor: PageCursor | None = None
+    total: RowTotal | None = None
 
-    def showing(self, items: Iterable[Shown]) -> "Page[Shown]":
+    def with_items(self, items: Iterable[ItemT]) -> "ResultPage[ItemT]":
         """The same page with something else in place of its rows."""
-        return Page(tuple(items), self.next, self.total)
+        return ResultPage(tuple(items), self.next_cursor, self.total)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[RowT]:
         return iter(self.items)
 
     def __len__(self) -> int:
         return len(self.items)
 
 
-def page_of(rows: list[Row], limit: int, cursor: Callable[[Row], Cursor], total: Total | None = None) -> Page[Row]:
+def build_page(
+    rows: list[RowT], limit: int, cursor: Callable[[RowT], PageCursor], total: RowTotal | None = None
+) -> ResultPage[RowT]:
     """Make a page from up to ``limit + 1`` rows: the surplus row tells that there is a next page."""
     if len(rows) <= limit:
-        return Page(tuple(rows), total=total)
+        return ResultPage(tuple(rows), total=total)
     shown = rows[:limit]
-    return Page(tuple(shown), cursor(shown[-1]), total)
+    return ResultPage(tuple(shown), cursor(shown[-1]), total)
 
 
-def every_row(fetch: Callable[[PageRequest], Page[Row]], request: PageRequest = FIRST_PAGE) -> Iterator[Row]:
+def iterate_rows(fetch: Callable[[PageRequest], ResultPage[RowT]], request: PageRequest = FIRST_PAGE) -> Iterator[RowT]:
     """Walk through all pages of a list, one page in memory at a time."""
-    request = replace(request, limit=MAX_PAGE)
+    request = replace(request, limit=MAX_PAGE_ROWS)
     while True:
         page = fetch(request)
         yield from page.items
-        if page.next is None:
+        if page.next_cursor is None:
             return
-        request = replace(request, cursor=page.next)
+        request = replace(request, cursor=page.next_cursor)
 
 
-def page_sorted(
-    rows: Iterable[IdentifiedRow],
+def page_in_memory(
+    rows: Iterable[IdentifiedRowT],
     request: PageRequest,
-    orders: Orders[IdentifiedRow],
+    orders: SortKeys[IdentifiedRowT],
     *,
-    usual: Sort | None = None,
-) -> Page[IdentifiedRow]:
+    usual: SortOrder | None = None,
+) -> ResultPage[IdentifiedRowT]:
     """A page of rows that lie in memory, in one of the orders, then in that of their ids; usually in the first."""
-    sort = request.sort or usual or Sort(next(iter(orders)))
-    value = orders[sort.by]
+    sort = request.sort or usual or SortOrder(next(iter(orders)))
+    value = orders[sort.key]
 
-    def place(row: IdentifiedRow) -> tuple[str, str]:
+    def place(row: IdentifiedRowT) -> tuple[str, str]:
         return value(row), row.id
 
     found = [row for row in rows if request.active is None or getattr(row, "active", request.active) == request.active]
-    total = Total.of(min(len(found), MOST_COUNTED + 1)) if request.counted else None
+    total = RowTotal.from_count(min(len(found), MAX_COUNTED_ROWS + 1)) if request.with_total else None
     found.sort(key=place, reverse=sort.descending)
     if request.cursor is not None:
         here = (request.cursor.value, request.cursor.id)
         found = [row for row in found if (place(row) < here if sort.descending else place(row) > here)]
-    return page_of(found[: request.limit + 1], request.limit, lambda row: Cursor(*place(row)), total)
+    return build_page(found[: request.limit + 1], request.limit, lambda row: PageCursor(*place(row)), total)
 
 
-def only_page(rows: Iterable[SearchedRow], request: PageRequest, orders: Orders[SearchedRow]) -> Page[SearchedRow]:
+def single_page(
+    rows: Iterable[SearchableRowT], request: PageRequest, orders: SortKeys[SearchableRowT]
+) -> ResultPage[SearchableRowT]:
     """All that the request asks for of a few rows that lie in memory, on one page."""
-    found = [row for row in rows if is_found(request.query, row)]
-    return page_sorted(found, replace(request, limit=len(found), cursor=None), orders)
+    found = [row for row in rows if matches_query(request.query, row)]
+    return page_in_memory(found, replace(request, limit=len(found), cursor=None), orders)
 
 
-def in_order(moment: datetime | None) -> str:
+def sortable_timestamp(moment: datetime | None) -> str:
     """A moment as a text that sorts as moments do: in UTC and whole seconds ISO 8601 does; none is before all."""
     return "" if moment is None else moment.isoformat()

@@ -3,4 +3,4 @@
 import pytest
 
 # Before they are imported, so that a failing assert shows what it compared.
-pytest.register_assert_rewrite("identity.testing.grant_contract", "identity.testing.plugin_contract")
+pytest.register_assert_rewrite("identity.testing.grant_type_contract", "identity.testing.plugin_contract")

@@ -23,11 +23,11 @@ from urllib.parse import urlencode, urljoin, urlsplit
 
 from webtest import TestApp, Upload
 
-from identity.domain.authentication import BY_PASSWORD, Proof
+from identity.domain.authentication import PASSWORD_METHOD, Proof
 from identity.domain.sessions import Session
 from identity.domain.users import PasswordHash, User
 from identity.testing.cookies import HOST_PREFIX, CookieJar
-from identity.testing.service_client import FORM, Form, form_encoded
+from identity.testing.service_test_client import FORM_CONTENT_TYPE, FormData, encode_form
 from identity.testing.world import World
 
 PASSWORD = "correct horse battery staple"  # noqa: S105 - of people in tests
@@ -35,7 +35,7 @@ PASSWORD = "correct horse battery staple"  # noqa: S105 - of people in tests
 #: Redirects after which a browser gives up.
 MOST_REDIRECTS = 20
 #: The id of the form that a page is for; others on it are buttons of their own.
-PAGE_FORM = "page-form"
+PAGE_FORM_ID = "page-form"
 USER_AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 _STEP = re.compile(r"/login/[0-9a-f-]{36}/?(.*)")
@@ -43,10 +43,10 @@ _KEEPS_METHOD = frozenset({307, 308})
 _REDIRECTS = frozenset({301, 302, 303}) | _KEEPS_METHOD
 
 
-def give_password(world: World, person: User, password: str = PASSWORD, *, must_change: bool = False) -> str:
+def set_password(world: World, person: User, password: str = PASSWORD, *, must_change: bool = False) -> str:
     """Let the person sign in with this password; returns the login name."""
-    with world.transaction() as services:
-        hashed = world.identity.process.hasher.hash(password)
+    with world.transaction_services() as services:
+        hashed = world.identity.process_state.hasher.hash(password)
         services.storage.users.set_password(
             PasswordHash(user_id=person.id, hash=hashed, changed_at=world.clock(), must_change=must_change)
         )
@@ -61,7 +61,7 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}".lower()
 
 
-def relation(source: str | None, url: str) -> str:
+def sec_fetch_site(source: str | None, url: str) -> str:
     """Sec-Fetch-Site of a request that the site ``source`` causes; ``none`` for what a person typed."""
     if source is None:
         return "none"
@@ -77,7 +77,7 @@ def _site(url: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BrowserRequest:
     """What the browser sends: built by a person's act or a redirect. ``source`` is the site that caused it."""
 
     method: str
@@ -86,7 +86,7 @@ class Request:
     source: str | None = None
     referrer: str = ""
     origin: str | None = None
-    content_type: str = FORM
+    content_type: str = FORM_CONTENT_TYPE
 
 
 class Browser:
@@ -108,7 +108,7 @@ class Browser:
         self._ours = frozenset(map(origin, (settings.issuer_url, settings.base_url, settings.login_url)))
         # WebTest's own cookies are not a browser's: ours are put in and taken out here.
         no_cookies = _ForeignJar(policy=DefaultCookiePolicy(allowed_domains=[]))
-        self._app = TestApp(world.web, cookiejar=no_cookies)
+        self._app = TestApp(world.web_application, cookiejar=no_cookies)
 
     def tab(self) -> "Browser":
         """Another window of the same browser."""
@@ -133,40 +133,42 @@ class Browser:
         return urlsplit(self.url).path
 
     @property
-    def step(self) -> str | None:
+    def sign_in_step(self) -> str | None:
         """Which page of a sign-in is shown: what follows ``/login/{request}``, empty for the first; None for others."""
-        found = _STEP.fullmatch(self.path) if self.left_for is None else None
+        found = _STEP.fullmatch(self.path) if self.external_redirect is None else None
         return None if found is None else found[1]
 
     @property
-    def left_for(self) -> str | None:
+    def external_redirect(self) -> str | None:
         """Where the shown answer sends the browser, off our hosts; None if it stays here."""
         location = self.page.headers.get("Location") if self.page.status_int in _REDIRECTS else None
         return None if location is None else urljoin(self.url, location)
 
-    def open(self, url: str, *, by: str | None = None) -> Any:
+    def open(self, url: str, *, initiator: str | None = None) -> Any:
         """Go to an address, typed by the person, or by link or redirect of another site whose origin is ``by``."""
-        return self._go(Request("GET", self._absolute(url), source=by))
+        return self._go(BrowserRequest("GET", self._absolute(url), source=initiator))
 
-    def send(self, url: str, form: Form, *, by: str) -> Any:
+    def post_form(self, url: str, form: FormData, *, initiator: str) -> Any:
         """A form that a page of the site ``by`` posts to us: without cookies, unless the site is our own."""
-        return self._go(Request("POST", self._absolute(url), form_encoded(form), by, f"{by}/", by))
+        return self._go(
+            BrowserRequest("POST", self._absolute(url), encode_form(form), initiator, f"{initiator}/", initiator)
+        )
 
     def reload(self) -> Any:
         """Ask for the address anew that is shown."""
-        return self._go(Request("GET", self.url, source=origin(self.url)))
+        return self._go(BrowserRequest("GET", self.url, source=origin(self.url)))
 
-    def click(self, words: str) -> Any:
+    def click(self, text: str) -> Any:
         """Follow the link of the shown page that holds these words."""
-        found = [one for one in self.page.html.find_all("a", href=True) if words in one.get_text()]
-        assert len(found) == 1, f"{len(found)} links hold {words!r} on\n{self.page}"
+        found = [one for one in self.page.html.find_all("a", href=True) if text in one.get_text()]
+        assert len(found) == 1, f"{len(found)} links hold {text!r} on\n{self.page}"
         return self._go(self._from_page("GET", urljoin(self.url, found[0]["href"])))
 
-    def form(self, name: str | None = None) -> Any:
+    def find_form(self, name: str | None = None) -> Any:
         """A form of the shown page, WebTest's, by id; if none is named, what the page is for, or its only one."""
         forms = {id(one): one for one in self.page.forms.values()}
-        if name is not None or PAGE_FORM in self.page.forms:
-            return self.page.forms[name or PAGE_FORM]
+        if name is not None or PAGE_FORM_ID in self.page.forms:
+            return self.page.forms[name or PAGE_FORM_ID]
         assert len(forms) == 1, f"{len(forms)} forms on\n{self.page}"
         return next(iter(forms.values()))
 
@@ -174,20 +176,20 @@ class Browser:
         self,
         fields: Mapping[str, str | bool | Upload] | None = None,
         *,
-        press: tuple[str, str] | None = None,
+        button: tuple[str, str] | None = None,
         form: str | None = None,
     ) -> Any:
         """Fill in the form and send it, by the button ``press`` (its name and value) or by its main one."""
-        filled = self.form(form)
+        filled = self.find_form(form)
         for name, value in (fields or {}).items():
             filled[name] = value
             if "password" in name and isinstance(value, str):
                 self.world.client.secrets.add(value)
         pairs = [(name, value) for name, value in filled.submit_fields() if name is not None]
         target = urljoin(self.url, filled.action or self.url)
-        if press is not None:
-            assert press in _buttons(filled), f"no button {press} on\n{self.page}"
-            pairs.append(press)
+        if button is not None:
+            assert button in _buttons(filled), f"no button {button} on\n{self.page}"
+            pairs.append(button)
         if filled.method.upper() == "GET":
             return self._go(self._from_page("GET", f"{target.partition('?')[0]}?{urlencode(pairs)}"))
         if filled.enctype == "multipart/form-data":
@@ -199,24 +201,24 @@ class Browser:
 
     def sign_in(self, login_name: str, password: str = PASSWORD) -> Any:
         """Walk the login pages from the one that is shown: login name unless that is known already, and password."""
-        if "password" not in self.form().fields:
+        if "password" not in self.find_form().fields:
             self.submit({"login_name": login_name})
-        assert "password" in self.form().fields, f"no page for the password, but\n{self.page}"
+        assert "password" in self.find_form().fields, f"no page for the password, but\n{self.page}"
         return self.submit({"password": password})
 
-    def choose(self, words: str) -> Any:
+    def select_account(self, words: str) -> Any:
         """Press the button of the chooser that holds these words: an account, or another one."""
         found = [one for one in self.page.html.find_all("button", attrs={"name": "session"}) if words in one.get_text()]
         assert len(found) == 1, f"{len(found)} accounts hold {words!r} on\n{self.page}"
-        return self.submit(press=("session", found[0]["value"]), form=found[0].get("form"))
+        return self.submit(button=("session", found[0]["value"]), form=found[0].get("form"))
 
     def start_session(self, person: User, *, at: datetime | None = None) -> Session:
         """Sign a person in without a page, for tests about something else; ``at`` is when they gave the password."""
-        with self.world.transaction() as services:
+        with self.world.transaction_services() as services:
             subject = services.storage.users.find_subject(person.id)
             assert subject is not None, "there is no such person"
-            proof = Proof("password", (BY_PASSWORD,), at or services.now)
-            account, secret = services.sessions.sign_in(subject, (), proofs=(proof,), user_agent=self.user_agent, at=at)
+            proof = Proof("password", (PASSWORD_METHOD,), at or services.now)
+            account, secret = services.sessions.start(subject, (), proofs=(proof,), user_agent=self.user_agent, at=at)
         secure = self.login_url.startswith("https://")
         name = f"{HOST_PREFIX if secure else ''}session-{account.session.id}"
         attributes = "; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if secure else "")
@@ -231,7 +233,7 @@ class Browser:
     def _absolute(self, url: str) -> str:
         return urljoin(self.login_url, url)
 
-    def _from_page(self, method: str, url: str, body: bytes = b"") -> Request:
+    def _from_page(self, method: str, url: str, body: bytes = b"") -> BrowserRequest:
         """A request that the shown page causes, with what its referrer policy lets through."""
         here = origin(self.url)
         same = here == origin(url)
@@ -240,16 +242,16 @@ class Browser:
         sent = self.url.partition("#")[0] if same else f"{here}/"
         # What hides the referrer hides the origin too (Fetch, append a request Origin header).
         named = "null" if hidden else here
-        return Request(method, url, body, here, "" if hidden else sent, named if method == "POST" else None)
+        return BrowserRequest(method, url, body, here, "" if hidden else sent, named if method == "POST" else None)
 
-    def _go(self, request: Request) -> Any:
+    def _go(self, request: BrowserRequest) -> Any:
         """Send it, and follow where the answers lead as long as that is here."""
-        site = relation(request.source, request.url)
+        site = sec_fetch_site(request.source, request.url)
         answers: list[Any] = []
         while True:
             assert len(answers) < MOST_REDIRECTS, f"redirects without end: {[one.location for one in answers]}"
             # Of all that a way went through, the most foreign site counts.
-            site = max(site, relation(request.source, request.url), key=_FOREIGNNESS)
+            site = max(site, sec_fetch_site(request.source, request.url), key=_FOREIGNNESS)
             answer = self._send(request, site)
             answers.append(answer)
             location = answer.headers.get("Location") if answer.status_int in _REDIRECTS else None
@@ -259,7 +261,7 @@ class Browser:
                 return answer
             request = _redirected(request, answer.status_int, target)
 
-    def _send(self, request: Request, site: str) -> Any:
+    def _send(self, request: BrowserRequest, site: str) -> Any:
         assert origin(request.url) in self._ours, f"{request.url} is none of our addresses"
         now = self.world.clock()
         made = self._app.RequestClass.blank(request.url.partition("#")[0], method=request.method)
@@ -296,11 +298,11 @@ class Browser:
 _FOREIGNNESS: Callable[[str], int] = ("none", "same-origin", "same-site", "cross-site").index
 
 
-def _redirected(request: Request, status: int, target: str) -> Request:
+def _redirected(request: BrowserRequest, status: int, target: str) -> BrowserRequest:
     """The request after a redirect (Fetch, HTTP-redirect fetch): 303 and its elder siblings make a POST a GET."""
     if status in _KEEPS_METHOD:
-        return Request(request.method, target, request.body, request.source, request.referrer, request.origin)
-    return Request("GET", target, source=request.source, referrer=request.referrer)
+        return BrowserRequest(request.method, target, request.body, request.source, request.referrer, request.origin)
+    return BrowserRequest("GET", target, source=request.source, referrer=request.referrer)
 
 
 def _buttons(form: Any) -> Sequence[tuple[str, str]]:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from identity import clock
 
 
-class MovableClock:
+class FakeClock:
     """The service's clock in tests: starts at the real now, in whole seconds, and stands still there."""
 
     def __init__(self, start: datetime | None = None) -> None:
@@ -30,7 +30,7 @@ class MovableClock:
         self._now = self.start
 
 
-class RunningClock(MovableClock):
+class TickingClock(FakeClock):
     """Goes with the real time, for clients that have a clock of their own; it can be moved on top of that."""
 
     def __call__(self) -> datetime:

@@ -24,15 +24,15 @@ class StoredCookie:
     secure: bool = False
     http_only: bool = False
     same_site: str = "lax"
-    ends_at: datetime | None = None
-    number: int = 0
+    expires_at: datetime | None = None
+    creation_order: int = 0
 
     @property
     def key(self) -> tuple[str, str, str]:
         """What a later cookie of the same key replaces (RFC 6265 §5.3)."""
         return self.name, self.domain or self.host, self.path
 
-    def belongs_to(self, url: str) -> bool:
+    def matches_url(self, url: str) -> bool:
         """True if the cookie is for this address (RFC 6265 §5.4)."""
         parts = urlsplit(url)
         host, path = parts.hostname or "", parts.path or "/"
@@ -90,10 +90,10 @@ class CookieJar:
             secure=secure,
             http_only="httponly" in known,
             same_site=known.get("samesite", "lax").lower(),
-            ends_at=_end(known, now),
-            number=next(self._numbers),
+            expires_at=_end(known, now),
+            creation_order=next(self._numbers),
         )
-        if cookie.ends_at is not None and cookie.ends_at <= now:
+        if cookie.expires_at is not None and cookie.expires_at <= now:
             self._cookies.pop(cookie.key, None)
         else:
             self._cookies[cookie.key] = cookie
@@ -104,15 +104,15 @@ class CookieJar:
         shown = [
             one
             for one in self
-            if one.belongs_to(url)
-            and (one.ends_at is None or one.ends_at > now)
+            if one.matches_url(url)
+            and (one.expires_at is None or one.expires_at > now)
             and not (foreign and one.same_site == "strict")
             and not (foreign and one.same_site == "lax" and method not in SAFE_METHODS)
         ]
-        shown.sort(key=lambda one: (-len(one.path), one.number))
+        shown.sort(key=lambda one: (-len(one.path), one.creation_order))
         return "; ".join(f"{one.name}={one.value}" for one in shown)
 
-    def forget(self, name: str) -> None:
+    def delete(self, name: str) -> None:
         """Delete all cookies of this name, as a person can."""
         for one in self:
             if one.name == name:

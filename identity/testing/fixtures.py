@@ -32,8 +32,14 @@ pytest.register_assert_rewrite(
 
 from identity.crypto.sealing import create_master_key_file  # noqa: E402
 from identity.storage.memory import MemoryBackend  # noqa: E402
-from identity.testing.clock import MovableClock  # noqa: E402
-from identity.testing.service import HOST, PLUGINS, THREE_HOSTS, AssembledService, KeyPool  # noqa: E402
+from identity.testing.assembled_service import (  # noqa: E402
+    DEFAULT_PLUGINS,
+    ONE_HOST_SETTINGS,
+    THREE_HOST_SETTINGS,
+    AssembledService,
+    RsaKeyPool,
+)
+from identity.testing.clock import FakeClock  # noqa: E402
 from identity.testing.world import World  # noqa: E402
 
 # Only where PostgreSQL's driver is installed: plugin authors may do without.
@@ -44,7 +50,7 @@ if find_spec("pymysql"):
 STORAGES = ("memory", "sqlite", "postgresql")
 #: On these runs what a storage can get wrong, where all storages are asked for: PostgreSQL, each of its transactions
 #: as if it were alone, and MariaDB.
-FURTHER = ("serializable", *(("mariadb",) if find_spec("pymysql") else ()))
+EXTRA_STORAGES = ("serializable", *(("mariadb",) if find_spec("pymysql") else ()))
 _SQL = frozenset({"sqlite", "postgresql", "serializable", "mariadb"})
 _IN_POSTGRESQL = frozenset({"postgresql", "serializable"})
 
@@ -53,7 +59,7 @@ _MARKERS = {
     "storages": "storages(*names): run on these storages alone, and say in the test why",
 }
 
-MakeWorld = Callable[..., World]
+WorldFactory = Callable[..., World]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -95,7 +101,7 @@ def _storages(metafunc: pytest.Metafunc) -> list[str]:
     chosen = metafunc.config.getoption("--identity-storage")
     marker = next((one for one in metafunc.definition.iter_markers() if one.name in _MARKERS), None)
     every = metafunc.config.getoption("--every-storage")
-    known = [*STORAGES, *(FURTHER if every and marker is not None else ())]
+    known = [*STORAGES, *(EXTRA_STORAGES if every and marker is not None else ())]
     if marker is not None and marker.name == "storages":
         return [name for name in chosen or known if name in marker.args]
     return chosen or (known if every or marker is not None else ["sqlite"])
@@ -108,13 +114,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
 
 
-class Databases:
+class DatabaseFactory:
     """Settings for new, bootstrapped databases: each kind is set up once and copied for every world."""
 
     def __init__(
         self,
         folder: Path,
-        key_pool: KeyPool,
+        key_pool: RsaKeyPool,
         servers: Mapping[str, Any],
         own: Mapping[str, str],
         plugins: Sequence[str] = (),
@@ -123,21 +129,21 @@ class Databases:
         self._key_pool = key_pool
         self._servers = servers
         self._own = dict(own)
-        self._plugins = " ".join((PLUGINS, *plugins))
+        self._plugins = " ".join((DEFAULT_PLUGINS, *plugins))
         self._templates: dict[str, World] = {}
         self._count = 0
         self.master_key = folder / "master.key"
         create_master_key_file(self.master_key)
 
-    def settings(self, storage: str) -> dict[str, str]:
+    def new_database_settings(self, storage: str) -> dict[str, str]:
         """Settings of a service on a new database of this storage, with host and plugins."""
         name = uuid.uuid4().hex
         own = {key: value.replace("{database}", name) for key, value in self._own.items()}
-        return self._common(storage) | HOST | self._storage(storage) | own
+        return self._common(storage) | ONE_HOST_SETTINGS | self._storage(storage) | own
 
-    def empty(self, storage: str) -> dict[str, str]:
+    def empty_database_settings(self, storage: str) -> dict[str, str]:
         """The same, on a database that holds nothing, not even a schema."""
-        settings = self.settings(storage)
+        settings = self.new_database_settings(storage)
         if storage in _SQL:
             self.drop(settings)
             settings["identity.plugin.sql.url"] = self._new_url(storage)
@@ -175,22 +181,22 @@ class Databases:
             return {"identity.plugin.sql.url": self._new_mariadb(_url(self._template(storage)))}
         return {}
 
-    def world(self, settings: Mapping[str, str]) -> World:
+    def make_world(self, settings: Mapping[str, str]) -> World:
         """A bootstrapped world of these settings, whose clock stands still."""
-        world = World(settings, clock=MovableClock(), key_pool=self._key_pool)
+        world = World(settings, clock=FakeClock(), key_pool=self._key_pool)
         if isinstance(backend := world.identity.backend, MemoryBackend):
             begun = self._template("memory").identity.backend
             assert isinstance(begun, MemoryBackend)
-            backend.begin_with(begun)
+            backend.copy_state_from(begun)
         world.bootstrap()
         return world
 
     def _template(self, storage: str) -> World:
         if storage not in self._templates:
-            settings = self._common(storage) | HOST
+            settings = self._common(storage) | ONE_HOST_SETTINGS
             if storage != "memory":
                 settings["identity.plugin.sql.url"] = self._new_url(storage)
-            world = World(settings, clock=MovableClock(), key_pool=self._key_pool)
+            world = World(settings, clock=FakeClock(), key_pool=self._key_pool)
             world.bootstrap()
             world.close()
             self._templates[storage] = world
@@ -207,28 +213,30 @@ class Databases:
         return f"sqlite:///{self._folder}/identity-{self._count}.sqlite"
 
     def _new_postgresql(self, storage: str, template: str | None) -> str:
-        from identity.testing.postgresql import SERIALIZABLE, new_database, wheel
+        from identity.testing.postgresql import SERIALIZABLE, import_server_module, new_database
 
-        wheel()
+        import_server_module()
         url = new_database(self._servers["postgresql"], template=template)
         return f"{url}&{SERIALIZABLE}" if storage == "serializable" else url
 
     def _new_mariadb(self, template: str | None) -> str:
         from identity.testing import mariadb
 
-        mariadb.program("mariadbd")
+        mariadb.require_program("mariadbd")
         server = self._servers["mariadb"]
-        return mariadb.new_database(server) if template is None else mariadb.copied_database(server, template)
+        return mariadb.new_database(server) if template is None else mariadb.copy_database(server, template)
 
 
 @pytest.fixture(scope="session")
-def key_pool() -> KeyPool:
+def key_pool() -> RsaKeyPool:
     """RSA keys for service users."""
-    return KeyPool()
+    return RsaKeyPool()
 
 
 @pytest.fixture(scope="session")
-def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, request: pytest.FixtureRequest) -> Databases:
+def database_factory(
+    tmp_path_factory: pytest.TempPathFactory, key_pool: RsaKeyPool, request: pytest.FixtureRequest
+) -> DatabaseFactory:
     """New databases for worlds."""
     specs = (getattr(one, "callspec", None) for one in request.session.items)
     asked = {spec.params.get("storage_name") for spec in specs if spec is not None}
@@ -245,21 +253,23 @@ def databases(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool, reque
             servers["mariadb"] = request.getfixturevalue("mariadb_server")
     own = dict(one.partition("=")[::2] for one in request.config.getoption("--identity-setting"))
     plugins = request.config.getoption("--identity-plugin")
-    return Databases(tmp_path_factory.mktemp("databases"), key_pool, servers, own, plugins)
+    return DatabaseFactory(tmp_path_factory.mktemp("databases"), key_pool, servers, own, plugins)
 
 
-class Worlds:
+class WorldCache:
     """Worlds that tests share, one for each storage and choice of settings, made when first asked for."""
 
-    def __init__(self, databases: Databases) -> None:
+    def __init__(self, databases: DatabaseFactory) -> None:
         self._databases = databases
         self._made: dict[tuple[str, bool, frozenset[tuple[str, str]]], World] = {}
 
-    def shared(self, storage: str, settings: Mapping[str, str] | None = None) -> World:
+    def shared_world(self, storage: str, settings: Mapping[str, str] | None = None) -> World:
         """The world of this storage and these settings, asked in the way of this run of the test."""
         key = storage, AssembledService.asgi, frozenset((settings or {}).items())
         if key not in self._made:
-            self._made[key] = self._databases.world(self._databases.settings(storage) | dict(settings or {}))
+            self._made[key] = self._databases.make_world(
+                self._databases.new_database_settings(storage) | dict(settings or {})
+            )
         return self._made[key]
 
     def __iter__(self) -> Iterator[World]:
@@ -267,13 +277,13 @@ class Worlds:
 
 
 @pytest.fixture(scope="session")
-def worlds(databases: Databases) -> Iterator[Worlds]:
+def world_cache(database_factory: DatabaseFactory) -> Iterator[WorldCache]:
     """Worlds that tests share."""
-    worlds = Worlds(databases)
+    worlds = WorldCache(database_factory)
     yield worlds
     for world in worlds:
         world.close()
-        databases.drop(world.settings)
+        database_factory.drop(world.settings)
 
 
 @pytest.fixture
@@ -293,39 +303,39 @@ def asgi(request: pytest.FixtureRequest) -> Iterator[bool]:
 
 
 @pytest.fixture
-def world(worlds: Worlds, storage_name: str, asgi: bool) -> Iterator[World]:
+def world(world_cache: WorldCache, storage_name: str, asgi: bool) -> Iterator[World]:
     """A service on one host name, shared with other tests; its clock is put back afterwards."""
-    world = worlds.shared(storage_name)
+    world = world_cache.shared_world(storage_name)
     yield world
     world.clock.reset()
 
 
 @pytest.fixture
-def three_hosts(worlds: Worlds, storage_name: str, asgi: bool) -> Iterator[World]:
+def three_host_world(world_cache: WorldCache, storage_name: str, asgi: bool) -> Iterator[World]:
     """A service whose issuer, base and login addresses have different host names."""
-    world = worlds.shared(storage_name, THREE_HOSTS)
+    world = world_cache.shared_world(storage_name, THREE_HOST_SETTINGS)
     yield world
     world.clock.reset()
 
 
 @pytest.fixture
-def make_world(databases: Databases, storage_name: str, asgi: bool) -> Iterator[MakeWorld]:
+def make_world(database_factory: DatabaseFactory, storage_name: str, asgi: bool) -> Iterator[WorldFactory]:
     """Makes worlds of the test's own, for what would disturb others: ``make_world(**{"identity.clock_skew": "0"})``."""
     made: list[World] = []
 
     def make(**settings: str) -> World:
-        world = databases.world(databases.settings(storage_name) | settings)
+        world = database_factory.make_world(database_factory.new_database_settings(storage_name) | settings)
         made.append(world)
         return world
 
     yield make
     for world in made:
         world.close()
-        databases.drop(world.settings)
+        database_factory.drop(world.settings)
 
 
 @pytest.fixture
-def own_world(make_world: MakeWorld) -> World:
+def isolated_world(make_world: WorldFactory) -> World:
     """A world of the test's own, with the usual settings."""
     return make_world()
 

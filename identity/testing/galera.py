@@ -14,8 +14,8 @@ import pymysql
 
 from identity.testing.mariadb import MariadbServer, find_program, new_database
 
-NODES = 3
-PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
+NODE_COUNT = 3
+PROVIDER_LIBRARY = Path("/usr/lib/galera/libgalera_smm.so")
 _ROOM = Path("/dev/shm")  # noqa: S108
 _PATIENCE = 120
 #: What is stored lives on in the other nodes, so none waits for its disk.
@@ -29,33 +29,33 @@ _OPTIONS = (
     "--performance-schema=OFF",
     "--bind-address=127.0.0.1",
     "--wsrep-on=ON",
-    f"--wsrep-provider={PROVIDER}",
+    f"--wsrep-provider={PROVIDER_LIBRARY}",
     "--wsrep-cluster-name=identity",
     "--wsrep-sync-wait=7",
     "--wsrep-sst-method=rsync",
 )
 
 
-def missing() -> str | None:
+def missing_requirement() -> str | None:
     """What is not installed of it, in a sentence; None if all is."""
     for name in ("mariadbd", "rsync"):
         if find_program(name) is None:
             return f"there is no {name}"
-    return None if PROVIDER.exists() else "there is no Galera"
+    return None if PROVIDER_LIBRARY.exists() else "there is no Galera"
 
 
-class Cluster:
+class GaleraCluster:
     """Three nodes on loopback; the first one begins, and sends the others its data."""
 
     def __init__(self, folder: Path) -> None:
-        ports = [[_free_port() for _ in range(4)] for _ in range(NODES)]
+        ports = [[_free_port() for _ in range(4)] for _ in range(NODE_COUNT)]
         self._addresses = ",".join(f"127.0.0.1:{group}" for _, group, *_ in ports)
         self.nodes = [MariadbServer(folder / str(at), self._options(at, *one)) for at, one in enumerate(ports)]
         try:
             self.nodes[0].start("--wsrep-new-cluster")
             for node in self.nodes[1:]:
                 node.start()
-            self.wait_for(NODES)
+            self.wait_for_size(NODE_COUNT)
         except BaseException:
             self.close()
             raise
@@ -82,7 +82,7 @@ class Cluster:
             node.execute("SELECT 1 FROM information_schema.tables")
         return tuple(node.url(name) for node in self.nodes)
 
-    def wait_for(self, size: int, at: int = 0) -> None:
+    def wait_for_size(self, size: int, at: int = 0) -> None:
         """Return when this node sees so many, itself included, and takes writes. Raises TimeoutError."""
         give_up_at = time.monotonic() + _PATIENCE
         while self._seen(at) != (str(size), "ON"):
@@ -90,15 +90,15 @@ class Cluster:
                 raise TimeoutError(f"node {at} does not see {size}")
             time.sleep(0.1)
 
-    def freeze(self, at: int) -> None:
+    def suspend_node(self, node: int) -> None:
         """Have a node do nothing."""
-        os.kill(self.nodes[at].process_id, signal.SIGSTOP)
+        os.kill(self.nodes[node].process_id, signal.SIGSTOP)
 
-    def thaw(self, at: int) -> None:
+    def resume_node(self, at: int) -> None:
         """The inverse of ``freeze``."""
         os.kill(self.nodes[at].process_id, signal.SIGCONT)
 
-    def cut_off(self, at: int, *, off: bool = True) -> None:
+    def isolate_node(self, at: int, *, off: bool = True) -> None:
         """Let a node hear nothing of the others, nor they of it; or let it again."""
         self.nodes[at].execute(f"SET GLOBAL wsrep_provider_options = 'gmcast.isolate={int(off)}'")
 
@@ -115,13 +115,13 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster() -> Iterator[Cluster]:
+def running_cluster() -> Iterator[GaleraCluster]:
     """A cluster of one's own, ended and deleted afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="identity-galera-", dir=_ROOM if _ROOM.is_dir() else None))
     # Nodes run in the account of MariaDB's package.
     folder.chmod(0o755)
     try:
-        cluster = Cluster(folder)
+        cluster = GaleraCluster(folder)
         try:
             yield cluster
         finally:

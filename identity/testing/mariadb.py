@@ -27,7 +27,7 @@ import pymysql
 import pytest
 
 #: Set where tests with it fail instead of being skipped.
-REQUIRED = "IDENTITY_MARIADB_TESTS"
+REQUIRED_VARIABLE = "IDENTITY_MARIADB_TESTS"
 
 #: Tests do not outlive the machine: without waiting for its disk the server is several times faster.
 _OPTIONS = (
@@ -49,12 +49,12 @@ def find_program(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_FOLDERS}")
 
 
-def program(name: str) -> str:
+def require_program(name: str) -> str:
     """The same. Skips the test if it is not installed, or fails it where that is demanded."""
     found = find_program(name)
     if found is None:
         reason = f"MariaDB is not installed: there is no {name}"
-        if os.environ.get(REQUIRED) == "required":
+        if os.environ.get(REQUIRED_VARIABLE) == "required":
             pytest.fail(reason)
         pytest.skip(reason)
     return found
@@ -90,7 +90,7 @@ class MariadbServer:
         return self._process.pid
 
     @property
-    def runs(self) -> bool:
+    def is_running(self) -> bool:
         """True from its start until it ends, by itself or not."""
         return self._process is not None and self._process.poll() is None
 
@@ -108,15 +108,15 @@ class MariadbServer:
 
     def start(self, *options: str) -> None:
         """Start it, and return when it answers."""
-        self.launch(*options)
-        self.wait()
+        self.spawn(*options)
+        self.wait_until_ready()
 
-    def launch(self, *options: str) -> None:
+    def spawn(self, *options: str) -> None:
         """Start it and do not wait."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - a program that was found
                 [
-                    program("mariadbd"),
+                    require_program("mariadbd"),
                     "--no-defaults",
                     *self._account,
                     f"--datadir={self.folder / 'data'}",
@@ -130,11 +130,11 @@ class MariadbServer:
                 env=self._environ,
             )
 
-    def wait(self) -> None:
+    def wait_until_ready(self) -> None:
         """Return when it answers. Raises RuntimeError if it does not."""
         give_up_at = time.monotonic() + _PATIENCE
         while not self._answers():
-            if not self.runs or time.monotonic() > give_up_at:
+            if not self.is_running or time.monotonic() > give_up_at:
                 raise RuntimeError((self.folder / "log").read_text(errors="replace")[-4000:])
             time.sleep(0.1)
 
@@ -171,7 +171,12 @@ class MariadbServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _install(self) -> None:
-        install = [program("mariadb-install-db"), "--no-defaults", *self._account, f"--datadir={self.folder / 'data'}"]
+        install = [
+            require_program("mariadb-install-db"),
+            "--no-defaults",
+            *self._account,
+            f"--datadir={self.folder / 'data'}",
+        ]
         words = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
         ran = subprocess.run(  # noqa: S603
             [*install, *words], capture_output=True, timeout=_PATIENCE * 2, env=self._environ, text=True, check=False
@@ -183,7 +188,7 @@ class MariadbServer:
 @contextmanager
 def running_server() -> Iterator[MariadbServer]:
     """A server of one's own, ended and deleted afterwards."""
-    program("mariadbd")
+    require_program("mariadbd")
     # Not below pytest's folders: the path of a socket is short.
     server = MariadbServer(Path(tempfile.mkdtemp(prefix="identity-mariadb-", dir=_room())))
     try:
@@ -211,14 +216,17 @@ def new_database(server: MariadbServer) -> str:
     return server.url(name)
 
 
-def copied_database(server: MariadbServer, url: str) -> str:
+def copy_database(server: MariadbServer, url: str) -> str:
     """A copy of a database."""
     copy = new_database(server)
     client = ["--no-defaults", "--user=root", f"--socket={server.socket}"]
     dump = subprocess.run(  # noqa: S603
-        [program("mariadb-dump"), *client, "--triggers", _name(url)], check=True, capture_output=True, timeout=_PATIENCE
+        [require_program("mariadb-dump"), *client, "--triggers", _name(url)],
+        check=True,
+        capture_output=True,
+        timeout=_PATIENCE,
     )
-    filled = [program("mariadb"), *client, _name(copy)]
+    filled = [require_program("mariadb"), *client, _name(copy)]
     subprocess.run(filled, check=True, input=dump.stdout, timeout=_PATIENCE)  # noqa: S603
     return copy
 

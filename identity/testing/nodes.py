@@ -12,10 +12,10 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
 from typing import Any, TypeVar
 
-from identity import first_start
-from identity.testing.clock import RunningClock
-from identity.testing.service import KeyPool
-from identity.testing.service_client import Credentials, ServiceClient
+from identity import bootstrap
+from identity.testing.assembled_service import RsaKeyPool
+from identity.testing.clock import TickingClock
+from identity.testing.service_test_client import Credentials, ServiceTestClient
 from identity.testing.world import World
 
 Outcome = TypeVar("Outcome")
@@ -23,12 +23,12 @@ Outcome = TypeVar("Outcome")
 PROCESSES = 3
 THREADS = 4
 #: Seconds after which nodes that do not come together are given up.
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 
 _start: Barrier
 
 
-class Nodes:
+class NodePool:
     """Processes that stand ready; started once, since that takes longer than what they do."""
 
     def __init__(self) -> None:
@@ -36,52 +36,52 @@ class Nodes:
         self._start = context.Barrier(PROCESSES)
         self._pool = ProcessPoolExecutor(PROCESSES, mp_context=context, initializer=_join, initargs=(self._start,))
 
-    def all(self, act: Callable[..., Outcome], *arguments: object) -> list[Outcome]:
+    def run_on_all(self, act: Callable[..., Outcome], *arguments: object) -> list[Outcome]:
         """What ``act(*arguments)`` came to in each process; none goes on before all have opened their service."""
         self._start.reset()
         futures = [self._pool.submit(_told, act, *arguments) for _ in range(PROCESSES)]
-        return [future.result(PATIENCE * 2) for future in futures]
+        return [future.result(TIMEOUT_SECONDS * 2) for future in futures]
 
     def close(self) -> None:
         """Let the processes go."""
         self._pool.shutdown(cancel_futures=True)
 
 
-def present(settings: Mapping[str, str], assertion: str, times: int) -> list[tuple[int, str]]:
+def present_assertion(settings: Mapping[str, str], assertion: str, times: int) -> list[tuple[int, str]]:
     """Show one assertion so many times from several threads; status and error (or scope) of each answer."""
 
-    def ask(client: ServiceClient) -> tuple[int, str]:
-        answer = client.assertion(assertion)
+    def ask(client: ServiceTestClient) -> tuple[int, str]:
+        answer = client.exchange_assertion(assertion)
         return answer.status_int, answer.json.get("error") or answer.json["scope"]
 
     return _asked(settings, ask, times)
 
 
-def exchange(
+def exchange_credential(
     settings: Mapping[str, str], form: Mapping[str, str], credentials: Credentials, times: int
 ) -> list[tuple[int, str]]:
     """Show one code or refresh token so many times from several threads; status and error (or what it brought).
 
     That is the new refresh token, or the access token where there is none.
     """
-    return exchange_either(settings, (form,), credentials, times)
+    return exchange_credentials(settings, (form,), credentials, times)
 
 
-def exchange_either(
+def exchange_credentials(
     settings: Mapping[str, str], forms: Sequence[Mapping[str, str]], credentials: Credentials, times: int
 ) -> list[tuple[int, str]]:
     """The same with several forms, each thread beginning with another one."""
     turn = itertools.count()
 
-    def ask(client: ServiceClient) -> tuple[int, str]:
-        answer = client.token(forms[next(turn) % len(forms)], {"Authorization": credentials.header})
+    def ask(client: ServiceTestClient) -> tuple[int, str]:
+        answer = client.request_token(forms[next(turn) % len(forms)], {"Authorization": credentials.header})
         members = answer.json
         return answer.status_int, members.get("error") or members.get("refresh_token") or members["access_token"]
 
     return _asked(settings, ask, times)
 
 
-def guess(settings: Mapping[str, str], login_names: Sequence[str], passwords: Sequence[str]) -> list[int]:
+def guess_passwords(settings: Mapping[str, str], login_names: Sequence[str], passwords: Sequence[str]) -> list[int]:
     """Try passwords on the pages of signing in, from several threads, each at a browser of its own; the statuses.
 
     Threads take the login names in turn.
@@ -96,7 +96,7 @@ def guess(settings: Mapping[str, str], login_names: Sequence[str], passwords: Se
         browser = Browser(world)
         browser.open(f"{world.identity.settings.login_url}/login")
         browser.submit({"login_name": login_names[next(turn) % len(login_names)]})
-        together.wait(PATIENCE)
+        together.wait(TIMEOUT_SECONDS)
         return [browser.submit({"password": word}).status_int for word in words]
 
     try:
@@ -107,10 +107,10 @@ def guess(settings: Mapping[str, str], login_names: Sequence[str], passwords: Se
         world.close()
 
 
-def revoke_and_ask(settings: Mapping[str, str], token: str, credentials: Credentials) -> list[tuple[int, str]]:
+def revoke_and_introspect(settings: Mapping[str, str], token: str, credentials: Credentials) -> list[tuple[int, str]]:
     """Revoke a token and ask about it, over and over; status of the first, activity told by the second."""
 
-    def ask(client: ServiceClient) -> tuple[int, str]:
+    def ask(client: ServiceTestClient) -> tuple[int, str]:
         revoked = client.revoke(token, credentials)
         answer = client.introspect(token, credentials)
         return revoked.status_int, str(answer.json["active"])
@@ -118,29 +118,29 @@ def revoke_and_ask(settings: Mapping[str, str], token: str, credentials: Credent
     return _asked(settings, ask, THREADS * 2)
 
 
-def bootstrap(settings: Mapping[str, str]) -> tuple[str, str, bool, list[str]]:
+def bootstrap_node(settings: Mapping[str, str]) -> tuple[str, str, bool, list[str]]:
     """Migrate and bootstrap; own organization and project, whether this process made the owner, signing keys."""
     world = _world(settings)
     try:
         _wait_for_others()
         world.identity.backend.migrate()
-        outcome = first_start.run(world.identity)
-        kids = [key["kid"] for key in world.client.keys().json["keys"]]
+        outcome = bootstrap.run_bootstrap(world.identity)
+        kids = [key["kid"] for key in world.client.fetch_jwks().json["keys"]]
         return outcome.organization_id, outcome.project_id, outcome.owner is not None, kids
     finally:
         world.close()
 
 
-def rotate(settings: Mapping[str, str], times: int) -> list[tuple[str, ...]]:
+def rotate_signing_keys(settings: Mapping[str, str], times: int) -> list[tuple[str, ...]]:
     """Rotate the signing key so many times; the published keys after each time."""
     world = _world(settings)
     try:
         _wait_for_others()
         seen = []
         for _ in range(times):
-            with world.transaction() as services:
+            with world.transaction_services() as services:
                 services.signing_keys.rotate()
-            seen.append(tuple(key["kid"] for key in world.client.keys().json["keys"]))
+            seen.append(tuple(key["kid"] for key in world.client.fetch_jwks().json["keys"]))
         return seen
     finally:
         world.close()
@@ -150,7 +150,7 @@ def withdraw_signing_keys(settings: Mapping[str, str], key_ids: Sequence[str]) -
     """Withdraw signing keys, of which one is the active one; the id of the new one. It needs no Nodes."""
     world = _world(settings)
     try:
-        with world.transaction() as services:
+        with world.transaction_services() as services:
             new = services.signing_keys.withdraw(key_ids)
         assert new is not None
         return new.id
@@ -159,15 +159,15 @@ def withdraw_signing_keys(settings: Mapping[str, str], key_ids: Sequence[str]) -
 
 
 def _asked(
-    settings: Mapping[str, str], ask: Callable[[ServiceClient], tuple[int, str]], times: int
+    settings: Mapping[str, str], ask: Callable[[ServiceTestClient], tuple[int, str]], times: int
 ) -> list[tuple[int, str]]:
     world = _world(settings)
     together = threading.Barrier(THREADS, action=_wait_for_others)
 
     def lane(count: int) -> list[tuple[int, str]]:
-        client = ServiceClient(world.client.app, world.issuer)
+        client = ServiceTestClient(world.client.app, world.issuer)
         client.discovery  # noqa: B018 - fetched before the race
-        together.wait(PATIENCE)
+        together.wait(TIMEOUT_SECONDS)
         return [ask(client) for _ in range(count)]
 
     try:
@@ -179,11 +179,11 @@ def _asked(
 
 
 def _wait_for_others() -> None:
-    _start.wait(PATIENCE)
+    _start.wait(TIMEOUT_SECONDS)
 
 
 def _world(settings: Mapping[str, str]) -> World:
-    return World(settings, clock=RunningClock(), key_pool=KeyPool(0))
+    return World(settings, clock=TickingClock(), key_pool=RsaKeyPool(0))
 
 
 def _told(act: Callable[..., Outcome], *arguments: object) -> Outcome:

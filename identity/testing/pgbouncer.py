@@ -34,7 +34,7 @@ logfile = {folder}/pgbouncer.log
 """
 
 
-class NotStarted(Exception):
+class PgbouncerUnavailable(Exception):
     """pgbouncer does not run; the sentence says why."""
 
 
@@ -44,11 +44,11 @@ def is_installed() -> bool:
 
 
 @contextmanager
-def pooled(server_url: str, *, connections: int = 4) -> Iterator[str]:
+def running_pgbouncer(server_url: str, *, connections: int = 4) -> Iterator[str]:
     """The URL of the same database through a pgbouncer, which has so many connections for it. Raises NotStarted."""
     program = _program()
     if program is None:
-        raise NotStarted("pgbouncer is not installed")
+        raise PgbouncerUnavailable("pgbouncer is not installed")
     parts = urlsplit(server_url)
     with tempfile.TemporaryDirectory(prefix="identity-pgbouncer-") as name:
         folder = Path(name)
@@ -83,4 +83,4 @@ def _wait(process: subprocess.Popen[bytes], folder: Path) -> None:
             one.connect(str(folder / f".s.PGSQL.{_PORT}"))
             return
         time.sleep(0.02)
-    raise NotStarted(log.read_text() if log.exists() else "pgbouncer said nothing")
+    raise PgbouncerUnavailable(log.read_text() if log.exists() else "pgbouncer said nothing")

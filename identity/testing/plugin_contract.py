@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 import pytest
 
 from identity import hookspecs
-from identity.ini_values import BadSetting, describe
-from identity.plugin_host import ENTRY_POINT_GROUP, PluginHost, PluginProblem, installed
+from identity.plugin_host import ENTRY_POINT_GROUP, PluginError, PluginHost, installed_plugins
 from identity.settings import PLUGIN_PREFIX
+from identity.settings_parser import InvalidSetting, describe_settings
 
 
 class PluginContract:
@@ -31,9 +31,9 @@ class PluginContract:
     settings: ClassVar[Mapping[str, str]] = {}
 
     @pytest.fixture
-    def kind(self) -> Any:
+    def plugin_class(self) -> Any:
         """The plugin's class, found by its entry point."""
-        points = installed()
+        points = installed_plugins()
         assert self.name in points, f"no entry point {self.name} in the group {ENTRY_POINT_GROUP}"
         return points[self.name].load()
 
@@ -47,49 +47,49 @@ class PluginContract:
         assert self.name.isascii()
         assert self.name == self.name.lower()
 
-    def test_it_is_written_for_this_version_of_the_hooks(self, kind: Any) -> None:
-        assert kind.hookspecs == hookspecs.VERSION
+    def test_it_is_written_for_this_version_of_the_hooks(self, plugin_class: Any) -> None:
+        assert plugin_class.hookspecs == hookspecs.HOOKSPEC_VERSION
 
-    def test_it_is_loaded_and_verified(self, host: PluginHost) -> None:
-        assert host.names == (self.name,)
+    def test_plugin_is_loaded_and_verified(self, host: PluginHost) -> None:
+        assert host.plugin_names == (self.name,)
 
     def test_it_implements_a_hook(self, host: PluginHost) -> None:
-        assert host.hooks_of(self.name) != []
+        assert host.hook_names(self.name) != []
 
-    def test_two_of_them_do_not_share_state(self, kind: Any, host: PluginHost) -> None:
+    def test_instances_do_not_share_state(self, plugin_class: Any, host: PluginHost) -> None:
         other = PluginHost.load([self.name], {self.name: self.settings})
-        for hook in host.hooks_of(self.name):
+        for hook in host.hook_names(self.name):
             ours, theirs = (getattr(one.hook, hook).get_hookimpls()[0].plugin for one in (host, other))
             assert ours is not theirs
 
-    def test_its_settings_are_a_frozen_dataclass(self, kind: Any) -> None:
-        assert is_dataclass(kind.Settings)
-        assert getattr(kind.Settings, "__dataclass_params__").frozen  # noqa: B009 - typed as if it had none
+    def test_its_settings_are_a_frozen_dataclass(self, plugin_class: Any) -> None:
+        assert is_dataclass(plugin_class.Settings)
+        assert getattr(plugin_class.Settings, "__dataclass_params__").frozen  # noqa: B009 - typed as if it had none
 
     def test_an_unknown_setting_is_refused_by_its_full_key(self) -> None:
-        with pytest.raises(BadSetting, match="is not known") as refusal:
+        with pytest.raises(InvalidSetting, match="is not known") as refusal:
             PluginHost.load([self.name], {self.name: {**self.settings, "no_such_setting": "1"}})
         assert refusal.value.key == f"{PLUGIN_PREFIX}{self.name}.no_such_setting"
 
-    def test_without_settings_it_starts_or_names_the_one_that_is_missing(self, kind: Any) -> None:
-        required = {name for name, _, default, _ in describe(kind.Settings) if default == "required"}
+    def test_without_settings_it_starts_or_names_the_one_that_is_missing(self, plugin_class: Any) -> None:
+        required = {name for name, _, default, _ in describe_settings(plugin_class.Settings) if default == "required"}
         if not required:
-            assert PluginHost.load([self.name], {}).names == (self.name,)
+            assert PluginHost.load([self.name], {}).plugin_names == (self.name,)
             return
-        with pytest.raises(BadSetting) as refusal:
+        with pytest.raises(InvalidSetting) as refusal:
             PluginHost.load([self.name], {})
         assert refusal.value.key in {f"{PLUGIN_PREFIX}{self.name}.{name}" for name in required}
 
     def test_it_cannot_be_listed_twice(self) -> None:
-        with pytest.raises(PluginProblem, match=self.name):
+        with pytest.raises(PluginError, match=self.name):
             PluginHost.load([self.name, self.name], {self.name: self.settings})
 
-    def test_everything_is_documented(self, kind: Any, host: PluginHost) -> None:
-        undocumented = [] if kind.__doc__ else ["the class"]
-        if not _own_docstring(kind.Settings):
+    def test_plugin_is_documented(self, plugin_class: Any, host: PluginHost) -> None:
+        undocumented = [] if plugin_class.__doc__ else ["the class"]
+        if not _own_docstring(plugin_class.Settings):
             undocumented.append("Settings")
-        undocumented += [f"Settings.{one.name}" for one in fields(kind.Settings) if not one.metadata.get("doc")]
-        undocumented += [hook for hook in host.hooks_of(self.name) if not inspect.getdoc(getattr(kind, hook))]
+        undocumented += [f"Settings.{one.name}" for one in fields(plugin_class.Settings) if not one.metadata.get("doc")]
+        undocumented += [hook for hook in host.hook_names(self.name) if not inspect.getdoc(getattr(plugin_class, hook))]
         assert undocumented == []
 
 

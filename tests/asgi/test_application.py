@@ -13,15 +13,15 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from identity import hashing
-from identity.asgi import Application
+from identity import password_hashing
+from identity.asgi import AsgiApplication
 from identity.asgi import application as applications
-from identity.asgi.threads import LONGEST_QUEUE, THREADS, stepping_aside
-from identity.http.documents import sent_document
+from identity.asgi.thread_pool import MAX_QUEUED_REQUESTS, MAX_REQUEST_THREADS, released_slot
+from identity.http.large_documents import read_uploaded_document
 from identity.provider.endpoints import token
-from identity.testing.over_asgi import event_loop
+from identity.testing.asgi_adapter import event_loop
 from identity.testing.world import World
-from tests.asgi.client import FORM, Client, Headers, wait_for
+from tests.asgi.asgi_test_client import FORM, AsgiTestClient, Headers, wait_for
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def host(world: World) -> Headers:
 
 
 @pytest.fixture
-def application(world: World) -> Application:
-    return Application(world.app)
+def application(world: World) -> AsgiApplication:
+    return AsgiApplication(world.app)
 
 
 @pytest.mark.parametrize(
@@ -61,29 +61,31 @@ def application(world: World) -> Application:
     ],
 )
 def test_what_can_be_read_in_two_ways_is_refused(
-    application: Application, headers: Headers, scope: dict[str, Any], status: int
+    application: AsgiApplication, headers: Headers, scope: dict[str, Any], status: int
 ) -> None:
-    client = Client(application, "/healthz", headers, **scope)
+    client = AsgiTestClient(application, "/healthz", headers, **scope)
     client.begin().result(30)
     assert client.status == status
     assert client.header("connection") == "close"
 
 
-def test_old_clients_need_no_host(application: Application) -> None:
-    assert Client(application, "/healthz", [], http_version="1.0").ask().status == 200
+def test_old_clients_need_no_host(application: AsgiApplication) -> None:
+    assert AsgiTestClient(application, "/healthz", [], http_version="1.0").ask().status == 200
 
 
-def test_paths_are_read_as_wsgi_servers_do(application: Application, host: Headers) -> None:
+def test_paths_are_read_as_wsgi_servers_do(application: AsgiApplication, host: Headers) -> None:
     for raw in (b"/healthz", b"/%68ealthz", b"http://other/healthz", b"/healthz?x"):
-        assert Client(application, "/", host, raw_path=raw, method="GET").ask().status == 200, raw
+        assert AsgiTestClient(application, "/", host, raw_path=raw, method="GET").ask().status == 200, raw
     for raw in (b"/healthz%2F", b"//healthz", b"*"):
-        assert Client(application, "/", host, raw_path=raw, method="GET").ask().status == 404, raw
+        assert AsgiTestClient(application, "/", host, raw_path=raw, method="GET").ask().status == 404, raw
 
 
-def test_a_body_over_the_limit_is_refused_unread_and_then_discarded(application: Application, host: Headers) -> None:
+def test_a_body_over_the_limit_is_refused_unread_and_then_discarded(
+    application: AsgiApplication, host: Headers
+) -> None:
     headers = [*host, (b"content-type", FORM), (b"content-length", b"100000")]
     for path in ("/oauth/v2/token", "/management/v1/organizations"):
-        client = Client(application, path, headers)
+        client = AsgiTestClient(application, path, headers)
         running = client.begin()
         wait_for(lambda: len(client.sent) == 2)  # noqa: B023
         assert client.received == 0
@@ -94,15 +96,15 @@ def test_a_body_over_the_limit_is_refused_unread_and_then_discarded(application:
         assert client.received == 100_000
 
 
-def test_who_waits_to_send_is_not_asked_for_a_refused_body(application: Application, host: Headers) -> None:
+def test_who_waits_to_send_is_not_asked_for_a_refused_body(application: AsgiApplication, host: Headers) -> None:
     headers = [*host, (b"expect", b"100-continue"), (b"content-length", b"100000")]
-    client = Client(application, "/oauth/v2/token", headers)
+    client = AsgiTestClient(application, "/oauth/v2/token", headers)
     client.begin().result(30)
     assert client.status == 413
 
 
-def test_chunks_over_the_limit_are_refused(application: Application, host: Headers) -> None:
-    client = Client(application, "/oauth/v2/token", [*host, (b"transfer-encoding", b"chunked")])
+def test_chunks_over_the_limit_are_refused(application: AsgiApplication, host: Headers) -> None:
+    client = AsgiTestClient(application, "/oauth/v2/token", [*host, (b"transfer-encoding", b"chunked")])
     for _ in range(3):
         client.send(b"a" * 30_000, more=True)
     running = client.begin()
@@ -112,17 +114,17 @@ def test_chunks_over_the_limit_are_refused(application: Application, host: Heade
     running.result(30)
 
 
-def test_a_slow_body_is_given_up(application: Application, host: Headers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("identity.asgi.bodies.BODY_TIME", 0.05)
+def test_a_slow_body_is_given_up(application: AsgiApplication, host: Headers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("identity.asgi.request_body.BODY_TIMEOUT", 0.05)
     for path in ("/oauth/v2/token", "/login"):
-        client = Client(application, path, [*host, (b"content-length", b"10")])
+        client = AsgiTestClient(application, path, [*host, (b"content-length", b"10")])
         client.send(b"a", more=True)
         client.begin().result(30)
         assert client.status == 408
 
 
-def test_a_client_that_leaves_before_its_body_is_not_answered(application: Application, host: Headers) -> None:
-    client = Client(application, "/oauth/v2/token", [*host, (b"content-length", b"10")])
+def test_a_client_that_leaves_before_its_body_is_not_answered(application: AsgiApplication, host: Headers) -> None:
+    client = AsgiTestClient(application, "/oauth/v2/token", [*host, (b"content-length", b"10")])
     client.leave()
     client.begin().result(30)
     assert client.sent == []
@@ -130,7 +132,7 @@ def test_a_client_that_leaves_before_its_body_is_not_answered(application: Appli
 
 def test_only_the_trusted_proxy_says_who_asks(make_world: Any) -> None:
     world = make_world(**{"identity.trusted_proxy": "192.0.2.9"})
-    application = Application(world.app)
+    application = AsgiApplication(world.app)
     seen: list[tuple[str, str | None]] = []
 
     def watch(request: Any, environ: Any) -> None:
@@ -147,14 +149,14 @@ def test_only_the_trusted_proxy_says_who_asks(make_world: Any) -> None:
     for peer in ("192.0.2.9", "192.0.2.8"):
         for said in (b"198.51.100.1", b"10.0.0.1, 198.51.100.1", b'"[2001:db8::1]:80"'):
             scope = {"client": (peer, 1), "method": "GET"}
-            Client(application, "/nothing", [host, (b"x-forwarded-for", said)], **scope).ask()
+            AsgiTestClient(application, "/nothing", [host, (b"x-forwarded-for", said)], **scope).ask()
     assert seen == [
         ("198.51.100.1", None),
         ("198.51.100.1", None),
         ("2001:db8::1", None),
         *[("192.0.2.8", None)] * 3,
     ]
-    client = Client(application, "/nothing", [host, (b"x-forwarded-for", b"unknown")], client=("192.0.2.9", 1))
+    client = AsgiTestClient(application, "/nothing", [host, (b"x-forwarded-for", b"unknown")], client=("192.0.2.9", 1))
     assert client.ask().status == 400
 
 
@@ -163,15 +165,15 @@ def test_a_server_that_believes_proxies_by_itself_is_refused(make_world: Any, tr
     """As uvicorn does without --no-proxy-headers."""
     world = make_world(**{"identity.trusted_proxy": trusted})
     host = (b"host", world.issuer.removeprefix("https://").encode())
-    application = ProxyHeadersMiddleware(Application(world.app), trusted_hosts="*")
+    application = ProxyHeadersMiddleware(AsgiApplication(world.app), trusted_hosts="*")
     for peer in ("192.0.2.9", "192.0.2.8"):
         said = [host, (b"x-forwarded-for", b"198.51.100.1")]
-        answer = Client(application, "/healthz", said, client=(peer, 1)).ask()
+        answer = AsgiTestClient(application, "/healthz", said, client=(peer, 1)).ask()
         assert (answer.status, b"must not read X-Forwarded-For" in answer.body) == (500, True)
-        assert Client(application, "/healthz", [host], client=(peer, 1)).ask().status == 200
+        assert AsgiTestClient(application, "/healthz", [host], client=(peer, 1)).ask().status == 200
 
 
-class Pages:
+class StubPages:
     """A page that waits until it may answer, one that streams, and one that takes a document."""
 
     def __init__(self) -> None:
@@ -184,7 +186,7 @@ class Pages:
 
     def wait(self, request: Request) -> Response:
         self.begun += 1
-        with hashing.stepping_aside() if self.steps_aside else nullcontext():
+        with password_hashing.released_slot() if self.steps_aside else nullcontext():
             self.may_answer.wait(20)
         return Response(b"answered")
 
@@ -211,7 +213,7 @@ class Pages:
     def take(self, request: Request) -> Response:
         if "refuse" in request.GET:
             return Response(status=403)
-        body = sent_document(request, most=self.limit)
+        body = read_uploaded_document(request, max_bytes=self.limit)
         if "wait" in request.GET:
             self.begun += 1
             self.may_answer.wait(20)
@@ -225,9 +227,9 @@ class Pages:
 
 
 @pytest.fixture
-def pages(own_world: World) -> Pages:
-    made = Pages()
-    with Configurator(registry=own_world.app.registry) as config:
+def pages(isolated_world: World) -> StubPages:
+    made = StubPages()
+    with Configurator(registry=isolated_world.app.registry) as config:
         config.setup_registry = lambda *_: None  # type: ignore[method-assign]
         for name in ("wait", "stream", "fail", "take", "split"):
             config.add_route(f"try.{name}", f"/try/{name}")
@@ -236,23 +238,23 @@ def pages(own_world: World) -> Pages:
 
 
 @pytest.fixture
-def own(own_world: World) -> Callable[..., Client]:
-    application = Application(own_world.app)
-    host = (b"host", own_world.issuer.removeprefix("https://").encode())
+def own(isolated_world: World) -> Callable[..., AsgiTestClient]:
+    application = AsgiApplication(isolated_world.app)
+    host = (b"host", isolated_world.issuer.removeprefix("https://").encode())
 
-    def make(path: str, *headers: tuple[bytes, bytes], **scope: Any) -> Client:
-        return Client(application, path, [host, *headers], **scope)
+    def make(path: str, *headers: tuple[bytes, bytes], **scope: Any) -> AsgiTestClient:
+        return AsgiTestClient(application, path, [host, *headers], **scope)
 
     return make
 
 
 def test_requests_wait_for_threads_in_a_short_queue_and_healthz_waits_for_nothing(
-    pages: Pages, own: Callable[..., Client]
+    pages: StubPages, own: Callable[..., AsgiTestClient]
 ) -> None:
-    most = THREADS + LONGEST_QUEUE
+    most = MAX_REQUEST_THREADS + MAX_QUEUED_REQUESTS
     clients = [own("/try/wait", method="GET") for _ in range(most)]
     running = [client.begin() for client in clients]
-    wait_for(lambda: pages.begun == THREADS)
+    wait_for(lambda: pages.begun == MAX_REQUEST_THREADS)
     assert own("/try/wait", method="GET").ask().status == 503
     assert own("/try/wait", method="GET").ask().header("retry-after") == "5"
     assert own("/healthz", method="GET").ask().status == 200
@@ -265,44 +267,44 @@ def test_requests_wait_for_threads_in_a_short_queue_and_healthz_waits_for_nothin
 
 
 def test_a_thread_that_waits_gives_its_place_away(
-    pages: Pages, own: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    pages: StubPages, own: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = own("/healthz")
     loop = asyncio.run_coroutine_threadsafe(_loop_of(client._application), event_loop()).result(5)
-    monkeypatch.setattr(hashing, "stepping_aside", stepping_aside)
+    monkeypatch.setattr(password_hashing, "released_slot", released_slot)
     pages.steps_aside = True
-    running = [own("/try/wait", method="GET").begin() for _ in range(3 * THREADS)]
-    wait_for(lambda: pages.begun == 3 * THREADS)
+    running = [own("/try/wait", method="GET").begin() for _ in range(3 * MAX_REQUEST_THREADS)]
+    wait_for(lambda: pages.begun == 3 * MAX_REQUEST_THREADS)
     assert own("/login", method="GET").ask().status == 303
     pages.may_answer.set()
     for one in running:
         one.result(30)
-    assert loop.threads.working == 0
-    wait_for(lambda: loop.threads._busy == 0)
+    assert loop.thread_pool.active_count == 0
+    wait_for(lambda: loop.thread_pool._busy == 0)
 
 
-async def _loop_of(application: Application) -> Any:
-    return application._in_loop()
+async def _loop_of(application: AsgiApplication) -> Any:
+    return application._loop_state()
 
 
-def test_who_leaves_cancels_nothing_that_has_begun(pages: Pages, own: Callable[..., Client]) -> None:
-    clients = [own("/try/wait", method="GET") for _ in range(THREADS + 1)]
+def test_who_leaves_cancels_nothing_that_has_begun(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
+    clients = [own("/try/wait", method="GET") for _ in range(MAX_REQUEST_THREADS + 1)]
     running = [client.begin() for client in clients]
-    wait_for(lambda: pages.begun == THREADS)
+    wait_for(lambda: pages.begun == MAX_REQUEST_THREADS)
     for one in running:
         one.cancel()
     pages.may_answer.set()
     wait_for(lambda: own("/try/wait", method="GET").ask().status == 200)
 
 
-def test_what_is_streamed_arrives_whole_and_is_closed(pages: Pages, own: Callable[..., Client]) -> None:
+def test_what_is_streamed_arrives_whole_and_is_closed(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
     client = own("/try/stream", method="GET").ask()
     assert client.body == b"a" * 1_000_000
     assert len(client.sent) > 100
     assert pages.closed == ["stream"]
 
 
-def test_a_stream_ends_when_its_reader_leaves(pages: Pages, own: Callable[..., Client]) -> None:
+def test_a_stream_ends_when_its_reader_leaves(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
     client = own("/try/stream", method="GET")
     client.leave()
     client.begin().result(30)
@@ -311,9 +313,9 @@ def test_a_stream_ends_when_its_reader_leaves(pages: Pages, own: Callable[..., C
 
 
 def test_a_stream_ends_when_its_reader_takes_nothing_for_long(
-    pages: Pages, own: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    pages: StubPages, own: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("identity.asgi.pages.PIECE_TIME", 0.05)
+    monkeypatch.setattr("identity.asgi.wsgi_adapter.CHUNK_TIMEOUT", 0.05)
     client = own("/try/stream", method="GET")
     client.takes = 10
     client.ask()
@@ -321,7 +323,9 @@ def test_a_stream_ends_when_its_reader_takes_nothing_for_long(
     assert pages.closed == ["stream"]
 
 
-def test_a_stream_that_is_cancelled_while_a_piece_is_made_is_closed(pages: Pages, own: Callable[..., Client]) -> None:
+def test_a_stream_that_is_cancelled_while_a_piece_is_made_is_closed(
+    pages: StubPages, own: Callable[..., AsgiTestClient]
+) -> None:
     client = own("/try/stream", method="GET", query_string=b"wait=1")
     running = client.begin()
     wait_for(lambda: pages.begun == 1)
@@ -333,7 +337,9 @@ def test_a_stream_that_is_cancelled_while_a_piece_is_made_is_closed(pages: Pages
     wait_for(lambda: pages.closed == ["stream"])
 
 
-def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(pages: Pages, own: Callable[..., Client]) -> None:
+def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(
+    pages: StubPages, own: Callable[..., AsgiTestClient]
+) -> None:
     client = own("/try/fail", method="GET")
     client.send()
     with pytest.raises(OSError, match="lost"):
@@ -341,7 +347,7 @@ def test_a_stream_that_fails_is_not_ended_as_if_it_were_whole(pages: Pages, own:
     assert client.sent[-1]["more_body"]
 
 
-def test_a_header_of_two_lines_is_not_sent(pages: Pages, own: Callable[..., Client]) -> None:
+def test_a_header_of_two_lines_is_not_sent(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
     client = own("/try/split", method="GET")
     client.send()
     with pytest.raises(ValueError, match="line break"):
@@ -351,7 +357,7 @@ def test_a_header_of_two_lines_is_not_sent(pages: Pages, own: Callable[..., Clie
 
 @pytest.mark.parametrize("framing", [(b"content-length", b"150000"), (b"transfer-encoding", b"chunked")])
 def test_a_document_is_read_once_a_view_takes_it(
-    pages: Pages, own: Callable[..., Client], framing: tuple[bytes, bytes]
+    pages: StubPages, own: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
 ) -> None:
     client = own("/try/take", framing)
     for number in range(5):
@@ -360,7 +366,7 @@ def test_a_document_is_read_once_a_view_takes_it(
     assert (client.status, client.body) == (200, b"150000")
 
 
-def test_a_document_that_nobody_takes_is_not_read(pages: Pages, own: Callable[..., Client]) -> None:
+def test_a_document_that_nobody_takes_is_not_read(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
     client = own("/try/take", (b"content-length", b"150000"), query_string=b"refuse=1")
     running = client.begin()
     wait_for(lambda: len(client.sent) == 2)
@@ -371,7 +377,7 @@ def test_a_document_that_nobody_takes_is_not_read(pages: Pages, own: Callable[..
 
 @pytest.mark.parametrize("framing", [(b"content-length", b"300000"), (b"transfer-encoding", b"chunked")])
 def test_a_document_over_its_limit_is_refused(
-    pages: Pages, own: Callable[..., Client], framing: tuple[bytes, bytes]
+    pages: StubPages, own: Callable[..., AsgiTestClient], framing: tuple[bytes, bytes]
 ) -> None:
     client = own("/try/take", framing)
     for number in range(10):
@@ -380,7 +386,9 @@ def test_a_document_over_its_limit_is_refused(
     assert client.status == 413
 
 
-def test_a_document_is_read_in_full_though_its_sender_leaves(pages: Pages, own: Callable[..., Client]) -> None:
+def test_a_document_is_read_in_full_though_its_sender_leaves(
+    pages: StubPages, own: Callable[..., AsgiTestClient]
+) -> None:
     """Security 20.12: the server cancels what it has begun."""
     client = own("/try/take", (b"content-length", b"150000"), query_string=b"wait=1")
     client.send(b"a" * 150_000)
@@ -392,10 +400,10 @@ def test_a_document_is_read_in_full_though_its_sender_leaves(pages: Pages, own: 
     wait_for(lambda: pages.read == [150_000])
 
 
-def test_documents_on_their_way_in_are_shared_fairly(pages: Pages, own: Callable[..., Client]) -> None:
+def test_documents_on_their_way_in_are_shared_fairly(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
     """Security 20.6: files of slow senders take room."""
 
-    def sender(network: int) -> Client:
+    def sender(network: int) -> AsgiTestClient:
         client = own("/try/take", (b"content-length", b"150000"), client=(f"198.51.{network}.1", 1))
         client.send(b"a" * 100_000, more=True)
         return client
@@ -420,7 +428,7 @@ def test_documents_on_their_way_in_are_shared_fairly(pages: Pages, own: Callable
     assert {one.status for one in slow} == {200}
 
 
-def test_slow_bodies_hold_no_thread(pages: Pages, own: Callable[..., Client]) -> None:
+def test_slow_bodies_hold_no_thread(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
     """Security 20.13."""
     slow = [own("/try/wait", (b"content-length", b"2")) for _ in range(300)]
     for one in slow:
@@ -437,7 +445,7 @@ def test_slow_bodies_hold_no_thread(pages: Pages, own: Callable[..., Client]) ->
     assert pages.begun == 0
 
 
-def test_slow_readers_hold_no_thread(pages: Pages, own: Callable[..., Client]) -> None:
+def test_slow_readers_hold_no_thread(pages: StubPages, own: Callable[..., AsgiTestClient]) -> None:
     """Security 20.13."""
     slow = [own("/try/stream", method="GET") for _ in range(300)]
     for one in slow:
@@ -446,8 +454,8 @@ def test_slow_readers_hold_no_thread(pages: Pages, own: Callable[..., Client]) -
     running = []
     try:
         # As many as may wait for a thread to begin.
-        for at in range(0, len(slow), LONGEST_QUEUE):
-            running += [one.begin() for one in slow[at : at + LONGEST_QUEUE]]
+        for at in range(0, len(slow), MAX_QUEUED_REQUESTS):
+            running += [one.begin() for one in slow[at : at + MAX_QUEUED_REQUESTS]]
             wait_for(lambda: all(len(one.sent) == 3 for one in slow[: len(running)]))  # noqa: B023
         assert own("/login", method="GET").ask().status == 303
     finally:
@@ -459,11 +467,11 @@ def test_slow_readers_hold_no_thread(pages: Pages, own: Callable[..., Client]) -
 
 
 def test_endpoints_run_in_threads_where_the_storage_blocks(
-    own_world: World, own: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+    isolated_world: World, own: Callable[..., AsgiTestClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names: list[str] = []
     handle = token.ENDPOINT.handle
-    handler = own_world.app.registry.endpoint_handlers["protocol.token"]
+    handler = isolated_world.app.registry.endpoint_handlers["protocol.token"]
 
     class Noting:
         def __init__(self) -> None:
@@ -478,16 +486,16 @@ def test_endpoints_run_in_threads_where_the_storage_blocks(
 
     monkeypatch.setattr(handler, "endpoint", Noting())
     for limit, expected in ((0, "identity-request"), (8, "event-loop")):
-        monkeypatch.setattr(own_world.identity.backend, "max_greenlets", limit, raising=False)
+        monkeypatch.setattr(isolated_world.identity.backend, "max_greenlets", limit, raising=False)
         own("/healthz")._application._loop = None
         assert own("/oauth/v2/token", (b"content-type", FORM), (b"content-length", b"12")).ask(b"grant_type=x").status
         assert names.pop().startswith(expected)
 
 
-def test_the_lifespan_is_that_of_the_process(own_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lifespan_is_that_of_the_process(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
-    monkeypatch.setattr(type(own_world.identity), "close", lambda _: steps.append("closed"))
-    application = Application(own_world.app)
+    monkeypatch.setattr(type(isolated_world.identity), "close", lambda _: steps.append("closed"))
+    application = AsgiApplication(isolated_world.app)
 
     async def live() -> None:
         stop = asyncio.Event()
@@ -507,5 +515,5 @@ def test_the_lifespan_is_that_of_the_process(own_world: World, monkeypatch: pyte
 
     asyncio.run_coroutine_threadsafe(live(), event_loop()).result(30)
     assert steps == ["lifespan.startup.complete", "closed", "lifespan.shutdown.complete"]
-    assert hashing.stepping_aside is nullcontext
+    assert password_hashing.released_slot is nullcontext
     assert applications.log.name == "identity.asgi.application"

@@ -7,7 +7,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from benchmarks.load import Expected, Load, LoadFailed, check, drive, keep_pace
+from benchmarks.load_generator import (
+    ExpectedBodies,
+    LoadSpec,
+    UnexpectedResponse,
+    require_expected,
+    run_load,
+    run_paced_load,
+)
 
 OK = {200: b"hello"}
 FOUND = {303: b"https://app.example/?code="}
@@ -52,29 +59,31 @@ def get(path: str) -> bytes:
 
 def test_each_request_is_sent_once_and_locations_are_handed_back() -> None:
     with serving() as (address, clients):
-        answers = drive(Load(address, [get(f"/{one}") for one in range(5)], FOUND, 2, 10.0, keeps=True))
-    assert {content[-1:] for content in answers.contents} == {b"0", b"1", b"2", b"3", b"4"}
+        answers = run_load(
+            LoadSpec(address, [get(f"/{one}") for one in range(5)], FOUND, 2, 10.0, stores_responses=True)
+        )
+    assert {content[-1:] for content in answers.bodies} == {b"0", b"1", b"2", b"3", b"4"}
     assert answers.statuses == {303: 5}
     assert len(answers.latencies) == len(clients) == 5
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/hello", FOUND), ("/other", OK), ("/hello", {200: b"bye"})])
-def test_another_answer_ends_the_load(path: str, expected: Expected) -> None:
-    with serving() as (address, _), pytest.raises(LoadFailed):
-        drive(Load(address, [get(path)], expected, 1, 10.0))
+def test_another_answer_ends_the_load(path: str, expected: ExpectedBodies) -> None:
+    with serving() as (address, _), pytest.raises(UnexpectedResponse):
+        run_load(LoadSpec(address, [get(path)], expected, 1, 10.0))
 
 
 def test_spaces_in_json_are_no_difference() -> None:
     for body in (b'{"active": true, "sub": "it"}', b'{"active":true,"sub":"it"}'):
-        check({200: b'"active":true'}, 200, body)
-        with pytest.raises(LoadFailed):
-            check({200: b'"active":false'}, 200, body)
+        require_expected({200: b'"active":true'}, 200, body)
+        with pytest.raises(UnexpectedResponse):
+            require_expected({200: b'"active":false'}, 200, body)
 
 
 def test_a_pace_is_kept() -> None:
     with serving() as (address, _):
-        paces = [Load(address, [get("/hello")] * 100, OK, per_second=50, seconds=0.2) for _ in range(2)]
-        found = keep_pace(paces)
+        paces = [LoadSpec(address, [get("/hello")] * 100, OK, per_second=50, seconds=0.2) for _ in range(2)]
+        found = run_paced_load(paces)
     assert [len(answers.latencies) for answers in found] == [10, 10]
     assert all(answers.elapsed >= 0.18 for answers in found)
 
@@ -83,5 +92,5 @@ def test_a_pace_is_kept() -> None:
 def test_what_waits_for_a_slow_answer_counts_from_when_it_was_due() -> None:
     with serving() as (address, _):
         # Faster than anybody can answer over one connection.
-        [answers] = keep_pace([Load(address, [get("/hello")] * 200, OK, per_second=1e6, seconds=1.0)])
+        [answers] = run_paced_load([LoadSpec(address, [get("/hello")] * 200, OK, per_second=1e6, seconds=1.0)])
     assert answers.latencies == sorted(answers.latencies)

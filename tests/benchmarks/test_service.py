@@ -10,7 +10,7 @@ import pytest
 
 psutil = pytest.importorskip("psutil", reason="the extra `bench` or `test` is not installed")
 
-from benchmarks.service import Service  # noqa: E402
+from benchmarks.service_process import ServiceProcesses  # noqa: E402
 
 WORK = "import time\nwhile time.process_time() < 0.3: pass"
 WORK_IN_A_CHILD = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {WORK!r}])"
@@ -29,6 +29,6 @@ def having_done(work: str) -> Iterator[Any]:
 @pytest.mark.parametrize("work", [WORK, WORK_IN_A_CHILD], ids=["itself", "a child that has ended"])
 def test_the_database_counts_with_requests_and_not_with_the_start(work: str) -> None:
     with having_done("") as service, having_done(work) as database:
-        alone, together = Service(service), Service(service, database.pid)
-        assert together.cpu() - alone.cpu() > 0.25
-        assert together.cpu(database=False) - alone.cpu() < 0.1
+        alone, together = ServiceProcesses(service), ServiceProcesses(service, database.pid)
+        assert together.cpu_seconds() - alone.cpu_seconds() > 0.25
+        assert together.cpu_seconds(database=False) - alone.cpu_seconds() < 0.1

@@ -15,11 +15,11 @@ import pytest
 pytest.importorskip("psutil", reason="the extra `bench` or `test` is not installed")
 
 from benchmarks import cli
-from benchmarks.installation import installed
-from benchmarks.load import generator
-from benchmarks.ratios import TITLES
-from benchmarks.service import Setup
-from benchmarks.targets import Verdict
+from benchmarks.cpu_ratios import TITLES
+from benchmarks.installations import install_service
+from benchmarks.load_generator import load_generator_process
+from benchmarks.service_process import ServiceConfiguration
+from benchmarks.targets import TargetResult
 
 pytestmark = pytest.mark.thorough
 
@@ -61,8 +61,8 @@ def test_ratios_beside_node_are_judged() -> None:
 
 
 def test_strict_alone_fails_for_missed_targets(monkeypatch: pytest.MonkeyPatch) -> None:
-    missed = [Verdict("start", 2.0, 1.0)]
-    monkeypatch.setattr(cli, "_run", lambda options: ([], missed))
+    missed = [TargetResult("start", 2.0, 1.0)]
+    monkeypatch.setattr(cli, "_run_mode", lambda options: ([], missed))
     assert cli.main(["memory"]) == 0
     assert cli.main(["memory", "--strict"]) == 1
 
@@ -104,10 +104,15 @@ def test_page_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("storage", ["sqlite", "postgresql"])
 def test_stored_copies_satisfy_references(storage: str) -> None:
     tables = ("access_tokens", "refresh_tokens", "users")
-    with generator() as pool, installed(Setup(storage=storage, stored=2000), pool, shown=1) as installation:
-        url = installation.place.database_url
+    with (
+        load_generator_process() as pool,
+        install_service(
+            ServiceConfiguration(storage=storage, stored_tokens=2000), pool, presented_tokens=1
+        ) as installation,
+    ):
+        url = installation.deployment.database_url
         if url is None:
-            database = installation.place.ini.parent / "data" / "identity.sqlite"
+            database = installation.deployment.ini.parent / "data" / "identity.sqlite"
             with closing(sqlite3.connect(database)) as connection:
                 assert not connection.execute("PRAGMA foreign_key_check").fetchall()
                 counts = {table: _count(connection, table) for table in tables}

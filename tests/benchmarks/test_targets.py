@@ -1,9 +1,9 @@
 """The table prints what was measured beside its target, and the verdict follows from the figures alone."""
 
 from benchmarks.cli import MODES
-from benchmarks.measuring import ratio
-from benchmarks.ratios import STORAGES, TITLES
-from benchmarks.targets import RATIOS, Verdict, summary
+from benchmarks.cpu_ratios import STORAGES, TITLES
+from benchmarks.measurement import median_ratio
+from benchmarks.targets import RATIOS, TargetResult, format_summary
 
 
 def test_targets_are_of_what_is_measured() -> None:
@@ -13,12 +13,12 @@ def test_targets_are_of_what_is_measured() -> None:
 
 
 def test_ratio_is_median_of_rounds() -> None:
-    assert ratio([1.0, 2.0, 9.0], [1.0, 1.0, 3.0]) == 2.0
+    assert median_ratio([1.0, 2.0, 9.0], [1.0, 1.0, 3.0]) == 2.0
 
 
 def test_verdict_is_judged_as_printed() -> None:
-    assert Verdict("keys", 0.604, 0.6).holds
-    assert str(Verdict("keys", 0.61, 0.6)) == "0.61 (target 0.6, missed)"
-    lines = list(summary([Verdict("keys", 0.6, 0.6), Verdict("userinfo", 0.9, 0.8)]))
+    assert TargetResult("keys", 0.604, 0.6).is_met
+    assert str(TargetResult("keys", 0.61, 0.6)) == "0.61 (target 0.6, missed)"
+    lines = list(format_summary([TargetResult("keys", 0.6, 0.6), TargetResult("userinfo", 0.9, 0.8)]))
     assert "verdict: 1 of 2 targets hold" in lines
     assert lines[-1] == "  missed: userinfo 0.90 (target 0.8, missed)"

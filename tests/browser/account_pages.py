@@ -3,24 +3,24 @@
 from datetime import timedelta
 
 from identity.services.commands.policies import ChangePolicy
-from identity.services.policies import INSTANCE
-from tests.browser.scene import LONG_WORD, Scene, page
+from identity.services.policies import INSTANCE_OWNER_ID
+from tests.browser.page_scenarios import LONG_WORD, BrowserScenario, page
 
 
 @page("/account/profile", main=True, chinese=True, names=True)
-def profile(scene: Scene) -> None:
+def profile(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open("/account/profile")
 
 
 @page("/account/profile")
-def profile_saved(scene: Scene) -> None:
+def profile_saved(scene: BrowserScenario) -> None:
     profile(scene)
     scene.tab.send(nickname="Änne")
 
 
 @page("/account/profile", main=True, status=422)
-def profile_errors(scene: Scene) -> None:
+def profile_errors(scene: BrowserScenario) -> None:
     profile(scene)
     wrong = {"email": "anna", "phone": "none", "zoneinfo": "Berlin"}
     scene.tab.run("for (const one of document.querySelectorAll('details')) if (!one.dataset.menu) one.open = true")
@@ -28,7 +28,7 @@ def profile_errors(scene: Scene) -> None:
 
 
 @page("/account/profile", names=True, status=409)
-def profile_conflict(scene: Scene) -> None:
+def profile_conflict(scene: BrowserScenario) -> None:
     profile(scene)
     other = scene.profile.tab()
     other.open(scene.tab.url)
@@ -37,118 +37,118 @@ def profile_conflict(scene: Scene) -> None:
 
 
 @page("/account/security", main=True)
-def security(scene: Scene) -> None:
+def security(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open("/account/security")
 
 
-def _factor(scene: Scene) -> str:
+def _factor(scene: BrowserScenario) -> str:
     """Something that the person has set up, and a browser at which it is not asked for; its id."""
     user_id = scene.person.user.id
-    with scene.site.world.transaction() as services:
+    with scene.site.world.transaction_services() as services:
         subject = services.storage.users.find_subject(user_id)
         assert subject is not None
-        made = services.factors.add(subject, "pager", {}, name=LONG_WORD if scene.long else "Phone")
+        made = services.factors.enrol(subject, "pager", {}, name=LONG_WORD if scene.long else "Phone")
         services.remembered_browsers.remember(subject, "Firefox/1 Windows", timedelta(days=30))
     return made.id
 
 
 @page("/account/security", main=True, names=True)
-def security_with_factors(scene: Scene) -> None:
+def security_with_factors(scene: BrowserScenario) -> None:
     _sign_in_for(scene, "/account/profile")
     _factor(scene)
     scene.open("/account/security")
 
 
 @page("/account/factors/1/rename", names=True)
-def factor_rename(scene: Scene) -> None:
+def factor_rename(scene: BrowserScenario) -> None:
     _sign_in_for(scene, "/account/profile")
     scene.open(f"/account/factors/{_factor(scene)}/rename")
 
 
 @page("/account/factors/1/remove", names=True)
-def factor_remove(scene: Scene) -> None:
+def factor_remove(scene: BrowserScenario) -> None:
     _sign_in_for(scene, "/account/profile")
     scene.open(f"/account/factors/{_factor(scene)}/remove")
 
 
-def _provider(scene: Scene) -> str:
+def _provider(scene: BrowserScenario) -> str:
     """The id of an identity provider of the person's organization."""
     world, organization = scene.site.world, scene.organization
-    with world.reading() as services:
-        found = [one for one in services.upstream_providers.offered(organization.id) if not one.everywhere]
+    with world.read_only_services() as services:
+        found = [one for one in services.upstream_providers.list_available(organization.id) if not one.everywhere]
     name = LONG_WORD if scene.long else "Elsewhere"
-    return (found or [world.an_upstream_provider(organization, name=name)])[0].id
+    return (found or [world.make_upstream_provider(organization, name=name)])[0].id
 
 
 @page("/account/identities/new/1", names=True)
-def identity_link(scene: Scene) -> None:
+def identity_link(scene: BrowserScenario) -> None:
     _sign_in_for(scene, "/account/profile")
     scene.open(f"/account/identities/new/{_provider(scene)}")
 
 
 @page("/account/identities/1/remove", main=True, names=True)
-def identity_unlink(scene: Scene) -> None:
-    from identity.plugins.upstream.clients import Somebody
-    from identity.plugins.upstream.links import Links
+def identity_unlink(scene: BrowserScenario) -> None:
+    from identity.plugins.upstream.linked_identities import LinkedIdentities
+    from identity.plugins.upstream.provider_clients import ExternalUser
 
     _sign_in_for(scene, "/account/profile")
     world, provider_id = scene.site.world, _provider(scene)
-    with world.transaction() as services:
-        links = Links(services.records(world.app.registry.upstream.name_space), services.now)
-        somebody = Somebody(issuer="https://login.elsewhere.example", subject=scene.person.user.id, claims={})
+    with world.transaction_services() as services:
+        links = LinkedIdentities(services.record_service(world.app.registry.upstream.name_space), services.now)
+        somebody = ExternalUser(issuer="https://login.elsewhere.example", subject=scene.person.user.id, claims={})
         link = links.add(services.upstream_providers.get(provider_id), somebody, scene.person.user.id)
     scene.open(f"/account/identities/{link.id}/remove")
 
 
 @page("/account/browsers")
-def browsers(scene: Scene) -> None:
+def browsers(scene: BrowserScenario) -> None:
     _sign_in_for(scene, "/account/profile")
     _factor(scene)
     scene.open("/account/browsers")
 
 
 @page("/account/browsers")
-def browsers_empty(scene: Scene) -> None:
+def browsers_empty(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open("/account/browsers")
 
 
 @page("/account/password", main=True)
-def account_password(scene: Scene) -> None:
+def account_password(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open("/account/password")
 
 
 @page("/account/password", status=422)
-def account_password_errors(scene: Scene) -> None:
+def account_password_errors(scene: BrowserScenario) -> None:
     account_password(scene)
     scene.tab.send(current_password="", new_password="short", new_password_again="other")
 
 
-def _sign_in_for(scene: Scene, path: str) -> None:
+def _sign_in_for(scene: BrowserScenario, path: str) -> None:
     scene.open(path)
     scene.tab.send(login_name=scene.person.login_name)
     scene.tab.send(password=scene.person.password)
 
 
 @page("/account/sessions", main=True, names=True)
-def sessions(scene: Scene) -> None:
+def sessions(scene: BrowserScenario) -> None:
     _sign_in_for(scene, "/account/sessions")
     for _ in range(2):
-        scene.site.world.a_session(scene.person.user)
+        scene.site.world.make_browser_session(scene.person.user)
     scene.tab.reload()
 
 
 @page("/account/applications", main=True, names=True)
-def applications(scene: Scene) -> None:
+def applications(scene: BrowserScenario) -> None:
     _connect(scene)
     scene.open("/account/applications")
 
 
-def _connect(scene: Scene) -> None:
+def _connect(scene: BrowserScenario) -> None:
     scene.sign_in()
-    shop = scene.site.an_application("Shop", scene.organization)
+    shop = scene.site.make_application("Shop", scene.organization)
     for party, scope in ((scene.party, "openid profile email offline_access"), (shop, "openid")):
         asked = scene.site.ask(scene.tab, party, scope=scope)
         if "/consent" in scene.tab.url:
@@ -158,68 +158,68 @@ def _connect(scene: Scene) -> None:
 
 
 @page("/account/applications")
-def applications_empty(scene: Scene) -> None:
+def applications_empty(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open("/account/applications")
 
 
 @page("/account/applications/1/disconnect", names=True)
-def application_disconnect(scene: Scene) -> None:
+def application_disconnect(scene: BrowserScenario) -> None:
     _connect(scene)
     scene.open(f"/account/applications/{scene.party.client_id}/disconnect")
 
 
 @page("/account/activity", main=True, names=True)
-def activity(scene: Scene) -> None:
+def activity(scene: BrowserScenario) -> None:
     _sign_in_for(scene, "/account/profile")
     scene.tab.send(nickname="Änne")
     scene.open("/account/activity")
 
 
 @page("/account/activity/not-me")
-def not_me(scene: Scene) -> None:
+def not_me(scene: BrowserScenario) -> None:
     activity(scene)
     scene.tab.all(".table__actions a")[0].click()
 
 
 @page("/account/data")
-def data(scene: Scene) -> None:
+def data(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open("/account/data")
 
 
-def _leave(scene: Scene) -> None:
-    with scene.site.world.transaction() as services:
-        services.policies.change(INSTANCE, ChangePolicy(account_deletion=True))
+def _leave(scene: BrowserScenario) -> None:
+    with scene.site.world.transaction_services() as services:
+        services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(account_deletion=True))
     _sign_in_for(scene, "/account/profile")
 
 
 @page("/account/data")
-def data_and_deletion(scene: Scene) -> None:
+def data_and_deletion(scene: BrowserScenario) -> None:
     _leave(scene)
     scene.open("/account/data")
 
 
 @page("/account/data/delete", main=True, names=True)
-def delete_account(scene: Scene) -> None:
+def delete_account(scene: BrowserScenario) -> None:
     _leave(scene)
     scene.open("/account/data/delete")
 
 
 @page("/leaving")
-def leaving(scene: Scene) -> None:
+def leaving(scene: BrowserScenario) -> None:
     delete_account(scene)
     scene.tab.send(confirm_name=scene.person.user.user_name)
 
 
 @page("/login/1/keep", main=True, names=True)
-def keep(scene: Scene) -> None:
+def keep(scene: BrowserScenario) -> None:
     leaving(scene)
     _sign_in_for(scene, "/account/profile")
 
 
 @page("/account/profile", names=True)
-def account_menu(scene: Scene) -> None:
-    scene.site.start_session(scene.profile, scene.a_person("Bert", "Sommer"))
+def account_menu(scene: BrowserScenario) -> None:
+    scene.site.start_session(scene.profile, scene.make_user("Bert", "Sommer"))
     profile(scene)
     scene.tab.one(".menu--end > summary").click()

@@ -3,11 +3,11 @@
 import base64
 
 from identity.domain.organizations import Organization
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.branding import ChangeBranding
 from identity.testing.relying_party import RelyingParty
 from tests.browser.console_pages import APPLICATION, ORGANIZATION, enter, keep, sent, shown
-from tests.browser.scene import LONG, LONG_WORD, Scene, page
+from tests.browser.page_scenarios import LONG, LONG_WORD, BrowserScenario, page
 
 #: A word mark, wide and dark, of which the script is left out.
 MARK = (
@@ -17,7 +17,7 @@ MARK = (
     '<text x="52" y="29" font-size="26" font-weight="700" fill="#12261d">Northwind</text></svg>'
 )
 
-BRANDING = ChangeBranding.of(
+BRANDING = ChangeBranding.build(
     display_name="Northwind",
     accent="#0b5a3c",
     accent_dark="#8fdcb8",
@@ -32,7 +32,7 @@ BRANDING = ChangeBranding.of(
 )
 
 #: As long as can be.
-LONG_BRANDING = ChangeBranding.of(
+LONG_BRANDING = ChangeBranding.build(
     display_name=LONG,
     accent="#0b5a3c",
     support=f"https://{'a' * 60}.example/{LONG_WORD}",
@@ -42,39 +42,39 @@ LONG_BRANDING = ChangeBranding.of(
 )
 
 
-def branded(scene: Scene) -> Organization:
+def branded(scene: BrowserScenario) -> Organization:
     """A new organization that looks like itself."""
     site = scene.site
-    organization: Organization = site.world.an_organization()
-    with site.world.transaction() as services:
+    organization: Organization = site.world.make_organization()
+    with site.world.transaction_services() as services:
         command = LONG_BRANDING if scene.long else BRANDING
-        services.branding.change(organization, command, by=THE_OPERATOR)
+        services.branding.change(organization, command, by=OPERATOR_PRINCIPAL)
         found = services.storage.organizations.find(organization.id)
     assert found is not None
     return found
 
 
-def an_application(scene: Scene) -> RelyingParty:
+def make_branded_application(scene: BrowserScenario) -> RelyingParty:
     """An application of such an organization."""
-    return scene.site.an_application(LONG_WORD if scene.long else "Invoices", branded(scene))
+    return scene.site.make_application(LONG_WORD if scene.long else "Invoices", branded(scene))
 
 
 @page("/login/1", main=True, names=True)
-def branded_login_name(scene: Scene) -> None:
-    scene.site.ask(scene.tab, an_application(scene), scope="openid profile email")
+def branded_login_name(scene: BrowserScenario) -> None:
+    scene.site.ask(scene.tab, make_branded_application(scene), scope="openid profile email")
 
 
 @page("/login/1/password", names=True)
-def branded_password(scene: Scene) -> None:
-    scene.site.ask(scene.tab, an_application(scene), scope="openid profile email")
+def branded_password(scene: BrowserScenario) -> None:
+    scene.site.ask(scene.tab, make_branded_application(scene), scope="openid profile email")
     scene.tab.send(login_name=scene.person.login_name)
 
 
 @page("/password/reset/1", names=True)
-def branded_reset(scene: Scene) -> None:
-    person = scene.site.a_person(organization=branded(scene))
-    with scene.site.world.transaction() as services:
-        link = services.passwords.issue_link(person.user.id)
+def branded_reset(scene: BrowserScenario) -> None:
+    person = scene.site.make_user(organization=branded(scene))
+    with scene.site.world.transaction_services() as services:
+        link = services.passwords.issue_reset_link(person.user.id)
     scene.tab.open(link)
 
 
@@ -92,7 +92,7 @@ shown("console-application-logo-dark", f"{_APPLICATION}/logo-dark")
 sent("console-logo-missing", f"{_ORGANIZATION}/logo")
 
 
-def _previewed(scene: Scene) -> None:
+def _previewed(scene: BrowserScenario) -> None:
     enter(scene, _ORGANIZATION)
     tab = scene.tab
     tab.fill(display_name="Northwind", accent="#6d1247", accent_dark="#f0b8d6", support="help@northwind.example")

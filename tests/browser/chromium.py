@@ -79,10 +79,10 @@ class Chromium:
             self.driver.quit()
             raise
 
-    def profile(self, *, languages: str = "en", script: bool = True) -> "Profile":
+    def profile(self, *, languages: str = "en", script: bool = True) -> "ChromiumProfile":
         """A browser of a person, without cookies; ``languages`` as in Accept-Language."""
         context, window = self._idle.pop() if self._idle else self._new_context()
-        return Profile(self, context, window, languages, script=script)
+        return ChromiumProfile(self, context, window, languages, script=script)
 
     def put_back(self, context: str, window: str) -> None:
         """Empty a person's browser for the next one: no cookies, one window, no history."""
@@ -139,7 +139,7 @@ class Chromium:
         return websocket.create_connection(url, suppress_origin=True, timeout=PATIENCE)
 
 
-class Profile:
+class ChromiumProfile:
     """A browser with cookies of its own; its tabs share them."""
 
     def __init__(self, chromium: Chromium, context: str, window: str, languages: str, *, script: bool) -> None:
@@ -191,5 +191,5 @@ class Profile:
         self._console += [one for one in said if _STATUS_REMARK not in one]
 
 
-#: Makes browsers of different people: ``a_profile(languages="de")``.
-MakeProfile = Callable[..., Profile]
+#: Makes browsers of different people: ``make_profile(languages="de")``.
+MakeProfile = Callable[..., ChromiumProfile]

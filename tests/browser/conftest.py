@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest.register_assert_rewrite("tests.browser.acme", "tests.browser.chromium", "tests.browser.tab")
+pytest.register_assert_rewrite("tests.browser.example_company", "tests.browser.chromium", "tests.browser.tab")
 
-from identity.testing.fixtures import Databases  # noqa: E402
-from identity.testing.post import Post  # noqa: E402
-from identity.testing.service import KeyPool  # noqa: E402
-from tests.browser.acme import Acme, acme  # noqa: E402
-from tests.browser.chromium import MISSING, Chromium, MakeProfile, Profile, installed  # noqa: E402
+from identity.testing.assembled_service import RsaKeyPool  # noqa: E402
+from identity.testing.fixtures import DatabaseFactory  # noqa: E402
+from identity.testing.mail_server import MailServer  # noqa: E402
+from tests.browser.chromium import MISSING, Chromium, ChromiumProfile, MakeProfile, installed  # noqa: E402
+from tests.browser.example_company import ExampleCompany, acme  # noqa: E402
 from tests.browser.tab import Tab  # noqa: E402
 
 
@@ -28,11 +28,11 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 @pytest.fixture
-def a_profile(chromium: Chromium) -> Iterator[MakeProfile]:
+def make_profile(chromium: Chromium) -> Iterator[MakeProfile]:
     """Makes browsers of different people; at the end nothing may stand in their consoles."""
-    made: list[Profile] = []
+    made: list[ChromiumProfile] = []
 
-    def make(**options: str | bool) -> Profile:
+    def make(**options: str | bool) -> ChromiumProfile:
         made.append(chromium.profile(**options))  # type: ignore[arg-type]
         return made[-1]
 
@@ -42,33 +42,33 @@ def a_profile(chromium: Chromium) -> Iterator[MakeProfile]:
 
 
 @pytest.fixture
-def profile(a_profile: MakeProfile) -> Profile:
+def profile(make_profile: MakeProfile) -> ChromiumProfile:
     """A browser without cookies."""
-    return a_profile()
+    return make_profile()
 
 
 @pytest.fixture
-def tab(profile: Profile) -> Tab:
+def tab(profile: ChromiumProfile) -> Tab:
     """A window of it."""
     return profile.tab()
 
 
 @pytest.fixture(scope="session")
-def on_memory(tmp_path_factory: pytest.TempPathFactory, key_pool: KeyPool) -> dict[str, str]:
+def on_memory(tmp_path_factory: pytest.TempPathFactory, key_pool: RsaKeyPool) -> dict[str, str]:
     """Settings of a service on memory: what storages do is tested elsewhere. All people there have one address."""
-    settings = Databases(tmp_path_factory.mktemp("acme"), key_pool, None, {}).settings("memory")
+    settings = DatabaseFactory(tmp_path_factory.mktemp("acme"), key_pool, None, {}).new_database_settings("memory")
     return settings | {"identity.attempts_per_address": "0"}
 
 
 @pytest.fixture(scope="session")
-def shared_site(chromium: Chromium, on_memory: dict[str, str], key_pool: KeyPool) -> Iterator[Acme]:
+def shared_site(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
     """A service that cannot send mail."""
     with acme(on_memory, key_pool) as site:
         yield site
 
 
 @pytest.fixture
-def site(shared_site: Acme) -> Iterator[Acme]:
+def site(shared_site: ExampleCompany) -> Iterator[ExampleCompany]:
     """The same; its clock is put back afterwards."""
     yield shared_site
     shared_site.world.clock.reset()
@@ -76,10 +76,10 @@ def site(shared_site: Acme) -> Iterator[Acme]:
 
 
 @pytest.fixture(scope="session")
-def mailing_site(chromium: Chromium, on_memory: dict[str, str], key_pool: KeyPool) -> Iterator[Acme]:
+def mailing_site(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
     """A service with a mail server."""
-    post = Post()
-    post.open()
+    post = MailServer()
+    post.start()
     with acme(on_memory, key_pool, post=post) as site:
         yield site
-    post.close()
+    post.stop()

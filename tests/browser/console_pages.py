@@ -3,14 +3,14 @@
 import re
 from itertools import count
 
-from identity.domain.words import LANGUAGES
-from tests.browser.estate import CALLBACK, DOMAIN, estate
-from tests.browser.scene import LONG_WORD, PAGES, Page, Scene, Walk
+from identity.domain.messages import LANGUAGES
+from tests.browser.console_fixture_data import CALLBACK, DOMAIN, estate
+from tests.browser.page_scenarios import LONG_WORD, PAGES, BrowserScenario, PageUnderTest, Walk
 
 _NUMBERS = count(1)
 
 
-def enter(scene: Scene, path: str) -> None:
+def enter(scene: BrowserScenario, path: str) -> None:
     """Sign the manager in, and open the address below /console; ``{e}`` in it is the estate."""
     held = estate(scene.site, scene.long)
     scene.person = held.manager
@@ -25,7 +25,7 @@ def keep(name: str, walk: Walk, path: str, **options: bool | int) -> None:
     """
     languages = LANGUAGES[1:] if options.get("main") else ("de",)
     path = re.sub(r"\{[^}]*\}", "1", path).partition("?")[0]
-    PAGES[name] = Page(name, walk, f"/console{path}", languages=languages, **options)  # type: ignore[arg-type]
+    PAGES[name] = PageUnderTest(name, walk, f"/console{path}", languages=languages, **options)  # type: ignore[arg-type]
 
 
 def shown(name: str, path: str, /, **options: bool | int) -> None:
@@ -46,7 +46,7 @@ def sent(
 ) -> None:
     """The same of what comes when the form there is filled in with ``values``, ``choose`` is ticked, and it is sent."""
 
-    def walk(scene: Scene) -> None:
+    def walk(scene: BrowserScenario) -> None:
         enter(scene, path)
         # Parts that are closed hold fields, too.
         scene.tab.run("for (const one of document.querySelectorAll('main details')) one.open = true")
@@ -179,7 +179,7 @@ sent("console-user-link", f"{USER}/password-link", names=True, status=200)
 shown("console-user-link-to-hand-over-ask", f"{USER}/link-to-hand-over", names=True)
 
 
-def _link_mailed(scene: Scene) -> None:
+def _link_mailed(scene: BrowserScenario) -> None:
     enter(scene, f"{ORGANIZATION}/users/new")
     names = {"user_name": f"eva{len(scene.site.world.audit_events())}", "given_name": "Eva", "family_name": "Berg"}
     scene.tab.send(**names, email=f"{names['user_name']}@acme.example")
@@ -280,12 +280,12 @@ shown("console-token-preview-error", f"{ORGANIZATION}/token-preview?user_id=nobo
 # --- more than one step -----------------------------------------------------------------------------------------------
 
 
-def _application_registered(scene: Scene) -> None:
+def _application_registered(scene: BrowserScenario) -> None:
     enter(scene, f"{PROJECT}/applications/new?type=web")
     scene.tab.send(name=LONG_WORD if scene.long else "Web shop", redirect_uris=CALLBACK)
 
 
-def _project_conflict(scene: Scene) -> None:
+def _project_conflict(scene: BrowserScenario) -> None:
     enter(scene, f"{IDLE_PROJECT}/edit")
     other = scene.profile.tab()
     other.open(scene.tab.url)
@@ -293,23 +293,23 @@ def _project_conflict(scene: Scene) -> None:
     scene.tab.send(name=LONG_WORD if scene.long else "Parcels")
 
 
-def _project_changed(scene: Scene) -> None:
+def _project_changed(scene: BrowserScenario) -> None:
     enter(scene, f"{IDLE_PROJECT}/edit")
     scene.tab.send(name=f"Orders {next(_NUMBERS)}")
 
 
-def _audit_event(scene: Scene) -> None:
+def _audit_event(scene: BrowserScenario) -> None:
     enter(scene, f"{ORGANIZATION}/audit-events?result=refused")
     with scene.tab.leaving():
         scene.tab.all("tbody th a")[0].click()
 
 
-def _menu(scene: Scene) -> None:
+def _menu(scene: BrowserScenario) -> None:
     enter(scene, f"{ORGANIZATION}/projects")
     scene.tab.one(".console__top .menu:not(.menu--end) > summary").click()
 
 
-def _menu_on_a_phone(scene: Scene) -> None:
+def _menu_on_a_phone(scene: BrowserScenario) -> None:
     enter(scene, f"{ORGANIZATION}/projects")
     scene.tab.size(390, 844)
     scene.tab.one(".console__menu > summary").click()

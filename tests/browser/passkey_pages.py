@@ -1,8 +1,8 @@
 """Pages of passkeys, each with the way to it."""
 
 from identity.crypto import base64url
-from tests.browser.authenticator import Authenticator
-from tests.browser.scene import Scene, page
+from tests.browser.devtools_authenticator import DevToolsAuthenticator
+from tests.browser.page_scenarios import BrowserScenario, page
 
 #: A passkey that nobody can use, as it is kept.
 NOBODYS = {
@@ -18,28 +18,28 @@ NOBODYS = {
 }
 
 
-def _sent_without_an_answer(scene: Scene) -> None:
+def _sent_without_an_answer(scene: BrowserScenario) -> None:
     """As a browser does that runs no script."""
     with scene.tab.leaving():
         scene.tab.run("document.getElementById('page-form').submit()")
 
 
 @page("/login/1/passkeys/new", main=True, names=True)
-def add_a_passkey(scene: Scene) -> None:
+def add_a_passkey(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open("/login?target=/account/security&enrol=passkeys")
 
 
 @page("/login/1/passkeys/new", status=422)
-def add_a_passkey_errors(scene: Scene) -> None:
+def add_a_passkey_errors(scene: BrowserScenario) -> None:
     add_a_passkey(scene)
     _sent_without_an_answer(scene)
 
 
 @page("/login/1/passkeys/new")
-def add_a_passkey_that_is_there(scene: Scene) -> None:
+def add_a_passkey_that_is_there(scene: BrowserScenario) -> None:
     """What the script says, under the form."""
-    device = Authenticator(scene.tab)
+    device = DevToolsAuthenticator(scene.tab)
     add_a_passkey(scene)
     scene.tab.send()
     device.present(False)
@@ -50,34 +50,34 @@ def add_a_passkey_that_is_there(scene: Scene) -> None:
 
 
 @page("/login/1/passkeys", main=True, names=True)
-def confirm_with_a_passkey(scene: Scene) -> None:
+def confirm_with_a_passkey(scene: BrowserScenario) -> None:
     user_id = scene.person.user.id
-    with scene.site.world.transaction() as services:
+    with scene.site.world.transaction_services() as services:
         subject = services.storage.users.find_subject(user_id)
         assert subject is not None
-        services.factors.add(subject, "passkeys", NOBODYS, name="My laptop", key=f"nobody's {user_id}")
+        services.factors.enrol(subject, "passkeys", NOBODYS, name="My laptop", key=f"nobody's {user_id}")
     scene.ask_with_name()
     scene.tab.send(password=scene.person.password)
 
 
 @page("/login/1/passkeys", status=422)
-def confirm_with_a_passkey_errors(scene: Scene) -> None:
+def confirm_with_a_passkey_errors(scene: BrowserScenario) -> None:
     confirm_with_a_passkey(scene)
     _sent_without_an_answer(scene)
 
 
 @page("/login/1/passkeys/alone", main=True, names=True)
-def sign_in_with_a_passkey(scene: Scene) -> None:
+def sign_in_with_a_passkey(scene: BrowserScenario) -> None:
     scene.ask()
     scene.open(f"{scene.tab.url.removeprefix(scene.site.url)}/passkeys/alone")
 
 
 @page("/login/1/passkeys/alone", status=422)
-def sign_in_with_a_passkey_errors(scene: Scene) -> None:
+def sign_in_with_a_passkey_errors(scene: BrowserScenario) -> None:
     sign_in_with_a_passkey(scene)
     _sent_without_an_answer(scene)
 
 
 @page("/login/1/passkeys/alone", script=False)
-def sign_in_with_a_passkey_without_script(scene: Scene) -> None:
+def sign_in_with_a_passkey_without_script(scene: BrowserScenario) -> None:
     sign_in_with_a_passkey(scene)

@@ -3,153 +3,157 @@
 from urllib.parse import urlencode
 
 from identity.domain.applications import ConsentRule
-from identity.domain.attempts import MOST_ATTEMPTS
-from identity.domain.permissions import INSTANCE
+from identity.domain.attempts import MAX_ATTEMPTS
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.domain.upstream_providers import UpstreamKind
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.projects import ChangeProject
 from tests.browser.account_pages import profile
-from tests.browser.scene import LONG, LONG_WORD, NEW, Scene, page
+from tests.browser.page_scenarios import LONG, LONG_WORD, NEW, BrowserScenario, page
 
 # --- signing in -------------------------------------------------------------------------------------------------------
 
 
 @page("/login/1", main=True, chinese=True, names=True)
-def login_name(scene: Scene) -> None:
+def login_name(scene: BrowserScenario) -> None:
     scene.ask(scope="openid profile email")
 
 
 @page("/login/1", status=422)
-def login_name_empty(scene: Scene) -> None:
+def login_name_empty(scene: BrowserScenario) -> None:
     scene.ask()
     scene.tab.send(login_name="")
 
 
 @page("/login/1/password", main=True, names=True)
-def password(scene: Scene) -> None:
+def password(scene: BrowserScenario) -> None:
     scene.ask_with_name(scope="openid profile email phone offline_access")
 
 
 @page("/login/1/password", main=True, names=True, status=422)
-def password_wrong(scene: Scene) -> None:
+def password_wrong(scene: BrowserScenario) -> None:
     scene.ask_with_name(scope="openid profile email")
     scene.tab.send(password="not hers")
 
 
 @page("/login/1/password", status=429)
-def password_delayed(scene: Scene) -> None:
+def password_delayed(scene: BrowserScenario) -> None:
     scene.ask_with_name()
     scene.site.try_passwords(scene.person, 10)
     scene.tab.send(password="not hers")
 
 
 @page("/login/1/password", status=429)
-def password_locked(scene: Scene) -> None:
-    scene.site.try_passwords(scene.person, MOST_ATTEMPTS)
+def password_locked(scene: BrowserScenario) -> None:
+    scene.site.try_passwords(scene.person, MAX_ATTEMPTS)
     scene.ask_with_name()
     scene.tab.send(password="not hers")
 
 
 @page("/login/1/password", names=True)
-def password_again(scene: Scene) -> None:
+def password_again(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.ask(prompt="login")
 
 
 @page("/login/1/password", names=True, status=422)
-def wrong_organization(scene: Scene) -> None:
-    navy = scene.site.world.an_organization()
+def wrong_organization(scene: BrowserScenario) -> None:
+    navy = scene.site.world.make_organization()
     scene.ask_with_name(scope=f"openid urn:service:iam:org:id:{navy.id}")
     scene.tab.send(password=scene.person.password)
 
 
 @page("/login/1/accounts", main=True, names=True)
-def choose_an_account(scene: Scene) -> None:
-    for person in (scene.person, scene.a_person("Bert", "Sommer"), scene.a_person("Chiara", "Neri")):
+def choose_an_account(scene: BrowserScenario) -> None:
+    for person in (scene.person, scene.make_user("Bert", "Sommer"), scene.make_user("Chiara", "Neri")):
         scene.site.start_session(scene.profile, person)
     scene.ask(prompt="select_account")
 
 
 @page("/login/1/accounts", names=True)
-def choose_an_account_signed_out_and_foreign(scene: Scene) -> None:
-    navy = scene.site.world.an_organization()
-    foreign = scene.site.a_person("Grace", "Hopper", organization=navy)
+def choose_an_account_signed_out_and_foreign(scene: BrowserScenario) -> None:
+    navy = scene.site.world.make_organization()
+    foreign = scene.site.make_user("Grace", "Hopper", organization=navy)
     for person in (scene.person, foreign):
         scene.site.start_session(scene.profile, person)
     scene.site.world.clock.advance(hours=13)
-    scene.site.start_session(scene.profile, scene.a_person("Bert", "Sommer"))
+    scene.site.start_session(scene.profile, scene.make_user("Bert", "Sommer"))
     scene.ask(prompt="select_account", scope=f"openid urn:service:iam:org:id:{scene.organization.id}")
 
 
 @page("/login/1/register", main=True, names=True)
-def register(scene: Scene) -> None:
+def register(scene: BrowserScenario) -> None:
     scene.ask(prompt="create")
 
 
 @page("/login/1/register", main=True, status=422)
-def register_errors(scene: Scene) -> None:
+def register_errors(scene: BrowserScenario) -> None:
     scene.ask(prompt="create")
     scene.tab.send(user_name="anna berg", given_name="Anna", email="anna", password="short", password_again="other")
 
 
 @page("/login/1/password/change", main=True, names=True)
-def new_password(scene: Scene) -> None:
-    scene.person = scene.a_person(must_change=True)
+def new_password(scene: BrowserScenario) -> None:
+    scene.person = scene.make_user(must_change=True)
     scene.ask_with_name()
     scene.tab.send(password=scene.person.password)
 
 
 @page("/login/1/password/change", status=422)
-def new_password_errors(scene: Scene) -> None:
+def new_password_errors(scene: BrowserScenario) -> None:
     new_password(scene)
     scene.tab.send(new_password="short", new_password_again="other")
 
 
 @page("/login/1/consent", main=True, names=True)
-def consent(scene: Scene) -> None:
+def consent(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.ask(prompt="consent", scope="openid profile email address phone offline_access")
 
 
 @page("/login/1/consent")
-def consent_to_nothing(scene: Scene) -> None:
+def consent_to_nothing(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.ask(prompt="consent", scope="openid")
 
 
 @page("/login/1/consent", main=True, names=True)
-def consent_of_others(scene: Scene) -> None:
+def consent_of_others(scene: BrowserScenario) -> None:
     """An application of another organization asks for all there is."""
     scene.sign_in()
     world = scene.site.world
-    owner = world.an_organization()
-    fleet = world.a_project(owner)
-    world.a_grant(fleet, scene.organization)
+    owner = world.make_organization()
+    fleet = world.make_project(owner)
+    world.make_project_grant(fleet, scene.organization)
     if scene.long:
-        with world.transaction() as services:
+        with world.transaction_services() as services:
             services.organizations.change(owner.id, ChangeOrganization(name=LONG))
-            services.projects.change(fleet.id, ChangeProject(name=LONG_WORD), by=THE_OPERATOR)
-    foreign = scene.site.an_application(LONG_WORD if scene.long else "Parcels", owner, consent=ConsentRule.WHEN_FOREIGN)
+            services.projects.change(fleet.id, ChangeProject(name=LONG_WORD), by=OPERATOR_PRINCIPAL)
+    foreign = scene.site.make_application(
+        LONG_WORD if scene.long else "Parcels", owner, consent=ConsentRule.WHEN_FOREIGN
+    )
     ours = f"urn:service:iam:user:resourceowner urn:service:iam:org:projects:roles {world.audience_scope(fleet.id)}"
     scene.site.ask(scene.tab, foreign, scope=f"openid profile email phone offline_access {ours}")
 
 
 @page("/login/1/consent", main=True, names=True)
-def consent_to_manage(scene: Scene) -> None:
+def consent_to_manage(scene: BrowserScenario) -> None:
     scene.sign_in()
-    party = scene.site.an_application(LONG_WORD if scene.long else "Control room", scene.organization, may_manage=True)
+    party = scene.site.make_application(
+        LONG_WORD if scene.long else "Control room", scene.organization, may_manage=True
+    )
     scene.site.ask(scene.tab, party, scope=f"openid profile {scene.site.world.audience_scope()}")
 
 
 @page("/oauth/v2/authorize", script=False, names=True)
-def form_post(scene: Scene) -> None:
+def form_post(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.ask(response_mode="form_post")
 
 
 @page("/login/1/password", main=True, names=True)
-def sign_in_is_done(scene: Scene) -> None:
+def sign_in_is_done(scene: BrowserScenario) -> None:
     scene.ask_with_name()
     begun = scene.tab.url
     scene.tab.send(password=scene.person.password)
@@ -157,26 +161,26 @@ def sign_in_is_done(scene: Scene) -> None:
 
 
 @page("/login/1", status=410)
-def sign_in_took_too_long(scene: Scene) -> None:
+def sign_in_took_too_long(scene: BrowserScenario) -> None:
     scene.ask()
     scene.site.world.clock.advance(minutes=31)
     scene.tab.reload()
 
 
 @page("/login/1", status=400)
-def sign_in_of_another_browser(scene: Scene) -> None:
-    other = scene.a_profile().tab()
+def sign_in_of_another_browser(scene: BrowserScenario) -> None:
+    other = scene.make_profile().tab()
     scene.site.ask(other)
     scene.tab.open(other.url)
 
 
 @page("/login/1", status=404)
-def sign_in_unknown(scene: Scene) -> None:
+def sign_in_unknown(scene: BrowserScenario) -> None:
     scene.open("/login/0192f3a7-0000-7000-8000-000000000000")
 
 
 @page("/login/1", status=422)
-def login_name_stale(scene: Scene) -> None:
+def login_name_stale(scene: BrowserScenario) -> None:
     scene.ask()
     scene.tab.run("document.getElementsByName('csrf_token')[0].value = 'x'")
     scene.tab.send(login_name="anna@acme.example")
@@ -186,53 +190,53 @@ def login_name_stale(scene: Scene) -> None:
 
 
 @page("/password/reset", mailing=True, main=True)
-def reset_ask(scene: Scene) -> None:
+def reset_ask(scene: BrowserScenario) -> None:
     scene.open("/password/reset")
 
 
 @page("/password/reset")
-def reset_without_mail(scene: Scene) -> None:
+def reset_without_mail(scene: BrowserScenario) -> None:
     scene.open("/password/reset")
 
 
-def _ask_for_reset(scene: Scene) -> None:
-    scene.person = scene.a_person(email=scene.site.an_address())
+def _ask_for_reset(scene: BrowserScenario) -> None:
+    scene.person = scene.make_user(email=scene.site.make_email_address())
     scene.open("/password/reset")
     scene.tab.send(login_name=scene.person.login_name)
 
 
 @page("/password/reset/sent", mailing=True, main=True)
-def reset_sent(scene: Scene) -> None:
+def reset_sent(scene: BrowserScenario) -> None:
     _ask_for_reset(scene)
     scene.site.link_in_mail()
 
 
 @page("/password/reset/1", mailing=True, main=True, names=True)
-def reset_link(scene: Scene) -> None:
+def reset_link(scene: BrowserScenario) -> None:
     _ask_for_reset(scene)
     scene.tab.open(scene.site.link_in_mail())
 
 
 @page("/password/reset/1", mailing=True, status=422)
-def reset_errors(scene: Scene) -> None:
+def reset_errors(scene: BrowserScenario) -> None:
     reset_link(scene)
     scene.tab.send(new_password="short", new_password_again="other")
 
 
 @page("/password/changed", mailing=True)
-def reset_done(scene: Scene) -> None:
+def reset_done(scene: BrowserScenario) -> None:
     reset_link(scene)
     scene.tab.send(new_password=NEW, new_password_again=NEW)
     scene.site.world.identity.senders["mail"].send_due()
-    scene.site.post.only()
+    scene.site.post.pop_only_message()
 
 
 @page("/password/reset/1", status=410)
-def link_used(scene: Scene) -> None:
+def link_used(scene: BrowserScenario) -> None:
     scene.open(f"/password/reset/{'x' * 43}")
 
 
-def _register_by_mail(scene: Scene) -> tuple[str, str]:
+def _register_by_mail(scene: BrowserScenario) -> tuple[str, str]:
     """User name and link of somebody who has filled in the form."""
     user_name = f"grace{len(scene.site.world.audit_events())}"
     names = {"user_name": user_name, "given_name": "Grace", "family_name": "Hopper"}
@@ -242,45 +246,45 @@ def _register_by_mail(scene: Scene) -> tuple[str, str]:
 
 
 @page("/login/1/register/sent", mailing=True)
-def register_sent(scene: Scene) -> None:
+def register_sent(scene: BrowserScenario) -> None:
     _register_by_mail(scene)
 
 
 @page("/register/1", mailing=True, names=True)
-def register_link(scene: Scene) -> None:
+def register_link(scene: BrowserScenario) -> None:
     scene.tab.open(_register_by_mail(scene)[1])
 
 
 @page("/login/1/registered", mailing=True, names=True)
-def registered(scene: Scene) -> None:
+def registered(scene: BrowserScenario) -> None:
     scene.tab.open(_register_by_mail(scene)[1])
     scene.tab.send()
     scene.site.drop_mail()
 
 
 @page("/register/1", mailing=True)
-def register_link_with_a_taken_name(scene: Scene) -> None:
+def register_link_with_a_taken_name(scene: BrowserScenario) -> None:
     user_name, link = _register_by_mail(scene)
-    scene.site.a_person("Grace", "Hopper", user_name=user_name)
+    scene.site.make_user("Grace", "Hopper", user_name=user_name)
     scene.tab.open(link)
 
 
 @page("/email/1", mailing=True, names=True)
-def email_link(scene: Scene) -> None:
+def email_link(scene: BrowserScenario) -> None:
     profile(scene)
-    scene.tab.send(email=scene.site.an_address(), current_password=scene.person.password)
+    scene.tab.send(email=scene.site.make_email_address(), current_password=scene.person.password)
     scene.tab.open(scene.site.link_in_mail())
 
 
 @page("/email/confirmed", mailing=True)
-def email_confirmed(scene: Scene) -> None:
+def email_confirmed(scene: BrowserScenario) -> None:
     email_link(scene)
     scene.tab.send()
 
 
 @page("/account/profile/email", mailing=True, names=True)
-def email_ask(scene: Scene) -> None:
-    scene.person = scene.a_person(email=scene.site.an_address())
+def email_ask(scene: BrowserScenario) -> None:
+    scene.person = scene.make_user(email=scene.site.make_email_address())
     scene.sign_in()
     scene.open("/account/profile/email")
 
@@ -288,27 +292,27 @@ def email_ask(scene: Scene) -> None:
 # --- signing out ------------------------------------------------------------------------------------------------------
 
 
-def _logout(scene: Scene) -> str:
+def _logout(scene: BrowserScenario) -> str:
     asked = {"client_id": scene.party.client_id, "post_logout_redirect_uri": scene.site.application.goodbye}
     return urlencode(asked)
 
 
 @page("/sign-out", main=True, names=True)
-def sign_out(scene: Scene) -> None:
+def sign_out(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open(f"/oauth/v2/endsession?{_logout(scene)}")
 
 
 @page("/sign-out", names=True)
-def sign_out_asked_by_nobody(scene: Scene) -> None:
+def sign_out_asked_by_nobody(scene: BrowserScenario) -> None:
     """Without a hint, and at a browser with two accounts."""
-    scene.site.start_session(scene.profile, scene.a_person("Bert", "Sommer"))
+    scene.site.start_session(scene.profile, scene.make_user("Bert", "Sommer"))
     scene.sign_in()
     scene.open("/oauth/v2/endsession")
 
 
 @page("/signed-out", main=True, names=True)
-def signed_out(scene: Scene) -> None:
+def signed_out(scene: BrowserScenario) -> None:
     scene.open(f"/signed-out?{_logout(scene)}")
 
 
@@ -316,51 +320,51 @@ def signed_out(scene: Scene) -> None:
 
 
 @page("/oauth/v2/authorize", main=True, names=True, status=400)
-def error_untrusted_redirect(scene: Scene) -> None:
+def error_untrusted_redirect(scene: BrowserScenario) -> None:
     scene.ask(redirect_uri="https://elsewhere.example/cb")
 
 
 @page("/oauth/v2/authorize", status=400)
-def error_unknown_application(scene: Scene) -> None:
+def error_unknown_application(scene: BrowserScenario) -> None:
     scene.ask(client_id="nobody")
 
 
 @page("/nothing", main=True, status=404)
-def error_not_found(scene: Scene) -> None:
+def error_not_found(scene: BrowserScenario) -> None:
     scene.open("/nothing")
 
 
 @page("/console/instance/signing-keys/rotate", main=True, names=True, status=403)
-def error_forbidden(scene: Scene) -> None:
+def error_forbidden(scene: BrowserScenario) -> None:
     """With the way out and the way to sign in as somebody else."""
-    viewer = scene.a_person()
-    scene.site.world.make_manager(viewer.user, "IAM_OWNER_VIEWER", resource=INSTANCE)
+    viewer = scene.make_user()
+    scene.site.world.assign_manager_role(viewer.user, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
     scene.site.start_session(scene.profile, viewer)
     scene.open("/console/instance/signing-keys/rotate")
 
 
 @page("/nothing", main=True, status=404)
-def error_not_found_signed_in(scene: Scene) -> None:
+def error_not_found_signed_in(scene: BrowserScenario) -> None:
     scene.sign_in()
     scene.open("/nothing")
 
 
 @page("/oauth/v2/authorize", status=413)
-def error_too_large(scene: Scene) -> None:
+def error_too_large(scene: BrowserScenario) -> None:
     scene.open(f"/oauth/v2/authorize?state={'x' * 17000}")
 
 
 @page("/password/reset", status=403)
-def error_other_site(scene: Scene) -> None:
+def error_other_site(scene: BrowserScenario) -> None:
     program = scene.site.application
     scene.tab.open(program.form_to(f"{scene.site.url}/password/reset", {"login_name": "anna"}))
     scene.tab.press("Win a prize")
 
 
 @page("/login/1", main=True, names=True)
-def login_name_and_providers(scene: Scene) -> None:
-    world, organization = scene.site.world, scene.site.world.an_organization()
+def login_name_and_providers(scene: BrowserScenario) -> None:
+    world, organization = scene.site.world, scene.site.world.make_organization()
     for name in (LONG_WORD, LONG) if scene.long else ("Elsewhere", "GitHub"):
         # One that is asked nothing before people are sent there: links are followed.
-        world.an_upstream_provider(organization, name=name, kind=UpstreamKind.GITHUB, issuer="")
-    scene.site.ask(scene.tab, scene.site.an_application("Invoices", organization))
+        world.make_upstream_provider(organization, name=name, kind=UpstreamKind.GITHUB, issuer="")
+    scene.site.ask(scene.tab, scene.site.make_application("Invoices", organization))

@@ -2,13 +2,13 @@
 
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.acme import Acme
-from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.chromium import ChromiumProfile, MakeProfile
+from tests.browser.example_company import ExampleCompany
 from tests.browser.tab import Tab
 
 
-def test_the_profile_is_saved(site: Acme, profile: Profile, tab: Tab) -> None:
-    anna = site.a_person()
+def test_the_profile_is_saved(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    anna = site.make_user()
     site.start_session(profile, anna)
     tab.open(f"{site.url}/account/profile")
     assert (tab.heading, tab.value("given_name"), tab.focused) == ("Profile", "Anna", "body")
@@ -17,13 +17,13 @@ def test_the_profile_is_saved(site: Acme, profile: Profile, tab: Tab) -> None:
     assert tab.one("html").get_attribute("lang") == "de"
     assert len(tab.all(".notice--success")) == 1
     assert (tab.value("given_name"), tab.value("phone")) == ("Änne <b>", "+49 30 1234567")
-    with site.world.reading() as services:
+    with site.world.read_only_services() as services:
         stored = services.users.get(anna.user.id).profile
     assert (stored.given_name, stored.locale, stored.zoneinfo) == ("Änne <b>", "de", "Europe/Berlin")
 
 
-def test_what_is_wrong_in_the_closed_part_opens_it(site: Acme, profile: Profile, tab: Tab) -> None:
-    site.start_session(profile, site.a_person())
+def test_what_is_wrong_in_the_closed_part_opens_it(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/profile")
     tab.press("More")
     tab.send(birthdate="yesterday", given_name="")
@@ -36,8 +36,8 @@ def test_what_is_wrong_in_the_closed_part_opens_it(site: Acme, profile: Profile,
     assert tab.focused == "field-birthdate"
 
 
-def test_two_tabs_that_change_the_same_profile(site: Acme, profile: Profile) -> None:
-    site.start_session(profile, site.a_person())
+def test_two_tabs_that_change_the_same_profile(site: ExampleCompany, profile: ChromiumProfile) -> None:
+    site.start_session(profile, site.make_user())
     one, other = profile.tab(), profile.tab()
     for each in (one, other):
         each.open(f"{site.url}/account/profile")
@@ -50,10 +50,10 @@ def test_two_tabs_that_change_the_same_profile(site: Acme, profile: Profile) -> 
 
 
 def test_the_password_is_changed_and_other_sessions_end(
-    site: Acme, profile: Profile, tab: Tab, a_profile: MakeProfile
+    site: ExampleCompany, profile: ChromiumProfile, tab: Tab, make_profile: MakeProfile
 ) -> None:
-    anna = site.a_person()
-    elsewhere = a_profile()
+    anna = site.make_user()
+    elsewhere = make_profile()
     for each in (profile, elsewhere):
         site.start_session(each, anna)
     tab.open(f"{site.url}/account/password")
@@ -74,10 +74,10 @@ def test_the_password_is_changed_and_other_sessions_end(
 
 
 def test_the_session_of_another_browser_is_ended(
-    site: Acme, profile: Profile, tab: Tab, a_profile: MakeProfile
+    site: ExampleCompany, profile: ChromiumProfile, tab: Tab, make_profile: MakeProfile
 ) -> None:
-    anna = site.a_person()
-    elsewhere = a_profile()
+    anna = site.make_user()
+    elsewhere = make_profile()
     other = elsewhere.tab()
     other.open(f"{site.url}/account")
     site.sign_in(other, anna)
@@ -94,16 +94,16 @@ def test_the_session_of_another_browser_is_ended(
     assert other.heading == "Sign in"
 
 
-def test_ending_ones_own_session_leads_to_the_end(site: Acme, profile: Profile, tab: Tab) -> None:
-    site.start_session(profile, site.a_person())
+def test_ending_ones_own_session_leads_to_the_end(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/sessions")
     with tab.leaving():
         tab.one("tbody button").click()
     assert tab.heading == "You are signed out"
 
 
-def test_a_connected_application_is_disconnected(site: Acme, profile: Profile, tab: Tab) -> None:
-    site.start_session(profile, site.a_person())
+def test_a_connected_application_is_disconnected(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    site.start_session(profile, site.make_user())
     asked = site.ask(tab, scope="openid email offline_access", prompt="consent")
     tab.press("Allow")
     tokens = site.tokens(tab, asked)
@@ -119,8 +119,8 @@ def test_a_connected_application_is_disconnected(site: Acme, profile: Profile, t
     assert site.party.refresh(tokens.refresh_token).json["error"] == "invalid_grant"
 
 
-def test_the_menu_opens_and_closes(site: Acme, profile: Profile, tab: Tab) -> None:
-    site.start_session(profile, site.a_person())
+def test_the_menu_opens_and_closes(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/profile")
     menu = ".menu--end"
     tab.press("Account menu for Anna Berg")
@@ -134,8 +134,8 @@ def test_the_menu_opens_and_closes(site: Acme, profile: Profile, tab: Tab) -> No
     assert not tab.one(menu).get_attribute("open")
 
 
-def test_one_switches_to_another_account(site: Acme, profile: Profile, tab: Tab) -> None:
-    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+def test_one_switches_to_another_account(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     site.start_session(profile, bert)
     site.start_session(profile, anna)
     # Times are whole seconds: who was here last is a question of at least one.
@@ -147,8 +147,8 @@ def test_one_switches_to_another_account(site: Acme, profile: Profile, tab: Tab)
     assert tab.value("given_name") == there.user.profile.given_name
 
 
-def test_the_skip_link_leads_past_the_navigation(site: Acme, profile: Profile, tab: Tab) -> None:
-    site.start_session(profile, site.a_person())
+def test_the_skip_link_leads_past_the_navigation(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/sessions")
     tab.type(Keys.TAB)
     assert tab.words(":focus") == "Skip to the content"
@@ -156,8 +156,8 @@ def test_the_skip_link_leads_past_the_navigation(site: Acme, profile: Profile, t
     assert tab.focused == "main"
 
 
-def test_on_a_phone_the_navigation_is_a_menu(site: Acme, profile: Profile, tab: Tab) -> None:
-    site.start_session(profile, site.a_person())
+def test_on_a_phone_the_navigation_is_a_menu(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    site.start_session(profile, site.make_user())
     tab.size(390, 844)
     tab.open(f"{site.url}/account/profile")
     assert [one.is_displayed() for one in tab.all(".navigation")] == [False, False]
@@ -166,8 +166,8 @@ def test_on_a_phone_the_navigation_is_a_menu(site: Acme, profile: Profile, tab: 
     assert tab.heading == "Sessions"
 
 
-def test_times_are_shown_in_the_viewers_zone(site: Acme, profile: Profile, tab: Tab) -> None:
-    site.start_session(profile, site.a_person())
+def test_times_are_shown_in_the_viewers_zone(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    site.start_session(profile, site.make_user())
     tab.command("Emulation.setTimezoneOverride", timezoneId="Asia/Kathmandu")
     tab.open(f"{site.url}/account/sessions")
     time = tab.one("time[data-local]")

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from identity.domain.branding import PLAIN
-from identity.services.access import THE_OPERATOR
+from identity.domain.branding import DEFAULT_BRANDING
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.branding import ChangeBranding
-from identity.testing.post import html_of
-from tests.browser.acme import Acme
+from identity.testing.mail_server import message_html
 from tests.browser.branding_pages import BRANDING, MARK, branded
-from tests.browser.chromium import Profile
-from tests.browser.scene import Scene
+from tests.browser.chromium import ChromiumProfile
+from tests.browser.example_company import ExampleCompany
+from tests.browser.page_scenarios import BrowserScenario
 from tests.browser.tab import Tab
 
 _COLOUR = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
@@ -22,13 +22,13 @@ GREEN, LIGHT_GREEN = "rgb(11, 90, 60)", "rgb(143, 220, 184)"
 
 
 @pytest.fixture
-def scene(site: Acme, profile: Profile, tab: Tab) -> Scene:
-    return Scene(site, profile, tab)
+def scene(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> BrowserScenario:
+    return BrowserScenario(site, profile, tab)
 
 
-def test_a_sign_in_has_the_colours_and_the_logo_of_the_organization(scene: Scene) -> None:
+def test_a_sign_in_has_the_colours_and_the_logo_of_the_organization(scene: BrowserScenario) -> None:
     site, tab = scene.site, scene.tab
-    site.ask(tab, site.an_application("Invoices", branded(scene)))
+    site.ask(tab, site.make_application("Invoices", branded(scene)))
     assert tab.heading == "Welcome to Northwind"
     for dark, colour in ((False, GREEN), (True, LIGHT_GREEN)):
         tab.look(dark=dark)
@@ -42,18 +42,18 @@ def test_a_sign_in_has_the_colours_and_the_logo_of_the_organization(scene: Scene
     assert tab.run("return document.querySelectorAll('script, [onload]').length") == 0
 
 
-def test_logo_is_seen_on_dark_pages(scene: Scene) -> None:
+def test_logo_is_seen_on_dark_pages(scene: BrowserScenario) -> None:
     """On a light ground, unless there is another logo for dark pages, which stands on the page itself."""
     site, tab = scene.site, scene.tab
     organization = branded(scene)
-    party = site.an_application("Invoices", organization)
+    party = site.make_application("Invoices", organization)
     tab.look(dark=True)
     site.ask(tab, party)
     assert tab.run(_COLOUR, ".brand__logo", "backgroundColor") == "rgb(255, 255, 255)"
     light = tab.run("return arguments[0].currentSrc", tab.one(".brand__logo"))
-    with site.world.transaction() as services:
+    with site.world.transaction_services() as services:
         command = ChangeBranding(logo_dark=base64.b64encode(MARK.replace("#12261d", "#ffffff").encode()).decode())
-        services.branding.change(organization, command, by=THE_OPERATOR)
+        services.branding.change(organization, command, by=OPERATOR_PRINCIPAL)
     for dark in (True, False):
         tab.look(dark=dark)
         tab.reload()
@@ -63,10 +63,10 @@ def test_logo_is_seen_on_dark_pages(scene: Scene) -> None:
         assert tab.run(_COLOUR, ".brand__logo", "backgroundColor") == "rgba(0, 0, 0, 0)"
 
 
-def test_a_logo_is_uploaded(scene: Scene, tmp_path: Path) -> None:
+def test_a_logo_is_uploaded(scene: BrowserScenario, tmp_path: Path) -> None:
     site, tab = scene.site, scene.tab
-    organization = site.world.an_organization()
-    site.start_session(scene.profile, site.a_manager(organization=organization))
+    organization = site.world.make_organization()
+    site.start_session(scene.profile, site.make_manager(organization=organization))
     file = tmp_path / "logo.png"
     Image.effect_noise((1500, 300), 90).save(file)
     tab.open(f"{site.url}/console/organizations/{organization.id}/branding")
@@ -85,10 +85,10 @@ def test_a_logo_is_uploaded(scene: Scene, tmp_path: Path) -> None:
     assert "The picture is larger than 512 KiB." in tab.words("#error-logo")
 
 
-def test_the_preview_follows_what_is_typed(scene: Scene) -> None:
+def test_the_preview_follows_what_is_typed(scene: BrowserScenario) -> None:
     site, tab = scene.site, scene.tab
     organization = branded(scene)
-    site.start_session(scene.profile, site.a_manager(organization=organization))
+    site.start_session(scene.profile, site.make_manager(organization=organization))
     tab.open(f"{site.url}/console/organizations/{organization.id}/branding")
     button = ".looks--light .looks__button"
     assert tab.run(_COLOUR, button, "backgroundColor") == GREEN
@@ -101,24 +101,24 @@ def test_the_preview_follows_what_is_typed(scene: Scene) -> None:
     tab.fill(accent_dark="#ffffff")
     tab.wait(lambda: tab.run(_COLOUR, ".looks--dark .looks__button", "backgroundColor") == "rgb(255, 255, 255)")
     assert tab.run(_COLOUR, button, "backgroundColor") == GREEN
-    with site.world.reading() as services:
-        assert services.branding.of(organization).accent == "#0b5a3c"
+    with site.world.read_only_services() as services:
+        assert services.branding.own_branding(organization).accent == "#0b5a3c"
 
 
 def test_a_mail_is_read_in_the_light_and_in_the_dark(
-    mailing_site: Acme, tab: Tab, tmp_path_factory: pytest.TempPathFactory
+    mailing_site: ExampleCompany, tab: Tab, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     site = mailing_site
     assert site.post is not None
-    organization = site.world.an_organization()
-    with site.world.transaction() as services:
-        services.branding.change(organization, BRANDING, by=THE_OPERATOR)
-    person = site.a_person(organization=organization, email=site.an_address())
+    organization = site.world.make_organization()
+    with site.world.transaction_services() as services:
+        services.branding.change(organization, BRANDING, by=OPERATOR_PRINCIPAL)
+    person = site.make_user(organization=organization, email=site.make_email_address())
     tab.open(f"{site.url}/password/reset")
     tab.send(login_name=person.login_name)
     site.world.identity.senders["mail"].send_due()
     page = tmp_path_factory.mktemp("mail") / "mail.html"
-    page.write_text(html_of(site.post.only()))
+    page.write_text(message_html(site.post.pop_only_message()))
     tab.open(page.as_uri())
     for dark, colour, ground in ((False, GREEN, "rgb(244, 245, 248)"), (True, LIGHT_GREEN, "rgb(15, 18, 23)")):
         tab.look(dark=dark)
@@ -129,13 +129,15 @@ def test_a_mail_is_read_in_the_light_and_in_the_dark(
     assert tab.run("return performance.getEntriesByType('resource').length") == 0
 
 
-def test_nothing_is_left_of_looks_that_are_taken_back(scene: Scene) -> None:
+def test_nothing_is_left_of_looks_that_are_taken_back(scene: BrowserScenario) -> None:
     site, tab = scene.site, scene.tab
     organization = branded(scene)
-    party = site.an_application("Invoices", organization)
-    with site.world.transaction() as services:
-        nothing = ChangeBranding.of(**{one.name: getattr(PLAIN, one.name) for one in fields(PLAIN)})
-        services.branding.change(organization, nothing, by=THE_OPERATOR)
+    party = site.make_application("Invoices", organization)
+    with site.world.transaction_services() as services:
+        nothing = ChangeBranding.build(
+            **{one.name: getattr(DEFAULT_BRANDING, one.name) for one in fields(DEFAULT_BRANDING)}
+        )
+        services.branding.change(organization, nothing, by=OPERATOR_PRINCIPAL)
     site.ask(tab, party)
     assert tab.heading == "Sign in"
     assert tab.one(".brand__name").text == "Identity"

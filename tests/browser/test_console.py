@@ -14,11 +14,11 @@ from selenium.webdriver.common.keys import Keys
 
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.users import CreateHumanUser
 from identity.storage.paging import PageRequest
-from tests.browser.acme import Acme, Person
-from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.chromium import ChromiumProfile, MakeProfile
+from tests.browser.example_company import CompanyUser, ExampleCompany
 from tests.browser.tab import Tab
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -37,20 +37,20 @@ MANY = 60
 
 
 @pytest.fixture
-def organization(site: Acme) -> Organization:
+def organization(site: ExampleCompany) -> Organization:
     """An organization of its own for each test."""
-    return site.world.an_organization()
+    return site.world.make_organization()
 
 
 @pytest.fixture
-def manager(site: Acme, profile: Profile) -> Person:
+def manager(site: ExampleCompany, profile: ChromiumProfile) -> CompanyUser:
     """The IAM_OWNER who is signed in at the browser."""
-    person = site.a_manager()
+    person = site.make_manager()
     site.start_session(profile, person)
     return person
 
 
-def of_organization(site: Acme, organization: Organization, path: str = "") -> str:
+def of_organization(site: ExampleCompany, organization: Organization, path: str = "") -> str:
     return f"{site.url}/console/organizations/{organization.id}{path}"
 
 
@@ -62,16 +62,16 @@ def of_organization(site: Acme, organization: Organization, path: str = "") -> s
     [pytest.param(True, id="with-script"), pytest.param(False, id="without-script", marks=pytest.mark.thorough)],
 )
 def test_a_newcomer_gets_from_nothing_to_the_api(
-    site: Acme, a_profile: MakeProfile, script: bool, tmp_path: Path
+    site: ExampleCompany, make_profile: MakeProfile, script: bool, tmp_path: Path
 ) -> None:
     """Service description §5.1 and §5.2, with the console and the documented client alone."""
-    profile = a_profile(script=script)
+    profile = make_profile(script=script)
     profile.download_to(tmp_path)
     tab = profile.tab()
     name = f"Rose Garden {tmp_path.name}"
 
     tab.open(f"{site.url}/console")
-    site.sign_in(tab, site.a_manager())
+    site.sign_in(tab, site.make_manager())
     assert tab.heading == "Overview"
 
     tab.follow("Organizations", inside=".navigation")
@@ -101,7 +101,7 @@ def test_a_newcomer_gets_from_nothing_to_the_api(
     assert (told["organization"]["name"], told["organization"]["id"]) == (name, home.rpartition("/")[2])
 
 
-def register_a_web_application(site: Acme, tab: Tab) -> None:
+def register_a_web_application(site: ExampleCompany, tab: Tab) -> None:
     """From the project's page on: client id and secret are shown, once, and are good for the token endpoint."""
     tab.follow("New application")
     tab.follow("Web")
@@ -163,7 +163,7 @@ def make_it_manager(tab: Tab, user_name: str, name: str) -> None:
     assert f"CI runner is now ORG_OWNER of {name}." in tab.text
 
 
-def run_their_script(site: Acme, folder: Path, scope: str) -> dict[str, Any]:
+def run_their_script(site: ExampleCompany, folder: Path, scope: str) -> dict[str, Any]:
     """What the documented client says, with the scope that the console told, and calls of the management API."""
     documented = (DOCS / "relying-parties" / "examples" / "first_token.py").read_text()
     assert documented.count(SCOPE) == 1
@@ -181,8 +181,10 @@ def run_their_script(site: Acme, folder: Path, scope: str) -> dict[str, Any]:
 # --- comfort ----------------------------------------------------------------------------------------------------------
 
 
-def test_ids_and_secrets_are_copied(site: Acme, profile: Profile, tab: Tab, manager: Person) -> None:
-    robot = site.world.a_robot(site.organization)
+def test_ids_and_secrets_are_copied(
+    site: ExampleCompany, profile: ChromiumProfile, tab: Tab, manager: CompanyUser
+) -> None:
+    robot = site.world.make_service_user_program(site.organization)
     profile.let_copy()
     tab.open(f"{site.url}/console/service-users/{robot.id}")
     tab.press(f"Copy {robot.id}")
@@ -201,9 +203,9 @@ def copied(tab: Tab) -> str:
 
 
 def test_redirect_uris_are_checked_while_one_types(
-    site: Acme, tab: Tab, manager: Person, organization: Organization
+    site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
-    project = site.world.a_project(organization)
+    project = site.world.make_project(organization)
     tab.open(f"{site.url}/console/projects/{project.id}/applications/new?type=web")
     tab.fill(redirect_uris="https://shop.example/callback#part")
     tab.type(Keys.TAB)
@@ -212,11 +214,13 @@ def test_redirect_uris_are_checked_while_one_types(
     tab.fill(redirect_uris="https://shop.example/callback")
     tab.type(Keys.TAB)
     tab.wait(lambda: not tab.all("#error-redirect_uris"))
-    with site.world.reading() as services:
-        assert services.storage.projects.counts([project.id])[project.id][0] == 0
+    with site.world.read_only_services() as services:
+        assert services.storage.projects.count_children([project.id])[project.id][0] == 0
 
 
-def test_on_a_phone_the_navigation_is_a_menu(site: Acme, tab: Tab, manager: Person, organization: Organization) -> None:
+def test_on_a_phone_the_navigation_is_a_menu(
+    site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
+) -> None:
     tab.size(390, 844)
     tab.open(of_organization(site, organization, "/service-users"))
     assert [one.is_displayed() for one in tab.all(".navigation")] == [False, False]
@@ -236,7 +240,7 @@ def test_on_a_phone_the_navigation_is_a_menu(site: Acme, tab: Tab, manager: Pers
 
 
 def test_two_tabs_in_two_organizations_do_not_disturb_each_other(
-    site: Acme, profile: Profile, manager: Person, organization: Organization
+    site: ExampleCompany, profile: ChromiumProfile, manager: CompanyUser, organization: Organization
 ) -> None:
     one, other = profile.tab(), profile.tab()
     one.open(of_organization(site, organization, "/projects/new"))
@@ -254,7 +258,7 @@ def test_two_tabs_in_two_organizations_do_not_disturb_each_other(
 
 
 def test_a_form_that_is_gone_back_to_makes_nothing_twice(
-    site: Acme, tab: Tab, manager: Person, organization: Organization
+    site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
 ) -> None:
     tab.open(of_organization(site, organization, "/projects/new"))
     tab.send(name="Rockets")
@@ -267,11 +271,11 @@ def test_a_form_that_is_gone_back_to_makes_nothing_twice(
 
 
 def test_two_managers_who_change_the_same_thing(
-    site: Acme, profile: Profile, a_profile: MakeProfile, organization: Organization
+    site: ExampleCompany, profile: ChromiumProfile, make_profile: MakeProfile, organization: Organization
 ) -> None:
-    project = site.world.a_project(organization)
+    project = site.world.make_project(organization)
     tabs = []
-    for person, browser in ((site.a_manager(), profile), (site.a_manager(given_name="Bert"), a_profile())):
+    for person, browser in ((site.make_manager(), profile), (site.make_manager(given_name="Bert"), make_profile())):
         site.start_session(browser, person)
         tabs.append(browser.tab())
         tabs[-1].open(f"{site.url}/console/projects/{project.id}/edit")
@@ -289,17 +293,17 @@ def test_two_managers_who_change_the_same_thing(
 
 
 def test_who_loses_the_role_meanwhile_is_told_and_changes_nothing(
-    site: Acme, profile: Profile, tab: Tab, organization: Organization
+    site: ExampleCompany, profile: ChromiumProfile, tab: Tab, organization: Organization
 ) -> None:
-    person = site.a_person()
-    held = site.world.make_manager(person.user, "ORG_OWNER", resource=organization_resource(organization.id))
+    person = site.make_user()
+    held = site.world.assign_manager_role(person.user, "ORG_OWNER", resource=organization_resource(organization.id))
     site.start_session(profile, person)
     tab.open(of_organization(site, organization, "/projects/new"))
-    with site.world.transaction() as services:
-        services.managers.remove(held.id, by=THE_OPERATOR)
+    with site.world.transaction_services() as services:
+        services.managers.remove(held.id, by=OPERATOR_PRINCIPAL)
     tab.send(name="Rockets")
     assert tab.status in (403, 404)
-    with site.world.reading() as services:
+    with site.world.read_only_services() as services:
         assert not services.storage.projects.page(organization.id, PageRequest()).items
 
 
@@ -307,8 +311,10 @@ def test_who_loses_the_role_meanwhile_is_told_and_changes_nothing(
 
 
 @pytest.mark.thorough
-def test_the_keyboard_alone_makes_a_manager(site: Acme, tab: Tab, manager: Person, organization: Organization) -> None:
-    robot = site.world.a_robot(organization)
+def test_the_keyboard_alone_makes_a_manager(
+    site: ExampleCompany, tab: Tab, manager: CompanyUser, organization: Organization
+) -> None:
+    robot = site.world.make_service_user_program(organization)
     tab.open(of_organization(site, organization))
     reach(tab, "Add manager")
     enter(tab)
@@ -355,19 +361,19 @@ def reach_where(tab: Tab, condition: str, wanted: str) -> None:
     raise AssertionError(f"the Tab key does not reach {wanted}")
 
 
-def test_addresses_break_between_words_alone(site: Acme, profile: Profile, tab: Tab) -> None:
+def test_addresses_break_between_words_alone(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
     """At a width that many screens have, next to long names: each line of an address is whole words."""
-    organization = site.world.an_organization()
-    with site.world.transaction() as services:
+    organization = site.world.make_organization()
+    with site.world.transaction_services() as services:
         for name in ("maximiliane.alexandra.schwarzenberger", "michal.walesa-kowalski"):
-            command = CreateHumanUser.of(
+            command = CreateHumanUser.build(
                 user_name=name,
                 given_name="Maximiliane Alexandra",
                 family_name="Freifrau von Schwarzenberger-Lichtenstein",
                 email=f"{name}@engineering.department.holding-company.example",
             )
             services.users.create(organization.id, command)
-    site.start_session(profile, site.a_manager(organization=organization))
+    site.start_session(profile, site.make_manager(organization=organization))
     tab.size(1280, 860)
     tab.open(f"{site.url}/console/organizations/{organization.id}/users")
     lines = tab.run(

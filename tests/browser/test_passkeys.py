@@ -2,12 +2,12 @@
 
 from datetime import timedelta
 
-from identity.domain.factors import Enrolment
-from identity.domain.policies import SecondFactor
+from identity.domain.enrolments import Enrolment
+from identity.domain.policies import SecondFactorRule
 from identity.services.commands.policies import ChangePolicy
-from tests.browser.acme import Acme, Person
-from tests.browser.authenticator import Authenticator
 from tests.browser.chromium import MakeProfile
+from tests.browser.devtools_authenticator import DevToolsAuthenticator
+from tests.browser.example_company import CompanyUser, ExampleCompany
 from tests.browser.tab import Tab
 
 ADD = "/login?target=/account/security&enrol=passkeys"
@@ -15,7 +15,7 @@ PHR = "urn:service:iam:acr:phr"
 BUTTON = "Sign in with a passkey"
 
 
-def add_passkey(site: Acme, tab: Tab, person: Person) -> None:
+def add_passkey(site: ExampleCompany, tab: Tab, person: CompanyUser) -> None:
     """In the account, from a browser where nobody is signed in."""
     tab.open(site.url + ADD)
     site.sign_in(tab, person)
@@ -24,18 +24,18 @@ def add_passkey(site: Acme, tab: Tab, person: Person) -> None:
     assert tab.url == f"{site.url}/account/security", tab.text
 
 
-def sign_out(site: Acme, tab: Tab) -> None:
+def sign_out(site: ExampleCompany, tab: Tab) -> None:
     tab.open(f"{site.url}/sign-out")
     tab.send()
 
 
-def passkeys(site: Acme, person: Person) -> tuple[Enrolment, ...]:
-    with site.world.reading() as services:
-        return services.factors.of(person.user.id, "passkeys")
+def passkeys(site: ExampleCompany, person: CompanyUser) -> tuple[Enrolment, ...]:
+    with site.world.read_only_services() as services:
+        return services.factors.list_enrolments(person.user.id, "passkeys")
 
 
-def test_a_passkey_is_added_and_signs_in_alone(site: Acme, tab: Tab) -> None:
-    anna, device = site.a_person(), Authenticator(tab)
+def test_a_passkey_is_added_and_signs_in_alone(site: ExampleCompany, tab: Tab) -> None:
+    anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     (credential,) = device.credentials
     assert (credential["isResidentCredential"], credential["rpId"]) == (True, "localhost")
@@ -50,12 +50,12 @@ def test_a_passkey_is_added_and_signs_in_alone(site: Acme, tab: Tab) -> None:
     assert (claims["sub"], claims["acr"], claims["amr"]) == (anna.user.id, PHR, ["swk", "user", "mfa"])
 
 
-def test_the_browser_offers_it_in_the_field_of_the_login_name(site: Acme, tab: Tab) -> None:
+def test_the_browser_offers_it_in_the_field_of_the_login_name(site: ExampleCompany, tab: Tab) -> None:
     """The pretended authenticator lets the person choose the first one at once."""
-    anna, device = site.a_person(), Authenticator(tab)
+    anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     sign_out(site, tab)
-    asked = site.party.ask()
+    asked = site.party.new_request()
     with tab.leaving():
         tab.open(asked.url)
         assert device.credentials
@@ -63,8 +63,8 @@ def test_the_browser_offers_it_in_the_field_of_the_login_name(site: Acme, tab: T
     assert site.tokens(tab, asked).claims["sub"] == anna.user.id
 
 
-def test_also_beside_the_password(site: Acme, tab: Tab) -> None:
-    anna, device = site.a_person(), Authenticator(tab)
+def test_also_beside_the_password(site: ExampleCompany, tab: Tab) -> None:
+    anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     sign_out(site, tab)
     device.present(False)
@@ -75,9 +75,9 @@ def test_also_beside_the_password(site: Acme, tab: Tab) -> None:
     assert site.tokens(tab, asked).claims["sub"] == anna.user.id
 
 
-def test_as_second_factor_by_a_security_key_without_a_pin(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
-    Authenticator(
+def test_as_second_factor_by_a_security_key_without_a_pin(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
+    DevToolsAuthenticator(
         tab,
         transport="usb",
         hasResidentKey=False,
@@ -98,12 +98,12 @@ def test_as_second_factor_by_a_security_key_without_a_pin(site: Acme, tab: Tab) 
     assert passkeys(site, anna)[0].last_used_at is not None
 
 
-def test_a_policy_has_it_added_in_the_sign_in(site: Acme, tab: Tab) -> None:
-    strict = site.world.an_organization()
-    with site.world.transaction() as services:
-        services.policies.change(strict.id, ChangePolicy(second_factor=SecondFactor.REQUIRED))
-    anna = site.a_person(organization=strict)
-    Authenticator(tab)
+def test_a_policy_has_it_added_in_the_sign_in(site: ExampleCompany, tab: Tab) -> None:
+    strict = site.world.make_organization()
+    with site.world.transaction_services() as services:
+        services.policies.change(strict.id, ChangePolicy(second_factor=SecondFactorRule.REQUIRED))
+    anna = site.make_user(organization=strict)
+    DevToolsAuthenticator(tab)
     asked = site.ask(tab)
     site.sign_in(tab, anna)
     assert tab.heading == "Set up a second factor"
@@ -115,8 +115,8 @@ def test_a_policy_has_it_added_in_the_sign_in(site: Acme, tab: Tab) -> None:
     assert site.tokens(tab, asked).claims["acr"] == PHR
 
 
-def test_who_is_not_recognised_is_told(site: Acme, tab: Tab) -> None:
-    anna, device = site.a_person(), Authenticator(tab)
+def test_who_is_not_recognised_is_told(site: ExampleCompany, tab: Tab) -> None:
+    anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     sign_out(site, tab)
     device.recognise(False)
@@ -132,9 +132,9 @@ def test_who_is_not_recognised_is_told(site: Acme, tab: Tab) -> None:
     site.tokens(tab, asked)
 
 
-def test_a_passkey_is_not_added_twice_to_a_device(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
-    Authenticator(tab)
+def test_a_passkey_is_not_added_twice_to_a_device(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
+    DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     tab.open(site.url + ADD)
     assert tab.heading == "Add a passkey"
@@ -143,9 +143,9 @@ def test_a_passkey_is_not_added_twice_to_a_device(site: Acme, tab: Tab) -> None:
     assert len(passkeys(site, anna)) == 1
 
 
-def test_a_copy_whose_counter_lags_is_refused(site: Acme, a_profile: MakeProfile) -> None:
-    anna, tab = site.a_person(), a_profile().tab()
-    device = Authenticator(tab, defaultBackupEligibility=False, defaultBackupState=False)
+def test_a_copy_whose_counter_lags_is_refused(site: ExampleCompany, make_profile: MakeProfile) -> None:
+    anna, tab = site.make_user(), make_profile().tab()
+    device = DevToolsAuthenticator(tab, defaultBackupEligibility=False, defaultBackupState=False)
     add_passkey(site, tab, anna)
     (copied,) = device.credentials
     for _ in range(2):
@@ -155,8 +155,8 @@ def test_a_copy_whose_counter_lags_is_refused(site: Acme, a_profile: MakeProfile
         device.present(True)
         tab.press(BUTTON)
         site.tokens(tab, asked)
-    thief = a_profile().tab()
-    copy = Authenticator(thief, defaultBackupEligibility=False, defaultBackupState=False)
+    thief = make_profile().tab()
+    copy = DevToolsAuthenticator(thief, defaultBackupEligibility=False, defaultBackupState=False)
     copy.present(False)
     copy.add({**copied, "signCount": 0})
     asked = site.ask(thief)
@@ -167,8 +167,8 @@ def test_a_copy_whose_counter_lags_is_refused(site: Acme, a_profile: MakeProfile
     assert [one.event for one in site.world.audit_events(object_id=anna.user.id)].count("factor.suspected") == 1
 
 
-def test_a_removed_passkey_opens_nothing(site: Acme, tab: Tab) -> None:
-    anna, device = site.a_person(), Authenticator(tab)
+def test_a_removed_passkey_opens_nothing(site: ExampleCompany, tab: Tab) -> None:
+    anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     tab.follow("Remove …")
     tab.send()
@@ -185,8 +185,8 @@ def test_a_removed_passkey_opens_nothing(site: Acme, tab: Tab) -> None:
     assert tab.heading == "Sign in"
 
 
-def test_a_page_that_was_open_for_long_asks_again(site: Acme, tab: Tab) -> None:
-    anna, device = site.a_person(), Authenticator(tab)
+def test_a_page_that_was_open_for_long_asks_again(site: ExampleCompany, tab: Tab) -> None:
+    anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     sign_out(site, tab)
     device.present(False)
@@ -199,8 +199,8 @@ def test_a_page_that_was_open_for_long_asks_again(site: Acme, tab: Tab) -> None:
     site.tokens(tab, asked)
 
 
-def test_another_language_is_no_passkey(site: Acme, tab: Tab) -> None:
-    anna, device = site.a_person(), Authenticator(tab)
+def test_another_language_is_no_passkey(site: ExampleCompany, tab: Tab) -> None:
+    anna, device = site.make_user(), DevToolsAuthenticator(tab)
     add_passkey(site, tab, anna)
     tab.open(site.url + ADD)
     device.clear()

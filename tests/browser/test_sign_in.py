@@ -3,16 +3,16 @@
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.acme import Acme
-from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.chromium import ChromiumProfile, MakeProfile
+from tests.browser.example_company import ExampleCompany
 from tests.browser.tab import Tab
 
 WRONG = "The login name or the password is wrong. Check both and try again."
 
 
-def test_a_person_signs_in_and_the_application_gets_its_code(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
-    asked = site.party.ask(scope="openid profile")
+def test_a_person_signs_in_and_the_application_gets_its_code(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
+    asked = site.party.new_request(scope="openid profile")
     tab.open(site.application.link_to(asked.url))
     tab.follow("Sign in")
     assert (tab.heading, tab.focused, tab.status) == ("Sign in", "field-login_name", 200)
@@ -25,8 +25,8 @@ def test_a_person_signs_in_and_the_application_gets_its_code(site: Acme, tab: Ta
     assert site.tokens(tab, asked).claims["sub"] == anna.user.id
 
 
-def test_by_keyboard_alone(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
+def test_by_keyboard_alone(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
     asked = site.ask(tab)
     tab.type(anna.login_name)
     with tab.leaving():
@@ -48,8 +48,8 @@ def test_by_keyboard_alone(site: Acme, tab: Tab) -> None:
     site.tokens(tab, asked)
 
 
-def test_a_wrong_password_is_told_at_its_field(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
+def test_a_wrong_password_is_told_at_its_field(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
     asked = site.ask(tab)
     tab.send(login_name=anna.login_name)
     tab.send(password="not hers")
@@ -64,9 +64,9 @@ def test_a_wrong_password_is_told_at_its_field(site: Acme, tab: Tab) -> None:
     site.tokens(tab, asked)
 
 
-def test_an_unknown_name_gets_the_very_same_page(site: Acme, tab: Tab) -> None:
+def test_an_unknown_name_gets_the_very_same_page(site: ExampleCompany, tab: Tab) -> None:
     pages = []
-    for name in (site.a_person().login_name, "nobody@nowhere.example"):
+    for name in (site.make_user().login_name, "nobody@nowhere.example"):
         site.ask(tab)
         tab.send(login_name=name)
         tab.send(password="wrong")
@@ -75,15 +75,15 @@ def test_an_unknown_name_gets_the_very_same_page(site: Acme, tab: Tab) -> None:
     assert pages[0] == pages[1]
 
 
-def test_the_login_name_is_kept_by_not_you(site: Acme, tab: Tab) -> None:
+def test_the_login_name_is_kept_by_not_you(site: ExampleCompany, tab: Tab) -> None:
     site.ask(tab)
     tab.send(login_name="anna@acme.example")
     tab.follow("Not you?")
     assert tab.value("login_name") == "anna@acme.example"
 
 
-def test_a_password_for_one_use_has_to_be_changed(site: Acme, tab: Tab) -> None:
-    anna = site.a_person(must_change=True)
+def test_a_password_for_one_use_has_to_be_changed(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user(must_change=True)
     asked = site.ask(tab)
     site.sign_in(tab, anna)
     assert (tab.heading, tab.focused) == ("Choose a new password", "field-new_password")
@@ -96,8 +96,8 @@ def test_a_password_for_one_use_has_to_be_changed(site: Acme, tab: Tab) -> None:
     site.tokens(tab, asked)
 
 
-def test_of_two_accounts_one_is_chosen(site: Acme, profile: Profile, tab: Tab) -> None:
-    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+def test_of_two_accounts_one_is_chosen(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     for person in (anna, bert):
         site.start_session(profile, person)
     asked = site.ask(tab)
@@ -106,8 +106,8 @@ def test_of_two_accounts_one_is_chosen(site: Acme, profile: Profile, tab: Tab) -
     assert site.tokens(tab, asked).claims["sub"] == anna.user.id
 
 
-def test_the_application_lets_the_person_choose(site: Acme, profile: Profile, tab: Tab) -> None:
-    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+def test_the_application_lets_the_person_choose(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     site.start_session(profile, anna)
     asked = site.ask(tab, prompt="select_account")
     assert tab.heading == "Choose an account"
@@ -116,8 +116,8 @@ def test_the_application_lets_the_person_choose(site: Acme, profile: Profile, ta
     assert site.tokens(tab, asked).claims["sub"] == bert.user.id
 
 
-def test_the_application_wants_the_password_again(site: Acme, profile: Profile, tab: Tab) -> None:
-    anna = site.a_person()
+def test_the_application_wants_the_password_again(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    anna = site.make_user()
     site.start_session(profile, anna)
     asked = site.ask(tab, prompt="login")
     assert tab.heading == "Enter your password"
@@ -126,8 +126,8 @@ def test_the_application_wants_the_password_again(site: Acme, profile: Profile, 
     site.tokens(tab, asked)
 
 
-def test_consent_is_given_and_refused(site: Acme, profile: Profile, tab: Tab) -> None:
-    site.start_session(profile, site.a_person())
+def test_consent_is_given_and_refused(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    site.start_session(profile, site.make_user())
     asked = site.ask(tab, prompt="consent", scope="openid email")
     assert tab.heading == "Allow access?"
     tab.press("Allow")
@@ -137,8 +137,8 @@ def test_consent_is_given_and_refused(site: Acme, profile: Profile, tab: Tab) ->
     assert "error=access_denied" in tab.url
 
 
-def test_another_language_keeps_what_was_typed(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
+def test_another_language_keeps_what_was_typed(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
     asked = site.ask(tab)
     tab.fill(login_name=anna.login_name)
     tab.press("Deutsch")
@@ -152,27 +152,29 @@ def test_another_language_keeps_what_was_typed(site: Acme, tab: Tab) -> None:
 
 
 @pytest.mark.parametrize("languages", ["de-CH,en;q=0.5", "zh-Hans", "pl, it;q=0.1"])
-def test_pages_speak_the_language_of_the_browser(site: Acme, a_profile: MakeProfile, languages: str) -> None:
-    tab = a_profile(languages=languages).tab()
+def test_pages_speak_the_language_of_the_browser(
+    site: ExampleCompany, make_profile: MakeProfile, languages: str
+) -> None:
+    tab = make_profile(languages=languages).tab()
     site.ask(tab)
     spoken = tab.one("html").get_attribute("lang")
     assert spoken in languages
     assert spoken != "en"
 
 
-def test_the_answer_is_posted_to_the_application(site: Acme, tab: Tab) -> None:
+def test_the_answer_is_posted_to_the_application(site: ExampleCompany, tab: Tab) -> None:
     """Form Post Response Mode: the page sends itself on."""
     asked = site.ask(tab, response_mode="form_post")
-    site.sign_in(tab, site.a_person())
+    site.sign_in(tab, site.make_user())
     tab.wait(lambda: tab.url.startswith(site.application.origin))
     received = site.application.received[-1]
     assert (received.method, received.path) == ("POST", "/callback")
     site.redeemed(received.members, asked)
 
 
-def test_the_answer_comes_in_the_fragment(site: Acme, tab: Tab) -> None:
+def test_the_answer_comes_in_the_fragment(site: ExampleCompany, tab: Tab) -> None:
     asked = site.ask(tab, response_type="id_token")
-    site.sign_in(tab, site.a_person())
+    site.sign_in(tab, site.make_user())
     address, _, fragment = tab.url.partition("#")
     assert address == asked.parameters["redirect_uri"]
     assert tab.words("#fragment") == f"#{fragment}"
@@ -180,24 +182,24 @@ def test_the_answer_comes_in_the_fragment(site: Acme, tab: Tab) -> None:
     assert "id_token=" in fragment
 
 
-def test_the_application_may_lead_on_to_another_site(site: Acme, tab: Tab) -> None:
+def test_the_application_may_lead_on_to_another_site(site: ExampleCompany, tab: Tab) -> None:
     """Browsers apply form-action to all that follows a POST: pages of a sign-in must not carry it (pages §3.4)."""
     asked = site.ask(tab, redirect_uri=site.application.onward)
-    site.sign_in(tab, site.a_person())
+    site.sign_in(tab, site.make_user())
     assert tab.url.startswith(f"{site.application.other_origin}/welcome?")
     assert f"state={asked.parameters['state']}" in tab.url
 
 
-def test_the_accounts_own_pages_sign_in_too(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
+def test_the_accounts_own_pages_sign_in_too(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
     tab.open(f"{site.url}/account/sessions")
     assert "to continue to your account" in tab.text
     site.sign_in(tab, anna)
     assert tab.url == f"{site.url}/account/sessions"
 
 
-def test_a_password_can_be_looked_at(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
+def test_a_password_can_be_looked_at(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
     asked = site.ask(tab)
     tab.send(login_name=anna.login_name)
     tab.fill(password=anna.password)

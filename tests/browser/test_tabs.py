@@ -2,15 +2,17 @@
 
 import pytest
 
-from tests.browser.acme import Acme
-from tests.browser.chromium import MakeProfile, Profile
+from tests.browser.chromium import ChromiumProfile, MakeProfile
+from tests.browser.example_company import ExampleCompany
 from tests.browser.tab import Tab
 
 pytestmark = pytest.mark.thorough
 
 
-def test_two_tabs_that_sign_in_at_once_do_not_disturb_each_other(site: Acme, profile: Profile) -> None:
-    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+def test_two_tabs_that_sign_in_at_once_do_not_disturb_each_other(
+    site: ExampleCompany, profile: ChromiumProfile
+) -> None:
+    anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     one, other = profile.tab(), profile.tab()
     first, second = site.ask(one), site.ask(other)
     one.send(login_name=anna.login_name)
@@ -21,8 +23,10 @@ def test_two_tabs_that_sign_in_at_once_do_not_disturb_each_other(site: Acme, pro
     assert site.tokens(other, second).claims["sub"] == bert.user.id
 
 
-def test_the_second_tab_of_the_same_sign_in_is_told_that_it_is_done(site: Acme, profile: Profile) -> None:
-    anna = site.a_person()
+def test_the_second_tab_of_the_same_sign_in_is_told_that_it_is_done(
+    site: ExampleCompany, profile: ChromiumProfile
+) -> None:
+    anna = site.make_user()
     one, other = profile.tab(), profile.tab()
     asked = site.ask(one)
     one.send(login_name=anna.login_name)
@@ -38,8 +42,8 @@ def test_the_second_tab_of_the_same_sign_in_is_told_that_it_is_done(site: Acme, 
     assert len(site.application.received) == came
 
 
-def test_back_after_it_is_done_gives_no_second_code(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
+def test_back_after_it_is_done_gives_no_second_code(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
     asked = site.ask(tab)
     site.sign_in(tab, anna)
     site.tokens(tab, asked)
@@ -50,8 +54,8 @@ def test_back_after_it_is_done_gives_no_second_code(site: Acme, tab: Tab) -> Non
     assert len(site.application.received) == came
 
 
-def test_back_to_the_login_name_lets_somebody_else_sign_in(site: Acme, tab: Tab) -> None:
-    anna, bert = site.a_person(), site.a_person("Bert", "Sommer")
+def test_back_to_the_login_name_lets_somebody_else_sign_in(site: ExampleCompany, tab: Tab) -> None:
+    anna, bert = site.make_user(), site.make_user("Bert", "Sommer")
     asked = site.ask(tab)
     tab.send(login_name=anna.login_name)
     tab.back()
@@ -60,9 +64,9 @@ def test_back_to_the_login_name_lets_somebody_else_sign_in(site: Acme, tab: Tab)
     assert site.tokens(tab, asked).claims["sub"] == bert.user.id
 
 
-def test_a_page_that_was_open_for_too_long_is_sent_again(site: Acme, profile: Profile) -> None:
+def test_a_page_that_was_open_for_too_long_is_sent_again(site: ExampleCompany, profile: ChromiumProfile) -> None:
     """Signed out and in again meanwhile: the token belongs to a session that is over."""
-    anna = site.a_person()
+    anna = site.make_user()
     site.start_session(profile, anna)
     old, other = profile.tab(), profile.tab()
     old.open(f"{site.url}/account/profile")
@@ -79,8 +83,8 @@ def test_a_page_that_was_open_for_too_long_is_sent_again(site: Acme, profile: Pr
     assert "Your profile is saved." in old.text
 
 
-def test_a_page_of_a_sign_in_with_a_stale_token_is_sent_again(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
+def test_a_page_of_a_sign_in_with_a_stale_token_is_sent_again(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
     asked = site.ask(tab)
     tab.run("document.getElementsByName('csrf_token')[0].value = 'x'")
     tab.send(login_name=anna.login_name)
@@ -91,8 +95,8 @@ def test_a_page_of_a_sign_in_with_a_stale_token_is_sent_again(site: Acme, tab: T
     site.tokens(tab, asked)
 
 
-def test_a_sign_in_that_took_too_long_is_started_again(site: Acme, tab: Tab) -> None:
-    anna = site.a_person()
+def test_a_sign_in_that_took_too_long_is_started_again(site: ExampleCompany, tab: Tab) -> None:
+    anna = site.make_user()
     asked = site.ask(tab)
     tab.send(login_name=anna.login_name)
     site.world.clock.advance(minutes=31)
@@ -104,23 +108,23 @@ def test_a_sign_in_that_took_too_long_is_started_again(site: Acme, tab: Tab) -> 
     site.tokens(tab, asked)
 
 
-def test_another_browser_cannot_go_on_with_a_sign_in(site: Acme, tab: Tab, a_profile: MakeProfile) -> None:
+def test_another_browser_cannot_go_on_with_a_sign_in(site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
     site.ask(tab)
-    stranger = a_profile().tab()
+    stranger = make_profile().tab()
     stranger.open(tab.url)
     assert (stranger.status, stranger.heading) == (400, "This sign-in was started in another browser")
     assert not stranger.all("form, input")
 
 
-def test_a_sign_in_that_never_was(site: Acme, tab: Tab) -> None:
+def test_a_sign_in_that_never_was(site: ExampleCompany, tab: Tab) -> None:
     tab.open(f"{site.url}/login/0192f3a7-0000-7000-8000-000000000000")
     assert (tab.status, tab.heading) == (404, "We do not know this sign-in any more")
     assert [link.text for link in tab.all("main a")] == ["Your account"]
 
 
 @pytest.mark.parametrize("again", ["reload", "back"])
-def test_reloading_repeats_nothing(site: Acme, profile: Profile, tab: Tab, again: str) -> None:
-    site.start_session(profile, site.a_person())
+def test_reloading_repeats_nothing(site: ExampleCompany, profile: ChromiumProfile, tab: Tab, again: str) -> None:
+    site.start_session(profile, site.make_user())
     tab.open(f"{site.url}/account/profile")
     tab.send(nickname="Änne")
     changes = len(site.world.audit_events(event="user.changed"))

@@ -9,8 +9,8 @@ import pytest
 
 from identity.domain.users import HumanUser
 from identity.services.commands.users import ChangeAddress, ChangeProfile
-from identity.testing.browser import Browser, give_password
-from identity.testing.relying_party import Asked, RelyingParty, Tokens
+from identity.testing.browser import Browser, set_password
+from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
 from identity.testing.world import World
 
 #: Every standard claim of the scope (OpenID Connect Core §5.4), as far as the person has it.
@@ -46,10 +46,10 @@ class Suite:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.first = RelyingParty.of(world, authentication_method="client_secret_basic")
-        self.second = RelyingParty.of(world, authentication_method="client_secret_post")
-        self.person = a_known_person(world)
-        self.login_name = give_password(world, self.person)
+        self.first = RelyingParty.register(world, authentication_method="client_secret_basic")
+        self.second = RelyingParty.register(world, authentication_method="client_secret_post")
+        self.person = make_user_with_all_claims(world)
+        self.login_name = set_password(world, self.person)
         self.browser = Browser(world)
         #: The pages that the person saw in the last run through the authorization endpoint.
         self.seen: list[str] = []
@@ -60,37 +60,41 @@ class Suite:
         url: str = self.world.client.discovery["authorization_endpoint"]
         return url
 
-    def authorize(self, asked: Asked, *, by: RelyingParty | None = None, posted: bool = False) -> Any:
+    def authorize(
+        self, asked: SentAuthorizationRequest, *, by: RelyingParty | None = None, posted: bool = False
+    ) -> Any:
         """The answer to the request, after the person has done on every page what it asks for."""
         sender = (by or self.first).origin
         if posted:
-            answer = self.browser.send(asked.endpoint, dict(asked.parameters), by=sender)
+            answer = self.browser.post_form(asked.endpoint, dict(asked.parameters), initiator=sender)
         else:
-            answer = self.browser.open(asked.url, by=sender)
+            answer = self.browser.open(asked.url, initiator=sender)
         self.seen = []
-        while self.browser.step is not None:
-            step = self.browser.step
+        while self.browser.sign_in_step is not None:
+            step = self.browser.sign_in_step
             self.seen.append(step)
             assert len(self.seen) < 5, self.seen
             if step == "consent":
-                answer = self.browser.submit(press=("decision", "allow"))
+                answer = self.browser.submit(button=("decision", "allow"))
             elif step == "accounts":
-                answer = self.browser.choose(self.person.user_name)
+                answer = self.browser.select_account(self.person.user_name)
             else:
                 answer = self.browser.sign_in(self.login_name)
         return answer
 
-    def tokens(self, response_type: str = "code", *, by: RelyingParty | None = None, **parameters: Any) -> Tokens:
+    def tokens(
+        self, response_type: str = "code", *, by: RelyingParty | None = None, **parameters: Any
+    ) -> ReceivedTokens:
         """What a run through the authorization endpoint, and the token endpoint, brings."""
         party = by or self.first
-        asked = party.ask(response_type, **parameters)
-        return party.tokens(self.authorize(asked, by=party), asked)
+        asked = party.new_request(response_type, **parameters)
+        return party.obtain_tokens(self.authorize(asked, by=party), asked)
 
 
-def a_known_person(world: World) -> HumanUser:
+def make_user_with_all_claims(world: World) -> HumanUser:
     """A person of whom every standard claim is known."""
-    person = world.a_person()
-    return world.operator.users.change_profile(person.id, PROFILE)
+    person = world.make_human_user()
+    return world.operator_services.users.change_profile(person.id, PROFILE)
 
 
 @pytest.fixture
@@ -100,9 +104,9 @@ def suite(world: World) -> Suite:
 
 
 @pytest.fixture
-def own_suite(own_world: World) -> Suite:
+def own_suite(isolated_world: World) -> Suite:
     """A run against a provider of its own, for tests that change it."""
-    return Suite(own_world)
+    return Suite(isolated_world)
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from identity.testing.assertions import decoded, encoded
 from identity.testing.browser import Browser
+from identity.testing.jwt_assertions import decode_jwt_unverified, encode_jwt_segment
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_page, check_refused
-from identity.testing.service_client import bearer
+from identity.testing.response_checks import check_oauth_error, check_page
+from identity.testing.service_test_client import bearer_headers
 
 pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
 
@@ -27,12 +27,12 @@ def test_the_code_flow(suite: Any, client: str) -> None:
     assert tokens.members["expires_in"] > 0
     assert tokens.claims["sub"] == suite.person.id
     assert len(tokens.claims["sub"]) <= 255
-    assert party.userinfo(tokens)["sub"] == suite.person.id
+    assert party.fetch_userinfo(tokens)["sub"] == suite.person.id
 
 
 def test_a_missing_response_type(suite: Any) -> None:
     """oidcc-response-type-missing: an error to the redirect URI or a page; never a code."""
-    suite.first.refused_at(suite.browser, "invalid_request", None)
+    suite.first.expect_error_at_once(suite.browser, "invalid_request", None)
 
 
 @pytest.mark.parametrize("how", ["get", "post", "body"])
@@ -74,7 +74,7 @@ def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     """oidcc-scope-profile, -email, -address, -phone, -all: the claims of the scope, from userinfo, and no others."""
     tokens = suite.tokens(scope=f"openid {scope}")
     assert tokens.scope == ["openid", *scope.split()]
-    told = suite.first.userinfo(tokens)
+    told = suite.first.fetch_userinfo(tokens)
     assert set(told) == {"sub"}.union(*(claims_of[one] for one in scope.split()))
     every = set().union(*claims_of.values())
     assert not every & set(tokens.claims)
@@ -102,7 +102,7 @@ def test_prompt_login(suite: Any) -> None:
 
 def test_prompt_none_without_a_session(suite: Any) -> None:
     """oidcc-prompt-none-not-logged-in."""
-    suite.first.refused_at(suite.browser, "login_required", prompt="none")
+    suite.first.expect_error_at_once(suite.browser, "login_required", prompt="none")
 
 
 def test_prompt_none_within_a_session(suite: Any) -> None:
@@ -142,10 +142,10 @@ def test_id_token_hint(suite: Any) -> None:
 
 def test_login_hint(suite: Any) -> None:
     """oidcc-login-hint: it stands in the form, and whoever signs in is the one."""
-    asked = suite.first.ask(login_hint=suite.login_name)
-    suite.browser.open(asked.url, by=suite.first.origin)
-    assert suite.browser.form()["login_name"].value == suite.login_name
-    suite.first.tokens(suite.browser.sign_in(suite.login_name), asked)
+    asked = suite.first.new_request(login_hint=suite.login_name)
+    suite.browser.open(asked.url, initiator=suite.first.origin)
+    assert suite.browser.find_form()["login_name"].value == suite.login_name
+    suite.first.obtain_tokens(suite.browser.sign_in(suite.login_name), asked)
 
 
 def test_acr_values(suite: Any) -> None:
@@ -163,64 +163,64 @@ def test_the_state_is_returned(suite: Any) -> None:
 
 def test_a_code_is_good_once(suite: Any) -> None:
     """oidcc-codereuse: at once."""
-    asked = suite.first.ask()
-    code = suite.first.code(suite.authorize(asked), asked)
+    asked = suite.first.new_request()
+    code = suite.first.extract_code(suite.authorize(asked), asked)
     assert suite.first.redeem(code, asked).status_int == 200
-    check_refused(suite.first.redeem(code, asked), "invalid_grant")
+    check_oauth_error(suite.first.redeem(code, asked), "invalid_grant")
 
 
 def test_a_code_used_again_after_30_seconds_ends_what_it_brought(suite: Any) -> None:
     """oidcc-codereuse-30seconds: invalid_grant, and the access token is revoked (RFC 6749 §4.1.2)."""
-    asked = suite.first.ask(scope="openid offline_access")
-    code = suite.first.code(suite.authorize(asked), asked)
+    asked = suite.first.new_request(scope="openid offline_access")
+    code = suite.first.extract_code(suite.authorize(asked), asked)
     brought = suite.first.redeem(code, asked).json
-    assert suite.world.client.userinfo(brought["access_token"]).status_int == 200
+    assert suite.world.client.fetch_userinfo(brought["access_token"]).status_int == 200
     suite.world.clock.advance(30)
-    check_refused(suite.first.redeem(code, asked), "invalid_grant")
-    assert suite.world.client.userinfo(brought["access_token"]).status_int == 401
-    check_refused(suite.first.refresh(brought["refresh_token"]), "invalid_grant")
+    check_oauth_error(suite.first.redeem(code, asked), "invalid_grant")
+    assert suite.world.client.fetch_userinfo(brought["access_token"]).status_int == 401
+    check_oauth_error(suite.first.refresh(brought["refresh_token"]), "invalid_grant")
 
 
 def test_another_client_cannot_use_the_code(suite: Any) -> None:
-    asked = suite.first.ask()
-    code = suite.first.code(suite.authorize(asked), asked)
-    check_refused(suite.second.redeem(code, asked), "invalid_grant")
+    asked = suite.first.new_request()
+    code = suite.first.extract_code(suite.authorize(asked), asked)
+    check_oauth_error(suite.second.redeem(code, asked), "invalid_grant")
     assert suite.first.redeem(code, asked).status_int == 200
 
 
 def test_an_unregistered_redirect_uri(suite: Any) -> None:
     """oidcc-ensure-registered-redirect-uri: a page, and no redirect."""
-    asked = suite.first.ask(redirect_uri=f"{suite.first.redirect_uri}/somewhere")
+    asked = suite.first.new_request(redirect_uri=f"{suite.first.redirect_uri}/somewhere")
     check_page(suite.browser.open(asked.url), 400, UNTRUSTED)
 
 
 def test_a_missing_redirect_uri(suite: Any) -> None:
-    check_page(suite.browser.open(suite.first.ask(redirect_uri=None).url), 400, UNTRUSTED)
+    check_page(suite.browser.open(suite.first.new_request(redirect_uri=None).url), 400, UNTRUSTED)
 
 
 def test_a_redirect_uri_with_a_query(suite: Any) -> None:
     """oidcc-redirect-uri-query-OK: it is kept."""
-    party = RelyingParty.of(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
+    party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
     assert suite.tokens(by=party).claims["sub"] == suite.person.id
-    assert "?dummy1=lorem&dummy2=ipsum&" in suite.browser.left_for
+    assert "?dummy1=lorem&dummy2=ipsum&" in suite.browser.external_redirect
 
 
 @pytest.mark.parametrize("query", ["?dummy1=lorem", "?dummy1=lorem&dummy2=other", "?dummy2=ipsum&dummy1=lorem", ""])
 def test_a_redirect_uri_with_another_query(suite: Any, query: str) -> None:
     """oidcc-redirect-uri-query-mismatch and -added."""
-    party = RelyingParty.of(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
-    check_page(suite.browser.open(party.ask(redirect_uri=f"https://app.example/cb{query}").url), 400, UNTRUSTED)
-    added = suite.first.ask(redirect_uri=f"{suite.first.redirect_uri}{query or '?'}")
+    party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem&dummy2=ipsum")
+    check_page(suite.browser.open(party.new_request(redirect_uri=f"https://app.example/cb{query}").url), 400, UNTRUSTED)
+    added = suite.first.new_request(redirect_uri=f"{suite.first.redirect_uri}{query or '?'}")
     check_page(suite.browser.open(added.url), 400, UNTRUSTED)
 
 
 def test_the_request_by_post(suite: Any) -> None:
     """oidcc-ensure-post-request-succeeds: from the application's own page, hence without our cookies."""
-    asked = suite.first.ask()
-    tokens = suite.first.tokens(suite.authorize(asked, posted=True), asked)
+    asked = suite.first.new_request()
+    tokens = suite.first.obtain_tokens(suite.authorize(asked, posted=True), asked)
     assert tokens.claims["sub"] == suite.person.id
-    asked = suite.first.ask(prompt="none")
-    again = suite.first.tokens(suite.authorize(asked, posted=True), asked)
+    asked = suite.first.new_request(prompt="none")
+    again = suite.first.obtain_tokens(suite.authorize(asked, posted=True), asked)
     assert suite.seen == []
     assert again.claims["sub"] == suite.person.id
 
@@ -228,22 +228,26 @@ def test_the_request_by_post(suite: Any) -> None:
 def test_an_unsigned_request_object(suite: Any) -> None:
     """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported."""
     assert suite.world.client.discovery["request_parameter_supported"] is False
-    inner = encoded(json.dumps(dict(suite.first.ask(state="inner").parameters)))
-    suite.first.refused_at(suite.browser, "request_not_supported", request=f"{encoded({'alg': 'none'})}.{inner}.")
+    inner = encode_jwt_segment(json.dumps(dict(suite.first.new_request(state="inner").parameters)))
+    suite.first.expect_error_at_once(
+        suite.browser, "request_not_supported", request=f"{encode_jwt_segment({'alg': 'none'})}.{inner}."
+    )
 
 
 def test_a_request_uri(suite: Any) -> None:
     """oidcc-request-uri-unsigned-supported-correctly-or-rejected-as-unsupported."""
     assert suite.world.client.discovery["request_uri_parameter_supported"] is False
-    suite.first.refused_at(
+    suite.first.expect_error_at_once(
         suite.browser, "request_uri_not_supported", request_uri="https://app.example/request.jwt#abc"
     )
 
 
 def test_a_request_object_with_a_redirect_uri(suite: Any) -> None:
     """oidcc-ensure-request-object-with-redirect-uri: the one outside is the only one that is looked at."""
-    inner = encoded(json.dumps({"redirect_uri": suite.first.redirect_uri}))
-    asked = suite.first.ask(redirect_uri="https://evil.example", request=f"{encoded({'alg': 'none'})}.{inner}.")
+    inner = encode_jwt_segment(json.dumps({"redirect_uri": suite.first.redirect_uri}))
+    asked = suite.first.new_request(
+        redirect_uri="https://evil.example", request=f"{encode_jwt_segment({'alg': 'none'})}.{inner}."
+    )
     check_page(suite.browser.open(asked.url), 400, UNTRUSTED)
 
 
@@ -251,7 +255,7 @@ def test_the_claims_parameter(suite: Any) -> None:
     """oidcc-claims-essential."""
     assert suite.world.client.discovery["claims_parameter_supported"] is True
     tokens = suite.tokens(claims='{"userinfo": {"name": {"essential": true}}}')
-    userinfo = suite.first.userinfo(tokens)
+    userinfo = suite.first.fetch_userinfo(tokens)
     assert userinfo.keys() == {"sub", "name"}
     assert userinfo["name"]
 
@@ -273,24 +277,24 @@ def test_refreshing(suite: Any, client: str) -> None:
     assert claims["iat"] == first.claims["iat"] + 10
     assert answer.json["refresh_token"] != first.refresh_token
     assert answer.json["access_token"] != first.access_token
-    check_refused(other.refresh(answer.json["refresh_token"]), "invalid_grant")
+    check_oauth_error(other.refresh(answer.json["refresh_token"]), "invalid_grant")
     assert party.refresh(answer.json["refresh_token"]).status_int == 200
 
 
 def test_pkce(suite: Any) -> None:
     """oidcc-ensure-request-with-valid-pkce-succeeds; ``ask`` does so by itself."""
-    asked = suite.first.ask()
+    asked = suite.first.new_request()
     assert asked.parameters["code_challenge_method"] == "S256"
-    suite.first.tokens(suite.authorize(asked), asked)
-    asked = suite.first.ask()
-    code = suite.first.code(suite.authorize(asked), asked)
-    check_refused(suite.first.redeem(code, asked, code_verifier="x" * 43), "invalid_grant")
+    suite.first.obtain_tokens(suite.authorize(asked), asked)
+    asked = suite.first.new_request()
+    code = suite.first.extract_code(suite.authorize(asked), asked)
+    check_oauth_error(suite.first.redeem(code, asked, code_verifier="x" * 43), "invalid_grant")
 
 
 @pytest.mark.shows("4.3.4", "4.3.14", "5.3.2", "7.9")
 def test_a_wrong_secret(suite: Any) -> None:
-    asked = suite.first.ask()
-    code = suite.first.code(suite.authorize(asked), asked)
+    asked = suite.first.new_request()
+    code = suite.first.extract_code(suite.authorize(asked), asked)
     impostor = RelyingParty(
         suite.world.client,
         suite.first.client_id,
@@ -298,13 +302,13 @@ def test_a_wrong_secret(suite: Any) -> None:
         redirect_uri=suite.first.redirect_uri,
         now=suite.first.now,
     )
-    check_refused(impostor.redeem(code, asked), "invalid_client", status=401)
+    check_oauth_error(impostor.redeem(code, asked), "invalid_client", status=401)
     assert suite.first.redeem(code, asked).status_int == 200
 
 
 def test_a_wrong_access_token(suite: Any) -> None:
     client = suite.world.client
-    answer = client.request("GET", client.discovery["userinfo_endpoint"], headers=bearer("wrong"))
+    answer = client.request("GET", client.discovery["userinfo_endpoint"], headers=bearer_headers("wrong"))
     assert answer.status_int == 401
     assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
 
@@ -320,10 +324,10 @@ def test_a_second_person_at_a_second_browser(suite: Any) -> None:
 def test_key_rotation(own_suite: Any) -> None:
     """oidcc-server-rotate-keys: new tokens verify by the published keys, and so do the old ones."""
     first = own_suite.tokens()
-    own_suite.world.operator.signing_keys.rotate(emergency=True)
+    own_suite.world.operator_services.signing_keys.rotate(emergency=True)
     own_suite.world.clock.advance(30)
     second = own_suite.tokens(prompt="none")
-    headers = [decoded(one.id_token)[0] for one in (first, second)]
+    headers = [decode_jwt_unverified(one.id_token)[0] for one in (first, second)]
     assert headers[0]["kid"] != headers[1]["kid"]
     assert own_suite.first.check_id_token(first.id_token) == first.claims
     assert second.claims["sub"] == first.claims["sub"]

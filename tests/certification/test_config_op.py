@@ -6,18 +6,18 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from identity.testing.fixtures import Worlds
-from identity.testing.service import THREE_HOSTS
-from identity.testing.service_client import WELL_KNOWN
+from identity.testing.assembled_service import THREE_HOST_SETTINGS
+from identity.testing.fixtures import WorldCache
+from identity.testing.service_test_client import DISCOVERY_PATH
 from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
 
 
 @pytest.fixture(params=["one host", "three hosts"])
-def provider(worlds: Worlds, storage_name: str, request: pytest.FixtureRequest) -> World:
+def provider(world_cache: WorldCache, storage_name: str, request: pytest.FixtureRequest) -> World:
     """The provider on one host, and on three."""
-    return worlds.shared(storage_name, None if request.param == "one host" else THREE_HOSTS)
+    return world_cache.shared_world(storage_name, None if request.param == "one host" else THREE_HOST_SETTINGS)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def document(provider: World) -> dict[str, Any]:
 
 def test_the_document_is_json_at_its_address(provider: World) -> None:
     """oidcc-discovery-endpoint-verification."""
-    answer = provider.client.get(provider.issuer + WELL_KNOWN)
+    answer = provider.client.get(provider.issuer + DISCOVERY_PATH)
     assert answer.status_int == 200
     assert answer.content_type == "application/json"
     assert answer.json["issuer"] == provider.issuer
@@ -91,7 +91,7 @@ def test_prompts_are_told(document: dict[str, Any]) -> None:
 def test_the_claims_that_are_told_are_those_that_come(suite: Any, claims_of: dict[str, set[str]]) -> None:
     document = suite.world.client.discovery
     tokens = suite.tokens(scope="openid profile email address phone")
-    told = set(suite.first.userinfo(tokens)) | {"iss", "aud", "exp", "iat", "auth_time"}
+    told = set(suite.first.fetch_userinfo(tokens)) | {"iss", "aud", "exp", "iat", "auth_time"}
     assert told <= set(document["claims_supported"])
     assert set().union(*claims_of.values()) <= set(document["claims_supported"])
 
@@ -124,12 +124,12 @@ def test_there_is_no_authorization_server_metadata(provider: World) -> None:
 def test_keys_rotate_without_notice(own_suite: Any) -> None:
     """oidcc-server-rotate-keys: in time before its first use, a new key is there, with another kid."""
     world = own_suite.world
-    before = {one["kid"] for one in world.client.keys().json["keys"]}
-    world.operator.signing_keys.rotate()
+    before = {one["kid"] for one in world.client.fetch_jwks().json["keys"]}
+    world.operator_services.signing_keys.rotate()
     world.clock.advance(30)
-    announced = {one["kid"] for one in world.client.keys().json["keys"]}
+    announced = {one["kid"] for one in world.client.fetch_jwks().json["keys"]}
     assert announced > before
     own_suite.tokens()
     world.clock.advance(minutes=6)
     own_suite.tokens(prompt="none")
-    assert {one["kid"] for one in world.client.keys().json["keys"]} == announced
+    assert {one["kid"] for one in world.client.fetch_jwks().json["keys"]} == announced

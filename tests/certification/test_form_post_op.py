@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from identity.testing.assertions import encoded
+from identity.testing.jwt_assertions import encode_jwt_segment
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_page, check_refused
+from identity.testing.response_checks import check_oauth_error, check_page
 
 pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
 
@@ -34,7 +34,7 @@ def test_the_answer_is_posted(suite: Any, response_type: str) -> None:
     assert form.get("enctype") in (None, "application/x-www-form-urlencoded")
     assert [field["type"] for field in form.find_all("input")] == ["hidden"] * len(form.find_all("input"))
     assert form.find("button", attrs={"type": "submit"})
-    assert suite.browser.left_for is None
+    assert suite.browser.external_redirect is None
     assert (headers["Cache-Control"], headers["Referrer-Policy"]) == ("no-store", "no-referrer")
     (sender,) = (one["src"] for one in page.find_all("script") if "form_post" in one["src"])
     script = suite.browser.tab().open(sender)
@@ -51,23 +51,27 @@ def test_errors_are_posted_too(suite: Any, response_type: str) -> None:
         ({"prompt": "none login"}, "invalid_request"),
         ({"request": "x.y."}, "request_not_supported"),
     ):
-        suite.first.refused_at(suite.browser, error, response_type, **{"response_mode": "form_post"} | parameters)
+        suite.first.expect_error_at_once(
+            suite.browser, error, response_type, **{"response_mode": "form_post"} | parameters
+        )
 
 
 def test_a_missing_response_type_is_posted(suite: Any) -> None:
     """oidcc-response-type-missing."""
-    suite.first.refused_at(suite.browser, "invalid_request", None, response_mode="form_post")
+    suite.first.expect_error_at_once(suite.browser, "invalid_request", None, response_mode="form_post")
 
 
 @pytest.mark.parametrize("response_type", [ID_TOKEN, TOKEN])
 def test_a_missing_nonce_is_posted(suite: Any, response_type: str) -> None:
-    suite.first.refused_at(suite.browser, "invalid_request", response_type, nonce=None, response_mode="form_post")
+    suite.first.expect_error_at_once(
+        suite.browser, "invalid_request", response_type, nonce=None, response_mode="form_post"
+    )
 
 
 @every
 def test_what_is_not_safe_is_shown(suite: Any, response_type: str) -> None:
     """oidcc-ensure-registered-redirect-uri."""
-    asked = suite.first.ask(response_type, response_mode="form_post", redirect_uri="https://evil.example/cb")
+    asked = suite.first.new_request(response_type, response_mode="form_post", redirect_uri="https://evil.example/cb")
     page = check_page(suite.browser.open(asked.url), 400)
     assert page.find_all("form") == []
 
@@ -96,14 +100,14 @@ def test_the_password_again(suite: Any, response_type: str) -> None:
 @every
 def test_the_request_by_post(suite: Any, response_type: str) -> None:
     """oidcc-ensure-post-request-succeeds: posted there and back."""
-    asked = suite.first.ask(response_type, response_mode="form_post")
-    suite.first.tokens(suite.authorize(asked, posted=True), asked)
+    asked = suite.first.new_request(response_type, response_mode="form_post")
+    suite.first.obtain_tokens(suite.authorize(asked, posted=True), asked)
 
 
 @every
 def test_a_redirect_uri_with_a_query(suite: Any, response_type: str) -> None:
     """oidcc-redirect-uri-query-OK: it is the form's action, letter by letter."""
-    party = RelyingParty.of(suite.world, redirect_uri="https://app.example/cb?a=1&b=%41")
+    party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?a=1&b=%41")
     tokens(suite, response_type, by=party)
 
 
@@ -116,25 +120,25 @@ def test_the_state_is_posted_unmodified(suite: Any, response_type: str) -> None:
 
 def test_the_code_that_was_posted_is_good_once(suite: Any) -> None:
     """oidcc-codereuse."""
-    asked = suite.first.ask(response_mode="form_post")
-    code = suite.first.code(suite.authorize(asked), asked)
+    asked = suite.first.new_request(response_mode="form_post")
+    code = suite.first.extract_code(suite.authorize(asked), asked)
     assert suite.first.redeem(code, asked).status_int == 200
-    check_refused(suite.first.redeem(code, asked), "invalid_grant")
+    check_oauth_error(suite.first.redeem(code, asked), "invalid_grant")
 
 
 def test_loading_the_page_again_brings_another_code(suite: Any) -> None:
     """F5 on the page: the request is made anew, and no code is shown twice."""
-    asked = suite.first.ask(response_mode="form_post")
+    asked = suite.first.new_request(response_mode="form_post")
     suite.authorize(asked)
-    codes = {suite.first.code(suite.browser.open(asked.url), asked) for _ in range(2)}
+    codes = {suite.first.extract_code(suite.browser.open(asked.url), asked) for _ in range(2)}
     assert len(codes) == 2
 
 
 @every
 def test_an_unsigned_request_object(suite: Any, response_type: str) -> None:
     """oidcc-unsigned-request-object-supported-correctly-or-rejected-as-unsupported: what was asked stands inside."""
-    asked = suite.first.ask(response_type, response_mode="form_post")
-    inner = encoded(asked.parameters)
+    asked = suite.first.new_request(response_type, response_mode="form_post")
+    inner = encode_jwt_segment(asked.parameters)
     outer = {name: asked.parameters[name] for name in ("client_id", "redirect_uri", "response_type", "scope")}
-    sent = replace(asked, parameters={**outer, "request": f"{encoded({'alg': 'none'})}.{inner}."})
-    suite.first.refused(suite.browser.open(sent.url), asked, "request_not_supported", mode="form_post")
+    sent = replace(asked, parameters={**outer, "request": f"{encode_jwt_segment({'alg': 'none'})}.{inner}."})
+    suite.first.check_error_response(suite.browser.open(sent.url), asked, "request_not_supported", mode="form_post")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_page
+from identity.testing.response_checks import check_page
 
 pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
 
@@ -25,19 +25,19 @@ def test_the_implicit_flow(suite: Any, response_type: str) -> None:
     assert ("at_hash" in tokens.claims) == (response_type == TOKEN)
     assert "refresh_token" not in tokens.members
     assert "code" not in tokens.members
-    assert "#" in suite.browser.left_for
-    assert "?" not in suite.browser.left_for
+    assert "#" in suite.browser.external_redirect
+    assert "?" not in suite.browser.external_redirect
 
 
 def test_a_missing_response_type(suite: Any) -> None:
     """oidcc-response-type-missing."""
-    suite.first.refused_at(suite.browser, "invalid_request", None)
+    suite.first.expect_error_at_once(suite.browser, "invalid_request", None)
 
 
 @both
 def test_a_request_without_a_nonce(suite: Any, response_type: str) -> None:
     """oidcc-ensure-request-without-nonce-fails (OpenID Connect Core §3.2.2.1)."""
-    suite.first.refused_at(suite.browser, "invalid_request", response_type, nonce=None)
+    suite.first.expect_error_at_once(suite.browser, "invalid_request", response_type, nonce=None)
 
 
 @pytest.mark.parametrize("how", ["get", "post", "body"])
@@ -59,7 +59,7 @@ def test_scopes(suite: Any, claims_of: dict[str, set[str]], scope: str) -> None:
     assert every & set(suite.tokens(ID_TOKEN, scope=f"openid {scope}").claims) == wanted
     tokens = suite.tokens(TOKEN, scope=f"openid {scope}")
     assert not every & set(tokens.claims)
-    assert set(suite.first.userinfo(tokens)) == wanted | {"sub"}
+    assert set(suite.first.fetch_userinfo(tokens)) == wanted | {"sub"}
 
 
 def test_scopes_in_another_order(suite: Any) -> None:
@@ -97,7 +97,7 @@ def test_prompt_login(suite: Any, response_type: str) -> None:
 @both
 def test_prompt_none(suite: Any, response_type: str) -> None:
     """oidcc-prompt-none-not-logged-in, -logged-in: the error comes in the fragment, like everything else."""
-    suite.first.refused_at(suite.browser, "login_required", response_type, prompt="none")
+    suite.first.expect_error_at_once(suite.browser, "login_required", response_type, prompt="none")
     first = suite.tokens(response_type)
     second = suite.tokens(response_type, prompt="none", id_token_hint=first.id_token)
     assert suite.seen == []
@@ -120,19 +120,23 @@ def test_max_age(suite: Any, response_type: str) -> None:
 def test_redirect_uris(suite: Any, response_type: str) -> None:
     """oidcc-ensure-registered-redirect-uri, oidcc-redirect-uri-query-*."""
     check_page(
-        suite.browser.open(suite.first.ask(response_type, redirect_uri="https://app.example/no").url), 400, UNTRUSTED
+        suite.browser.open(suite.first.new_request(response_type, redirect_uri="https://app.example/no").url),
+        400,
+        UNTRUSTED,
     )
-    check_page(suite.browser.open(suite.first.ask(response_type, redirect_uri=None).url), 400, UNTRUSTED)
-    party = RelyingParty.of(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem")
+    check_page(suite.browser.open(suite.first.new_request(response_type, redirect_uri=None).url), 400, UNTRUSTED)
+    party = RelyingParty.register(suite.world, redirect_uri="https://app.example/cb?dummy1=lorem")
     suite.tokens(response_type, by=party)
-    check_page(suite.browser.open(party.ask(response_type, redirect_uri="https://app.example/cb").url), 400, UNTRUSTED)
+    check_page(
+        suite.browser.open(party.new_request(response_type, redirect_uri="https://app.example/cb").url), 400, UNTRUSTED
+    )
 
 
 @both
 def test_request_objects(suite: Any, response_type: str) -> None:
     """oidcc-unsigned-request-object…, oidcc-request-uri-unsigned…: rejected as unsupported."""
     for name in ("request", "request_uri"):
-        suite.first.refused_at(
+        suite.first.expect_error_at_once(
             suite.browser, f"{name}_not_supported", response_type, **{name: "https://app.example/r.jwt"}
         )
 
@@ -140,12 +144,12 @@ def test_request_objects(suite: Any, response_type: str) -> None:
 @both
 def test_the_request_by_post(suite: Any, response_type: str) -> None:
     """oidcc-ensure-post-request-succeeds."""
-    asked = suite.first.ask(response_type)
-    suite.first.tokens(suite.authorize(asked, posted=True), asked)
+    asked = suite.first.new_request(response_type)
+    suite.first.obtain_tokens(suite.authorize(asked, posted=True), asked)
 
 
 @both
 def test_a_client_that_may_not(suite: Any, response_type: str) -> None:
     """Implicit is off until it is switched on."""
-    party = RelyingParty.of(suite.world, response_types=["code"])
-    party.refused_at(suite.browser, "unauthorized_client", response_type)
+    party = RelyingParty.register(suite.world, response_types=["code"])
+    party.expect_error_at_once(suite.browser, "unauthorized_client", response_type)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from identity.testing.relying_party import Tokens
-from identity.testing.responses import check_page
+from identity.testing.relying_party import ReceivedTokens
+from identity.testing.response_checks import check_page
 
 pytestmark = pytest.mark.storages("sqlite")  # how things are stored is not what the suite looks at
 
@@ -15,23 +15,23 @@ every = pytest.mark.parametrize("response_type", ["code", "id_token", "id_token 
 
 
 @pytest.fixture(params=["code", "id_token", "id_token token"])
-def signed_in(suite: Any, request: pytest.FixtureRequest) -> Tokens:
+def signed_in(suite: Any, request: pytest.FixtureRequest) -> ReceivedTokens:
     """Tokens by each response type, from a session that began on the pages."""
-    tokens: Tokens = suite.tokens(request.param)
+    tokens: ReceivedTokens = suite.tokens(request.param)
     return tokens
 
 
 def is_signed_in(suite: Any) -> bool:
     """Whether prompt=none is answered."""
-    asked = suite.first.ask(prompt="none")
-    members = suite.first.read(suite.browser.tab().open(asked.url), asked)
+    asked = suite.first.new_request(prompt="none")
+    members = suite.first.check_response(suite.browser.tab().open(asked.url), asked)
     assert members.get("error") in (None, "login_required")
     return "code" in members
 
 
 def sign_out(suite: Any, id_token: str | None, **parameters: str | None) -> Any:
     """The answer to the application's wish."""
-    return suite.browser.open(suite.first.logout_url(id_token, **parameters), by=suite.first.origin)
+    return suite.browser.open(suite.first.logout_url(id_token, **parameters), initiator=suite.first.origin)
 
 
 def test_discovery(suite: Any) -> None:
@@ -40,69 +40,69 @@ def test_discovery(suite: Any) -> None:
 
 
 @pytest.mark.shows("4.7.2")
-def test_the_usual_way(suite: Any, signed_in: Tokens) -> None:
+def test_the_usual_way(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout."""
     sign_out(suite, signed_in.id_token, state="some-state")
-    assert suite.browser.left_for == f"{suite.first.post_logout_redirect_uri}?state=some-state"
+    assert suite.browser.external_redirect == f"{suite.first.post_logout_redirect_uri}?state=some-state"
     assert not is_signed_in(suite)
 
 
-def test_by_post(suite: Any, signed_in: Tokens) -> None:
+def test_by_post(suite: Any, signed_in: ReceivedTokens) -> None:
     """RP-Initiated Logout §2: GET and POST must be supported."""
     form = {
         "id_token_hint": signed_in.id_token,
         "post_logout_redirect_uri": suite.first.post_logout_redirect_uri,
         "state": "some-state",
     }
-    suite.browser.send(suite.world.client.discovery["end_session_endpoint"], form, by=suite.first.origin)
-    assert suite.browser.left_for == f"{suite.first.post_logout_redirect_uri}?state=some-state"
+    suite.browser.post_form(suite.world.client.discovery["end_session_endpoint"], form, initiator=suite.first.origin)
+    assert suite.browser.external_redirect == f"{suite.first.post_logout_redirect_uri}?state=some-state"
     assert not is_signed_in(suite)
 
 
-def test_without_a_state(suite: Any, signed_in: Tokens) -> None:
+def test_without_a_state(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-state: none comes back."""
     sign_out(suite, signed_in.id_token)
-    assert suite.browser.left_for == suite.first.post_logout_redirect_uri
+    assert suite.browser.external_redirect == suite.first.post_logout_redirect_uri
     assert not is_signed_in(suite)
 
 
-def test_without_an_address(suite: Any, signed_in: Tokens) -> None:
+def test_without_an_address(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-post-logout-redirect-uri."""
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=None), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
-def test_without_parameters(suite: Any, signed_in: Tokens) -> None:
+def test_without_parameters(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-params: the person is asked, and stays here."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None), 200, ASKED)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
-def test_with_a_state_alone(suite: Any, signed_in: Tokens) -> None:
+def test_with_a_state_alone(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-only-state: it goes nowhere."""
     check_page(sign_out(suite, None, post_logout_redirect_uri=None, state="some-state"), 200, ASKED)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(suite)
 
 
-def test_without_a_hint(suite: Any, signed_in: Tokens) -> None:
+def test_without_a_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-no-id-token-hint: asked, and no redirect to an address that belongs to nobody."""
     check_page(sign_out(suite, None, state="some-state"), 200, ASKED)
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
-    assert suite.browser.left_for is None
+    assert suite.browser.external_redirect is None
     assert not is_signed_in(suite)
 
 
-def test_without_a_hint_but_with_the_client_id(suite: Any, signed_in: Tokens) -> None:
+def test_without_a_hint_but_with_the_client_id(suite: Any, signed_in: ReceivedTokens) -> None:
     """RP-Initiated Logout §2: asked, then sent back."""
     check_page(sign_out(suite, None, client_id=suite.first.client_id, state="some-state"), 200, ASKED)
     suite.browser.submit()
-    assert suite.browser.left_for == f"{suite.first.post_logout_redirect_uri}?state=some-state"
+    assert suite.browser.external_redirect == f"{suite.first.post_logout_redirect_uri}?state=some-state"
     assert not is_signed_in(suite)
 
 
-def test_a_modified_hint(suite: Any, signed_in: Tokens) -> None:
+def test_a_modified_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-modified-id-token-hint: never back to the application."""
     head, body, signature = signed_in.id_token.split(".")
     turned = "A" if signature[10] != "A" else "B"
@@ -111,25 +111,25 @@ def test_a_modified_hint(suite: Any, signed_in: Tokens) -> None:
     check_page(suite.browser.submit(), 200, SIGNED_OUT)
 
 
-def test_a_bad_hint(suite: Any, signed_in: Tokens) -> None:
+def test_a_bad_hint(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-bad-id-token-hint."""
     check_page(sign_out(suite, "bad", state="some-state"), 200, ASKED)
     assert is_signed_in(suite)
 
 
 @pytest.mark.parametrize("uri", ["https://app.example/bye/no", "https://evil.example/bye", "https://app.example"])
-def test_a_bad_address(suite: Any, signed_in: Tokens, uri: str) -> None:
+def test_a_bad_address(suite: Any, signed_in: ReceivedTokens, uri: str) -> None:
     """oidcc-rp-initiated-logout-bad-post-logout-redirect-uri: an error, and no redirect."""
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=uri), 400, UNTRUSTED)
 
 
-def test_a_query_added_to_the_address(suite: Any, signed_in: Tokens) -> None:
+def test_a_query_added_to_the_address(suite: Any, signed_in: ReceivedTokens) -> None:
     """oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri."""
     uri = f"{suite.first.post_logout_redirect_uri}?extra=foobar"
     check_page(sign_out(suite, signed_in.id_token, post_logout_redirect_uri=uri), 400, UNTRUSTED)
 
 
-def test_the_next_sign_in_asks_for_the_password(suite: Any, signed_in: Tokens) -> None:
+def test_the_next_sign_in_asks_for_the_password(suite: Any, signed_in: ReceivedTokens) -> None:
     sign_out(suite, signed_in.id_token)
     again = suite.tokens()
     assert suite.seen == [""]
@@ -143,5 +143,5 @@ def test_what_was_issued_in_the_session_is_dead(suite: Any, response_type: str) 
     sign_out(suite, tokens.id_token)
     for one in (tokens, offline):
         if "access_token" in one.members:
-            assert suite.world.client.userinfo(one.access_token).status_int == 401
+            assert suite.world.client.fetch_userinfo(one.access_token).status_int == 401
     assert suite.first.refresh(offline.refresh_token).status_int == 200

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from identity.cli import main
-from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.storage.backend import Storage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ INI = str(ROOT / "development.ini")
 
 
 @dataclass(frozen=True)
-class Ran:
+class CompletedCommand:
     """What a command printed and how it ended."""
 
     status: int
@@ -30,21 +30,21 @@ class Ran:
     err: str
 
 
-Run = Callable[..., Ran]
+Run = Callable[..., CompletedCommand]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs the program with these words."""
 
-    def run(*words: object) -> Ran:
+    def run(*words: object) -> CompletedCommand:
         capsys.readouterr()
         try:
             status = main([str(word) for word in words])
         except SystemExit as end:
             status = int(end.code or 0)
         captured = capsys.readouterr()
-        return Ran(status, captured.out, captured.err)
+        return CompletedCommand(status, captured.out, captured.err)
 
     return run
 
@@ -79,14 +79,14 @@ def on_data(run: Run, data: Path) -> Run:
 @pytest.fixture
 def stored(data: Path) -> Iterator[Storage]:
     """Reads what is stored."""
-    backend = SqlBackend(Settings(url=f"sqlite:///{data}/identity.sqlite"))
-    with backend.reading() as storage:
+    backend = SqlBackend(SqlPluginSettings(url=f"sqlite:///{data}/identity.sqlite"))
+    with backend.read_session() as storage:
         yield storage
     backend.close()
 
 
 @dataclass(frozen=True)
-class Service:
+class CliService:
     """A service that runs for real, with an example key file."""
 
     port: int
@@ -102,12 +102,12 @@ class Service:
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliService]:
     """development.ini, served on a free port."""
     folder = tmp_path_factory.mktemp("service")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        made = Service(free.getsockname()[1], folder / "data")
+        made = CliService(free.getsockname()[1], folder / "data")
     words = [sys.executable, "-m", "pyramid.scripts.pserve", INI, f"http_port={made.port}", f"data={made.data}"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log)
@@ -119,7 +119,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         process.wait(60)
 
 
-def _wait_for(service: Service, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_for(service: CliService, process: subprocess.Popen[bytes], log: Path) -> None:
     while True:
         assert process.poll() is None, log.read_text()
         try:

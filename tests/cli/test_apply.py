@@ -10,13 +10,8 @@ import requests
 import yaml
 
 from identity.cli import apply
-from identity.crypto.keys import PublicKey
-from identity.services.commands.descriptions import (
-    DescribedOrganization,
-    DescribedProject,
-    DescribedProjectGrant,
-    DescribedServiceUser,
-)
+from identity.crypto.rsa_keys import RsaPublicKey
+from identity.services.commands.desired_state import OrganizationSpec, ProjectGrantSpec, ProjectSpec, ServiceUserSpec
 from tests.cli.conftest import INI, ROOT
 
 EXAMPLE = ROOT / "docs" / "operators" / "examples" / "state.yaml"
@@ -225,7 +220,7 @@ class TestKeys:
         assert list((tmp_path / "keys").iterdir()) == []
 
     def test_public_keys_are_found_by_their_numbers(self, applied, key_pool):
-        key = PublicKey(key_pool.next().public_key())
+        key = RsaPublicKey(key_pool.next().public_key())
         for text in (key.to_pem(), json.dumps(key.to_jwk("x"))):
             user = {"user_name": "r", "display_name": "R", "keys": [{"public_key": text}]}
             ran = applied(small(service_users=[user]))
@@ -347,7 +342,7 @@ def test_the_page_names_every_member_of_lists():
     page = (ROOT / "docs" / "operators" / "apply.rst").read_text()
     example = yaml.safe_load(EXAMPLE.read_text())
     assert set(example) == {"version", "organizations", "instance"}
-    described = (DescribedOrganization, DescribedServiceUser, DescribedProject, DescribedProjectGrant)
+    described = (OrganizationSpec, ServiceUserSpec, ProjectSpec, ProjectGrantSpec)
     lists = {
         name for kind in described for name, field in kind.model_fields.items() if "tuple" in str(field.annotation)
     }

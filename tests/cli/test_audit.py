@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from identity.cli import audit
-from identity.domain.audit import EVERYTHING
-from identity.plugins.management.resources.audit_events import AuditEvent
-from identity.storage.errors import Unavailable
-from identity.testing.fixtures import MakeWorld
+from identity.domain.audit import UNFILTERED
+from identity.plugins.management.resources.audit_events import AuditEventRepresentation
+from identity.storage.errors import StorageUnavailable
+from identity.testing.fixtures import WorldFactory
 
 
 def lines(text):
@@ -30,7 +30,7 @@ class TestWhatThereIs:
         assert first["at"].endswith("Z")
         nobody = dict.fromkeys(("id", "client_id", "session_id", "client_address", "request_id"))
         assert first["actor"] == {"kind": "operator", **nobody}
-        assert set(first) == {"sequence", *AuditEvent.model_fields}
+        assert set(first) == {"sequence", *AuditEventRepresentation.model_fields}
 
     def test_limit_is_the_newest_ones(self, on_data):
         events = lines(on_data("audit").out)
@@ -130,24 +130,24 @@ class TestFollow:
         assert following.process.stderr.read() == ""
 
     @pytest.mark.storages("sqlite")
-    def test_a_database_that_is_away_is_told_once_and_waited_for(self, make_world: MakeWorld, monkeypatch, capsys):
+    def test_a_database_that_is_away_is_told_once_and_waited_for(self, make_world: WorldFactory, monkeypatch, capsys):
         identity = make_world().identity
         calls = []
-        reading = identity.backend.reading
+        reading = identity.backend.read_session
 
         def sometimes():
             calls.append(1)
             if len(calls) in (2, 3):
-                raise Unavailable("The database does not answer.")
+                raise StorageUnavailable("The database does not answer.")
             return reading()
 
         def wait():
             if len(calls) > 4:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(identity.backend, "reading", sometimes)
-        monkeypatch.setattr(audit, "_wait", wait)
-        audit._follow_until_told(identity, EVERYTHING, 0)
+        monkeypatch.setattr(identity.backend, "read_session", sometimes)
+        monkeypatch.setattr(audit, "_wait_or_detect_closed_pipe", wait)
+        audit._follow_until_stopped(identity, UNFILTERED, 0)
         captured = capsys.readouterr()
         assert captured.err.count("\n") == 1
         assert "The database does not answer. Trying again" in captured.err

@@ -129,7 +129,7 @@ class TestFile:
         def stop(*_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(progress.Progress, "add", stop)
+        monkeypatch.setattr(progress.ProgressReporter, "add", stop)
         assert on_data("backup", "--output", tmp_path / "stopped").status == 130
         assert not [one for one in tmp_path.iterdir() if one.is_file()]
 

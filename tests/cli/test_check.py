@@ -16,11 +16,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from identity.ini_file import APPLICATION, read_section
-from identity.plugin_host import installed
+from identity.ini_file import APP_SECTION, read_section
+from identity.plugin_host import installed_plugins
 from identity.settings import PLUGIN_PREFIX, PREFIX, Settings, SmtpSettings
-from identity.testing.post import USER as POST_USER
-from identity.testing.post import Post
+from identity.testing.mail_server import USER as POST_USER
+from identity.testing.mail_server import MailServer
 from identity.testing.postgresql import PostgresqlServer, running_server
 from tests.cli.conftest import INI, Run
 
@@ -57,8 +57,8 @@ BESIDES: Mapping[str, Mapping[str, str]] = {
 
 def every_setting() -> Iterator[tuple[str, str]]:
     """Each setting of the core and of the plugins that development.ini lists, with a value that will not do."""
-    listed = read_section(INI, APPLICATION, {"data": NOWHERE})["identity.plugins"].split()
-    available = installed()
+    listed = read_section(INI, APP_SECTION, {"data": NOWHERE})["identity.plugins"].split()
+    available = installed_plugins()
     sections: list[tuple[str, type]] = [(PREFIX, Settings), (f"{PREFIX}smtp.", SmtpSettings)]
     sections += [(f"{PLUGIN_PREFIX}{name}.", available[name].load().Settings) for name in listed]
     for prefix, kind in sections:
@@ -80,7 +80,7 @@ def with_settings(data: Path, tmp_path: Path) -> Any:
 
     def make(settings: Mapping[str, str]) -> Path:
         lines = Path(INI).read_text().splitlines()
-        at = lines.index(f"[{APPLICATION}]")
+        at = lines.index(f"[{APP_SECTION}]")
         kept = []
         inside = False
         for line in lines:
@@ -293,8 +293,8 @@ def test_why_an_sqlite_file_cannot_be_used_is_told(told: Any, tmp_path: Path) ->
 
 
 def test_why_the_mail_server_cannot_be_used_is_told(told: Any, tmp_path: Path, port_of_nobody: int) -> None:
-    post = Post()
-    post.open()
+    post = MailServer()
+    post.start()
     try:
         password = tmp_path / "password"
         password.write_text("wrong")
@@ -311,7 +311,7 @@ def test_why_the_mail_server_cannot_be_used_is_told(told: Any, tmp_path: Path, p
             assert words in sentence
             assert all(f"identity.smtp.{name}" in sentence for name in names), sentence
     finally:
-        post.close()
+        post.stop()
 
 
 @pytest.mark.parametrize(

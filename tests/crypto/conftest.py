@@ -1,13 +1,13 @@
 import pytest
 
-from identity.crypto.keys import PrivateKey, generate_private_key
+from identity.crypto.rsa_keys import RsaPrivateKey, generate_rsa_private_key
 
 
 @pytest.fixture(scope="session")
-def key() -> PrivateKey:
-    return generate_private_key()
+def key() -> RsaPrivateKey:
+    return generate_rsa_private_key()
 
 
 @pytest.fixture(scope="session")
-def other_key() -> PrivateKey:
-    return generate_private_key()
+def other_key() -> RsaPrivateKey:
+    return generate_rsa_private_key()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from identity.crypto.sealing import (
     MasterKey,
     Sealer,
-    Unsealable,
+    UnsealingError,
     create_master_key_file,
     read_master_keys,
 )
@@ -27,7 +27,7 @@ def some_bytes(size: int) -> bytes:
     return hashlib.shake_256(b"no pattern").digest(size)
 
 
-def a_key_file(folder: Path, content: bytes | None = None, name: str = "key", mode: int = 0o600) -> Path:
+def make_key_file(folder: Path, content: bytes | None = None, name: str = "key", mode: int = 0o600) -> Path:
     path = folder / name
     path.write_bytes(base64.b64encode(os.urandom(32)) if content is None else content)
     path.chmod(mode)
@@ -45,71 +45,71 @@ class TestSealing:
     @given(plaintext=st.binary(max_size=200), associated=st.text(st.characters(), max_size=20))
     def test_what_was_sealed_opens(self, plaintext: bytes, associated: str) -> None:
         sealer = Sealer((NEW, OLD))
-        sealed = sealer.seal(plaintext, associated=associated)
-        assert sealer.open(sealed, associated=associated) == plaintext
+        sealed = sealer.seal(plaintext, associated_data=associated)
+        assert sealer.open(sealed, associated_data=associated) == plaintext
         assert len(plaintext) < 16 or plaintext not in sealed
 
     @given(plaintext=st.binary(max_size=40), data=st.data())
     def test_any_flipped_bit_is_noticed(self, plaintext: bytes, data: st.DataObject) -> None:
         sealer = Sealer((NEW, OLD))
-        sealed = bytearray(sealer.seal(plaintext, associated="kid"))
+        sealed = bytearray(sealer.seal(plaintext, associated_data="kid"))
         bit = data.draw(st.integers(0, len(sealed) * 8 - 1))
         sealed[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(Unsealable):
-            sealer.open(bytes(sealed), associated="kid")
+        with pytest.raises(UnsealingError):
+            sealer.open(bytes(sealed), associated_data="kid")
 
     @given(plaintext=st.binary(max_size=40), data=st.data())
     def test_any_missing_or_added_byte_is_noticed(self, plaintext: bytes, data: st.DataObject) -> None:
         sealer = Sealer((NEW,))
-        sealed = sealer.seal(plaintext, associated="kid")
+        sealed = sealer.seal(plaintext, associated_data="kid")
         for wrong in (sealed[: data.draw(st.integers(0, len(sealed) - 1))], sealed + b"\0", b"\0" + sealed):
-            with pytest.raises(Unsealable):
-                sealer.open(wrong, associated="kid")
+            with pytest.raises(UnsealingError):
+                sealer.open(wrong, associated_data="kid")
 
     @given(st.binary(max_size=80))
     def test_junk(self, junk: bytes) -> None:
-        with pytest.raises(Unsealable):
-            Sealer((NEW,)).open(junk, associated="kid")
+        with pytest.raises(UnsealingError):
+            Sealer((NEW,)).open(junk, associated_data="kid")
 
     @given(st.text(max_size=10), st.text(max_size=10))
     def test_another_place(self, sealed_for: str, opened_for: str) -> None:
-        sealed = Sealer((NEW,)).seal(b"secret", associated=sealed_for)
+        sealed = Sealer((NEW,)).seal(b"secret", associated_data=sealed_for)
         if sealed_for != opened_for:
-            with pytest.raises(Unsealable):
-                Sealer((NEW,)).open(sealed, associated=opened_for)
+            with pytest.raises(UnsealingError):
+                Sealer((NEW,)).open(sealed, associated_data=opened_for)
 
     def test_equal_values_never_look_alike(self) -> None:
         sealer = Sealer((NEW,))
-        assert len({sealer.seal(b"secret", associated="kid") for _ in range(1000)}) == 1000
+        assert len({sealer.seal(b"secret", associated_data="kid") for _ in range(1000)}) == 1000
 
     def test_the_first_key_seals_and_all_open(self) -> None:
-        old = Sealer((OLD,)).seal(b"secret", associated="kid")
+        old = Sealer((OLD,)).seal(b"secret", associated_data="kid")
         both = Sealer((NEW, OLD))
-        assert both.open(old, associated="kid") == b"secret"
+        assert both.open(old, associated_data="kid") == b"secret"
         assert not both.is_current(old)
-        new = both.seal(both.open(old, associated="kid"), associated="kid")
+        new = both.seal(both.open(old, associated_data="kid"), associated_data="kid")
         assert both.is_current(new)
-        assert Sealer((NEW,)).open(new, associated="kid") == b"secret"
+        assert Sealer((NEW,)).open(new, associated_data="kid") == b"secret"
 
     def test_a_missing_key_is_named(self) -> None:
-        sealed = Sealer((OLD,)).seal(b"secret", associated="kid")
-        with pytest.raises(Unsealable, match="2024 is not among") as caught:
-            Sealer((NEW,)).open(sealed, associated="kid")
+        sealed = Sealer((OLD,)).seal(b"secret", associated_data="kid")
+        with pytest.raises(UnsealingError, match="2024 is not among") as caught:
+            Sealer((NEW,)).open(sealed, associated_data="kid")
         assert caught.value.key_id == "2024"
 
     def test_another_key_of_the_same_name(self) -> None:
-        sealed = Sealer((NEW,)).seal(b"secret", associated="kid")
-        with pytest.raises(Unsealable, match="2025"):
-            Sealer((OTHER,)).open(sealed, associated="kid")
+        sealed = Sealer((NEW,)).seal(b"secret", associated_data="kid")
+        with pytest.raises(UnsealingError, match="2025"):
+            Sealer((OTHER,)).open(sealed, associated_data="kid")
 
     def test_a_value_cannot_be_moved_to_another_key_id(self) -> None:
-        sealed = Sealer((MasterKey("2024", NEW.key),)).seal(b"secret", associated="kid")
-        with pytest.raises(Unsealable):
-            Sealer((NEW,)).open(sealed.replace(b"2024", b"2025", 1), associated="kid")
+        sealed = Sealer((MasterKey("2024", NEW.key),)).seal(b"secret", associated_data="kid")
+        with pytest.raises(UnsealingError):
+            Sealer((NEW,)).open(sealed.replace(b"2024", b"2025", 1), associated_data="kid")
 
     def test_is_current_of_junk(self) -> None:
         for junk in (b"", b"\x01", b"\x01\x00" + b"x" * 40, b"\x01\x04\xff\xff\xff\xff" + b"x" * 40, b"\x02" * 60):
-            with pytest.raises(Unsealable, match="not a sealed value"):
+            with pytest.raises(UnsealingError, match="not a sealed value"):
                 Sealer((NEW,)).is_current(junk)
 
     def test_repr_shows_ids_alone(self) -> None:
@@ -146,19 +146,19 @@ class TestReading:
             key.hex().encode(),
             key.hex().upper().encode() + b"\n",
         ):
-            path = a_key_file(tmp_path, content)
+            path = make_key_file(tmp_path, content)
             assert read_master_keys([f"k1:{path}"]) == (MasterKey("k1", key),)
 
     def test_order_is_kept(self, tmp_path: Path) -> None:
-        entries = [f"k{number}:{a_key_file(tmp_path, name=f'key{number}')}" for number in (2, 1, 3)]
+        entries = [f"k{number}:{make_key_file(tmp_path, name=f'key{number}')}" for number in (2, 1, 3)]
         assert [key.id for key in read_master_keys(entries)] == ["k2", "k1", "k3"]
 
     def test_a_path_may_hold_a_colon(self, tmp_path: Path) -> None:
-        assert read_master_keys([f" k1 : {a_key_file(tmp_path, name='a:b')} "])[0].id == "k1"
+        assert read_master_keys([f" k1 : {make_key_file(tmp_path, name='a:b')} "])[0].id == "k1"
 
     @pytest.mark.parametrize("mode", [0o640, 0o620, 0o610, 0o604, 0o602, 0o601, 0o644, 0o666, 0o777])
     def test_a_file_open_to_others(self, tmp_path: Path, mode: int) -> None:
-        path = a_key_file(tmp_path, mode=mode)
+        path = make_key_file(tmp_path, mode=mode)
         assert f"chmod 600 {path}" in refusal(f"k1:{path}")
 
     def test_a_missing_file(self, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ class TestReading:
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
     def test_an_unreadable_file(self, tmp_path: Path) -> None:
-        assert "cannot be read" in refusal(f"k1:{a_key_file(tmp_path, mode=0o200)}")
+        assert "cannot be read" in refusal(f"k1:{make_key_file(tmp_path, mode=0o200)}")
 
     @pytest.mark.parametrize(
         "content",
@@ -205,7 +205,7 @@ class TestReading:
         ],
     )
     def test_content_that_is_no_key(self, tmp_path: Path, content: bytes) -> None:
-        assert "identity master-key" in refusal(f"k1:{a_key_file(tmp_path, content)}")
+        assert "identity master-key" in refusal(f"k1:{make_key_file(tmp_path, content)}")
 
     @pytest.mark.parametrize("entry", ["", ":", "k1", "k1:", ":path", "a b:path", f"{'x' * 33}:path", "k1: "])
     def test_entries_of_another_form(self, entry: str) -> None:
@@ -215,7 +215,7 @@ class TestReading:
         assert "at least one" in refusal()
 
     def test_ids_and_keys_are_unique(self, tmp_path: Path) -> None:
-        one, two = a_key_file(tmp_path), a_key_file(tmp_path, name="two")
+        one, two = make_key_file(tmp_path), make_key_file(tmp_path, name="two")
         assert "twice" in refusal(f"k1:{one}", f"k1:{two}")
         assert "are the same" in refusal(f"k1:{one}", f"k2:{one}")
 
@@ -243,7 +243,7 @@ class TestCreating:
         assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
 
     def test_an_existing_file_is_left_alone(self, tmp_path: Path) -> None:
-        path = a_key_file(tmp_path, b"precious", mode=0o644)
+        path = make_key_file(tmp_path, b"precious", mode=0o644)
         with pytest.raises(FileExistsError):
             create_master_key_file(path)
         assert path.read_bytes() == b"precious"
@@ -255,7 +255,7 @@ class TestCreating:
             create_master_key_file(tmp_path / "link")
 
     def test_who_loses_the_race_changes_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        path = a_key_file(tmp_path, b"of the winner")
+        path = make_key_file(tmp_path, b"of the winner")
         monkeypatch.setattr(os.path, "lexists", lambda _: False)
         with pytest.raises(FileExistsError):
             create_master_key_file(path)

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from identity.domain.applications import Application, ApplicationType, redirect_uri_problem, web_origin
+from identity.domain.applications import Application, ApplicationType, redirect_uri_error, web_origin
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from identity.domain.applications import Application, ApplicationType, redirect_
     ],
 )
 def test_addresses_of_web_applications(uri: str) -> None:
-    assert redirect_uri_problem(uri, type=ApplicationType.WEB) is None
+    assert redirect_uri_error(uri, type=ApplicationType.WEB) is None
 
 
 @pytest.mark.parametrize(
@@ -43,22 +43,22 @@ def test_addresses_of_web_applications(uri: str) -> None:
     ],
 )
 def test_addresses_that_could_lead_elsewhere(uri: str) -> None:
-    assert redirect_uri_problem(uri, type=ApplicationType.WEB)
+    assert redirect_uri_error(uri, type=ApplicationType.WEB)
 
 
 def test_a_native_application_may_own_a_scheme() -> None:
-    assert redirect_uri_problem("com.example.app:/cb", type=ApplicationType.NATIVE) is None
-    assert redirect_uri_problem("example:/cb", type=ApplicationType.NATIVE)
+    assert redirect_uri_error("com.example.app:/cb", type=ApplicationType.NATIVE) is None
+    assert redirect_uri_error("example:/cb", type=ApplicationType.NATIVE)
 
 
 def test_the_development_switch_allows_plain_http() -> None:
-    assert redirect_uri_problem("http://app.test/cb", type=ApplicationType.WEB, development=True) is None
+    assert redirect_uri_error("http://app.test/cb", type=ApplicationType.WEB, development=True) is None
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def an_application(*uris: str, type: ApplicationType = ApplicationType.WEB) -> Application:  # noqa: A002
+def make_application(*uris: str, type: ApplicationType = ApplicationType.WEB) -> Application:  # noqa: A002
     return Application(
         id="c", project_id="p", name="App", type=type, created_at=NOW, changed_at=NOW, redirect_uris=uris
     )
@@ -77,4 +77,4 @@ def an_application(*uris: str, type: ApplicationType = ApplicationType.WEB) -> A
 )
 def test_web_origins(uri: str, origin: str | None) -> None:
     assert web_origin(uri) == origin
-    assert an_application(uri).origins == (frozenset() if origin is None else {origin})
+    assert make_application(uri).web_origins == (frozenset() if origin is None else {origin})

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from identity.domain.attempts import MOST_ATTEMPTS, NEVER, Attempt, delay_after, next_after
+from identity.domain.attempts import MAX_ATTEMPTS, NO_NEXT_ATTEMPT, AttemptAllowance, delay_after, next_attempt_at
 from identity.storage.contract.factories import NOW
 
 
@@ -18,10 +18,10 @@ def test_the_delay_doubles_up_to_a_quarter_of_an_hour(failures: int, seconds: in
 
 @pytest.mark.parametrize(("failures", "exhausted"), [(99, False), (100, True), (101, True)])
 def test_after_a_hundred_failures_only_a_reset_helps(failures: int, exhausted: bool) -> None:
-    assert MOST_ATTEMPTS == 100
-    assert Attempt(False, failures, next_after(failures, NOW)).exhausted is exhausted
+    assert MAX_ATTEMPTS == 100
+    assert AttemptAllowance(False, failures, next_attempt_at(failures, NOW)).is_exhausted is exhausted
 
 
 def test_then_there_is_no_next_one() -> None:
-    assert next_after(MOST_ATTEMPTS - 1, NOW) == NOW + timedelta(seconds=900)
-    assert next_after(MOST_ATTEMPTS, NOW) == NEVER
+    assert next_attempt_at(MAX_ATTEMPTS - 1, NOW) == NOW + timedelta(seconds=900)
+    assert next_attempt_at(MAX_ATTEMPTS, NOW) == NO_NEXT_ATTEMPT

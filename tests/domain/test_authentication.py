@@ -2,38 +2,38 @@
 
 import pytest
 
-from identity.domain.authentication import ONE_FACTOR, PHISHING_RESISTANT, TWO_FACTORS, acr_of, amr_of
+from identity.domain.authentication import ACR_ONE_FACTOR, ACR_PHISHING_RESISTANT, ACR_TWO_FACTORS, acr_claim, amr_claim
 
 
 @pytest.mark.parametrize(
     ("methods", "amr", "acr"),
     [
-        (("pwd",), ["pwd"], ONE_FACTOR),
-        (("pwd", "pwd"), ["pwd"], ONE_FACTOR),
-        (("pwd", "pin"), ["pwd", "pin"], ONE_FACTOR),
-        (("pwd", "user"), ["pwd", "user"], ONE_FACTOR),
-        (("pwd", "a plugin's own"), ["pwd", "a plugin's own"], ONE_FACTOR),
-        (("pwd", "otp"), ["pwd", "otp", "mfa"], TWO_FACTORS),
-        (("hwk", "fpt", "mfa"), ["hwk", "fpt", "mfa"], PHISHING_RESISTANT),
-        (("pwd", "swk", "user"), ["pwd", "swk", "user", "mfa"], PHISHING_RESISTANT),
-        (("swk", "user"), ["swk", "user"], ONE_FACTOR),
-        (("pwd", "remembered"), ["pwd"], ONE_FACTOR),
-        (("federated",), [], ONE_FACTOR),
-        (("federated", "otp"), ["otp", "mfa"], TWO_FACTORS),
-        (("sms", "otp"), ["sms", "otp"], ONE_FACTOR),
-        ((), [], ONE_FACTOR),
+        (("pwd",), ["pwd"], ACR_ONE_FACTOR),
+        (("pwd", "pwd"), ["pwd"], ACR_ONE_FACTOR),
+        (("pwd", "pin"), ["pwd", "pin"], ACR_ONE_FACTOR),
+        (("pwd", "user"), ["pwd", "user"], ACR_ONE_FACTOR),
+        (("pwd", "a plugin's own"), ["pwd", "a plugin's own"], ACR_ONE_FACTOR),
+        (("pwd", "otp"), ["pwd", "otp", "mfa"], ACR_TWO_FACTORS),
+        (("hwk", "fpt", "mfa"), ["hwk", "fpt", "mfa"], ACR_PHISHING_RESISTANT),
+        (("pwd", "swk", "user"), ["pwd", "swk", "user", "mfa"], ACR_PHISHING_RESISTANT),
+        (("swk", "user"), ["swk", "user"], ACR_ONE_FACTOR),
+        (("pwd", "remembered"), ["pwd"], ACR_ONE_FACTOR),
+        (("federated",), [], ACR_ONE_FACTOR),
+        (("federated", "otp"), ["otp", "mfa"], ACR_TWO_FACTORS),
+        (("sms", "otp"), ["sms", "otp"], ACR_ONE_FACTOR),
+        ((), [], ACR_ONE_FACTOR),
     ],
 )
 def test_two_kinds_of_factors_are_more_than_two_of_one_kind(methods: tuple[str, ...], amr: list[str], acr: str) -> None:
-    assert (amr_of(methods), acr_of(methods)) == (amr, acr)
+    assert (amr_claim(methods), acr_claim(methods)) == (amr, acr)
 
 
 def test_a_class_that_is_asked_for_is_told_if_it_is_reached() -> None:
     for wanted, told in (
-        ((), PHISHING_RESISTANT),
-        ((ONE_FACTOR,), ONE_FACTOR),
-        ((TWO_FACTORS, ONE_FACTOR), TWO_FACTORS),
-        (("urn:example:gold",), PHISHING_RESISTANT),
+        ((), ACR_PHISHING_RESISTANT),
+        ((ACR_ONE_FACTOR,), ACR_ONE_FACTOR),
+        ((ACR_TWO_FACTORS, ACR_ONE_FACTOR), ACR_TWO_FACTORS),
+        (("urn:example:gold",), ACR_PHISHING_RESISTANT),
     ):
-        assert acr_of(("pwd", "hwk"), wanted) == told
-    assert acr_of(("pwd",), (TWO_FACTORS,)) == ONE_FACTOR
+        assert acr_claim(("pwd", "hwk"), wanted) == told
+    assert acr_claim(("pwd",), (ACR_TWO_FACTORS,)) == ACR_ONE_FACTOR

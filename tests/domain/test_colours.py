@@ -8,23 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import identity.pages
-from identity.domain.branding import PLAIN, Branding, over
+from identity.domain.branding import DEFAULT_BRANDING, Branding, merge_branding
 from identity.domain.colours import (
-    DARK,
-    LEAST_CONTRAST,
-    LIGHT,
-    Scheme,
-    accent_of,
+    DARK_SCHEME,
+    LIGHT_SCHEME,
+    MIN_CONTRAST,
+    ColourScheme,
     contrast,
     dark_accent_problem,
-    least_contrast,
+    derive_accent,
     light_accent_problem,
-    nearest,
+    min_contrast,
+    nearest_readable_colour,
 )
-from identity.pages.looks import OWN_LOOKS
+from identity.pages.page_branding import DEFAULT_PAGE_BRANDING
 
 COLOURS = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
-SCHEMES = pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
+SCHEMES = pytest.mark.parametrize("scheme", [LIGHT_SCHEME, DARK_SCHEME], ids=["light", "dark"])
 
 
 def test_the_contrast_of_known_pairs() -> None:
@@ -35,16 +35,16 @@ def test_the_contrast_of_known_pairs() -> None:
 
 @SCHEMES
 @given(colour=COLOURS)
-def test_the_nearest_colour_passes_and_no_nearer_one_does(scheme: Scheme, colour: str) -> None:
-    found = nearest(colour, scheme)
-    assert least_contrast(found, scheme) >= LEAST_CONTRAST
-    assert nearest(found, scheme) == found
-    if least_contrast(colour, scheme) >= LEAST_CONTRAST:
+def test_the_nearest_colour_passes_and_no_nearer_one_does(scheme: ColourScheme, colour: str) -> None:
+    found = nearest_readable_colour(colour, scheme)
+    assert min_contrast(found, scheme) >= MIN_CONTRAST
+    assert nearest_readable_colour(found, scheme) == found
+    if min_contrast(colour, scheme) >= MIN_CONTRAST:
         assert found == colour
         return
     # One step back towards the colour that was asked for is not enough.
-    steps = [_mixed(colour, scheme.towards, part / 255) for part in range(256)]
-    assert all(least_contrast(one, scheme) < LEAST_CONTRAST for one in steps[: steps.index(found)])
+    steps = [_mixed(colour, scheme.mix_colour, part / 255) for part in range(256)]
+    assert all(min_contrast(one, scheme) < MIN_CONTRAST for one in steps[: steps.index(found)])
 
 
 @given(colour=COLOURS)
@@ -58,12 +58,12 @@ def test_what_is_refused_names_a_colour_that_is_taken(colour: str) -> None:
 
 @SCHEMES
 @given(colour=COLOURS)
-def test_what_stands_on_the_accent_is_read_as_well(scheme: Scheme, colour: str) -> None:
-    accent = accent_of(nearest(colour, scheme), scheme)
-    assert contrast(accent.on, accent.plain) >= LEAST_CONTRAST
-    assert contrast(accent.on, accent.strong) >= LEAST_CONTRAST
-    assert contrast(accent.plain, accent.soft) >= LEAST_CONTRAST
-    text = {"light": "#161a22", "dark": "#e8ebf1"}["light" if scheme is LIGHT else "dark"]
+def test_what_stands_on_the_accent_is_read_as_well(scheme: ColourScheme, colour: str) -> None:
+    accent = derive_accent(nearest_readable_colour(colour, scheme), scheme)
+    assert contrast(accent.foreground, accent.base) >= MIN_CONTRAST
+    assert contrast(accent.foreground, accent.strong) >= MIN_CONTRAST
+    assert contrast(accent.base, accent.soft) >= MIN_CONTRAST
+    text = {"light": "#161a22", "dark": "#e8ebf1"}["light" if scheme is LIGHT_SCHEME else "dark"]
     assert contrast(text, accent.soft) >= 7
 
 
@@ -75,8 +75,8 @@ def test_what_is_no_colour_is_refused(text: str) -> None:
 def test_the_grounds_are_those_of_the_style_sheet() -> None:
     style = (Path(identity.pages.__file__).parent / "static" / "identity.css").read_text()
     light, dark = (dict(re.findall(r"--color-([a-z-]+): (#[0-9a-f]{6})", part)) for part in style.split("@media")[:2])
-    for scheme, tokens in ((LIGHT, light), (DARK, dark)):
-        assert scheme.grounds == tuple(tokens[name] for name in ("page", "surface", "sunken"))
+    for scheme, tokens in ((LIGHT_SCHEME, light), (DARK_SCHEME, dark)):
+        assert scheme.backgrounds == tuple(tokens[name] for name in ("page", "surface", "sunken"))
         assert scheme.surface == tokens["surface"]
 
 
@@ -89,8 +89,8 @@ def test_mails_have_the_colours_of_pages() -> None:
         found = set(re.findall(r"#[0-9a-f]{6}", colours))
         assert found
         assert found <= set(re.findall(r"#[0-9a-f]{6}", tokens))
-    assert f"--color-accent: {OWN_LOOKS.light.plain};" in light
-    assert f"--color-accent: {OWN_LOOKS.dark.plain};" in dark
+    assert f"--color-accent: {DEFAULT_PAGE_BRANDING.light.base};" in light
+    assert f"--color-accent: {DEFAULT_PAGE_BRANDING.dark.base};" in dark
 
 
 def test_an_application_counts_before_its_organization_and_colours_stay_together() -> None:
@@ -98,13 +98,13 @@ def test_an_application_counts_before_its_organization_and_colours_stay_together
         display_name="Acme", accent="#2540ad", accent_dark="#aebeff", login_title={"en": "Hello", "de": "Hallo"}
     )
     application = Branding(accent="#007d3f", login_title={"en": "Invoices"}, logo="x.svg")
-    both = over(application, organization)
+    both = merge_branding(application, organization)
     assert both.display_name == "Acme"
     assert both.accent_dark == ""
-    assert both.colours == ("#007d3f", nearest("#007d3f", DARK))
+    assert both.accent_colours == ("#007d3f", nearest_readable_colour("#007d3f", DARK_SCHEME))
     assert both.login_title == {"en": "Invoices", "de": "Hallo"}
-    assert over(PLAIN, organization) == organization
-    assert PLAIN.colours is None
+    assert merge_branding(DEFAULT_BRANDING, organization) == organization
+    assert DEFAULT_BRANDING.accent_colours is None
 
 
 def _mixed(one: str, other: str, part: float) -> str:

@@ -2,21 +2,21 @@
 
 import pytest
 
-from identity.domain.domains import NameSpace
+from identity.domain.domains import DomainNamespace
 
-SPACE = NameSpace("id.example.com", frozenset({"id.example.com", "api.example.com", "login.example.com"}))
+SPACE = DomainNamespace("id.example.com", frozenset({"id.example.com", "api.example.com", "login.example.com"}))
 
 
 @pytest.mark.parametrize("name", ["acme.id.example.com", "a.id.example.com", "a-1.id.example.com"])
 def test_one_label_below_needs_no_proof(name: str) -> None:
-    assert SPACE.holds(name)
-    assert SPACE.problem(name) is None
+    assert SPACE.contains(name)
+    assert SPACE.name_error(name) is None
 
 
 @pytest.mark.parametrize("name", ["acme.example", "microsoft.com", "example.com", "co.uk", "xn--mcrosoft-tkb.com"])
 def test_others_have_to_be_proven(name: str) -> None:
-    assert not SPACE.holds(name)
-    assert SPACE.problem(name) is None
+    assert not SPACE.contains(name)
+    assert SPACE.name_error(name) is None
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_others_have_to_be_proven(name: str) -> None:
     ],
 )
 def test_what_nobody_can_have(name: str) -> None:
-    assert not SPACE.holds(name)
-    assert SPACE.problem(name) is not None
+    assert not SPACE.contains(name)
+    assert SPACE.name_error(name) is not None
 
 
 def test_a_host_of_the_service_inside_its_name_space() -> None:
-    space = NameSpace("example.com", frozenset({"example.com", "login.example.com"}))
-    assert space.holds("acme.example.com")
-    assert not space.holds("login.example.com")
-    assert space.problem("login.example.com") is not None
+    space = DomainNamespace("example.com", frozenset({"example.com", "login.example.com"}))
+    assert space.contains("acme.example.com")
+    assert not space.contains("login.example.com")
+    assert space.name_error("login.example.com") is not None

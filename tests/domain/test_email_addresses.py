@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from identity.domain.email_addresses import email_key
-from identity.domain.rules import email_problem
+from identity.domain.validators import email_problem
 
 _ADDRESSES = st.from_regex(r"[\w.+'-]{1,20}@[\w-]{1,10}\.[\w-]{2,10}", fullmatch=True)
 

@@ -4,23 +4,23 @@ from datetime import datetime
 
 import pytest
 
-from identity.domain.entity import entity, inner, made, members, once, setting, stamp
-from identity.services.audit import facts
+from identity.domain.entity import create_only, entity, entity_fields, internal, mutable, read_only, versioned
+from identity.services.audit import dump_fields
 
 
 @entity
 class Lamp:
     """An example with a field of each kind."""
 
-    id: str = made()
-    secret: str = inner()
-    maker: str = once(default="nobody")
-    watts: int | None = setting(default=None)
-    changed_at: datetime = stamp()
+    id: str = read_only()
+    secret: str = internal()
+    maker: str = create_only(default="nobody")
+    watts: int | None = mutable(default=None)
+    changed_at: datetime = versioned()
 
 
 def named(quality: str) -> set[str]:
-    return {name for name, one in members(Lamp).items() if getattr(one, quality)}
+    return {name for name, one in entity_fields(Lamp).items() if getattr(one, quality)}
 
 
 def test_each_field_is_for_whom_it_says() -> None:
@@ -34,7 +34,7 @@ def test_each_field_is_for_whom_it_says() -> None:
 
 def test_events_hold_nothing_that_is_inside() -> None:
     lamp = Lamp(id="1", secret="hush", changed_at=datetime(2026, 1, 1))
-    assert facts(lamp) == {"id": "1", "maker": "nobody", "watts": None}
+    assert dump_fields(lamp) == {"id": "1", "maker": "nobody", "watts": None}
 
 
 def test_nothing_is_left_to_chance() -> None:
@@ -44,5 +44,5 @@ def test_nothing_is_left_to_chance() -> None:
         class Torch:
             """An example that forgets something."""
 
-            id: str = made()
+            id: str = read_only()
             battery: str = "full"

@@ -9,7 +9,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 PUBLISHED = timedelta(hours=1)
 
 
-def a_key(generation: int, active_at: datetime) -> SigningKey:
+def make_signing_key(generation: int, active_at: datetime) -> SigningKey:
     return SigningKey(
         id=f"key-{generation}",
         generation=generation,
@@ -22,12 +22,12 @@ def a_key(generation: int, active_at: datetime) -> SigningKey:
 
 
 def states(schedule: KeySchedule, now: datetime) -> list[KeyState]:
-    return [schedule.state(key, now) for key in schedule.keys]
+    return [schedule.key_state(key, now) for key in schedule.keys]
 
 
 def test_a_key_waits_signs_retires_and_goes() -> None:
-    first, second = a_key(1, START), a_key(2, START + timedelta(days=1))
-    schedule = KeySchedule.of([second, first], PUBLISHED)
+    first, second = make_signing_key(1, START), make_signing_key(2, START + timedelta(days=1))
+    schedule = KeySchedule.from_keys([second, first], PUBLISHED)
     assert states(schedule, START) == [KeyState.ACTIVE, KeyState.WAITING]
     before_take_over = START + timedelta(days=1, seconds=-1)
     assert states(schedule, before_take_over) == [KeyState.ACTIVE, KeyState.WAITING]
@@ -39,30 +39,32 @@ def test_a_key_waits_signs_retires_and_goes() -> None:
 
 
 def test_an_emergency_key_overtakes_a_waiting_one() -> None:
-    waiting = a_key(2, START + timedelta(minutes=6))
-    emergency = a_key(3, START + timedelta(seconds=30))
-    schedule = KeySchedule.of([a_key(1, START), waiting, emergency], PUBLISHED)
+    waiting = make_signing_key(2, START + timedelta(minutes=6))
+    emergency = make_signing_key(3, START + timedelta(seconds=30))
+    schedule = KeySchedule.from_keys([make_signing_key(1, START), waiting, emergency], PUBLISHED)
     at = START + timedelta(minutes=10)
-    active = schedule.active(at)
+    active = schedule.active_key(at)
     assert active is not None
     assert active.id == emergency.id
-    assert schedule.state(waiting, at) is KeyState.RETIRED
+    assert schedule.key_state(waiting, at) is KeyState.RETIRED
 
 
 def test_before_the_first_key_the_oldest_signs() -> None:
     """A clock that was set back."""
-    schedule = KeySchedule.of([a_key(1, START), a_key(2, START + timedelta(days=1))], PUBLISHED)
+    schedule = KeySchedule.from_keys(
+        [make_signing_key(1, START), make_signing_key(2, START + timedelta(days=1))], PUBLISHED
+    )
     earlier = START - timedelta(days=1)
     assert states(schedule, earlier) == [KeyState.ACTIVE, KeyState.WAITING]
-    assert schedule.is_past(earlier)
-    assert not schedule.is_past(START)
+    assert schedule.has_no_started_key(earlier)
+    assert not schedule.has_no_started_key(START)
 
 
 def test_without_keys_there_is_nothing() -> None:
-    schedule = KeySchedule.of([], PUBLISHED)
-    assert schedule.active(START) is None
-    assert schedule.waiting(START) is None
-    assert schedule.published(START) == ()
+    schedule = KeySchedule.from_keys([], PUBLISHED)
+    assert schedule.active_key(START) is None
+    assert schedule.next_key(START) is None
+    assert schedule.published_keys(START) == ()
 
 
 moments = st.integers(0, 10_000).map(lambda seconds: START + timedelta(seconds=seconds))
@@ -73,15 +75,15 @@ def test_whoever_signs_is_published_for_as_long_as_its_tokens_live(
     activations: list[datetime], now: datetime, age: int
 ) -> None:
     """Whatever the rotations: a key that signed at ``now`` is in every key list until its tokens have expired."""
-    schedule = KeySchedule.of([a_key(i, at) for i, at in enumerate(activations)], PUBLISHED)
-    signer = schedule.active(now)
+    schedule = KeySchedule.from_keys([make_signing_key(i, at) for i, at in enumerate(activations)], PUBLISHED)
+    signer = schedule.active_key(now)
     later = now + min(timedelta(seconds=age), PUBLISHED - timedelta(seconds=1))
     if signer is not None:
-        assert signer in schedule.published(now)
-        assert signer in schedule.published(later)
+        assert signer in schedule.published_keys(now)
+        assert signer in schedule.published_keys(later)
 
 
 @given(st.lists(moments, min_size=1, max_size=6), moments)
 def test_at_most_one_key_is_active(activations: list[datetime], now: datetime) -> None:
-    schedule = KeySchedule.of([a_key(i, at) for i, at in enumerate(activations)], PUBLISHED)
-    assert states(schedule, now).count(KeyState.ACTIVE) == (1 if schedule.active(now) else 0)
+    schedule = KeySchedule.from_keys([make_signing_key(i, at) for i, at in enumerate(activations)], PUBLISHED)
+    assert states(schedule, now).count(KeyState.ACTIVE) == (1 if schedule.active_key(now) else 0)

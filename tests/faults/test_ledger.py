@@ -8,25 +8,25 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from faults.client import Answer, Client, Kind, Tally
-from faults.ledger import Chain, Ledger, NoAnswer, Project
-from faults.load import Reading, Rotations
-from faults.paths import INTROSPECT, TOKEN
-from faults.scene import Fault, Report, longer
-from faults.stock import Stock
+from faults.endpoint_paths import INTROSPECT, TOKEN
+from faults.fault_run import Fault, FaultReport, latency_violation
+from faults.http_client import FailoverClient, ReceivedResponse, ResponseClass, ResponseTally
+from faults.ledger import AcknowledgedProject, Ledger, NotRecovered, RefreshTokenChain
+from faults.mixed_load import ReadLane, RefreshTokenLane
+from faults.seed_data import SeedData
 
-STOCK: Any = Stock(
+STOCK: Any = SeedData(
     issuer="",
     organization_id="1",
     audience_scope="",
-    robot_id="",
+    service_user_id="",
     key_id="",
     key=None,  # type: ignore[arg-type]
     application="",
     resource_server="",
-    visitor={},
+    visitor_headers={},
     authorize_path="",
-    managing={},
+    management_headers={},
     token="",
 )
 ONE = {"id": "1", "name": "first"}
@@ -39,12 +39,14 @@ def played(
     accepts: Callable[[Any], bool] = lambda form: False,
     projects: Any = (ONE,),
     made: str = "1",
-    tally: Tally | None = None,
-) -> Client:
+    tally: ResponseTally | None = None,
+) -> FailoverClient:
     """A service that answers as it is told."""
 
-    class Played(Client):
-        def ask(self, method: str, path: str, headers: Any, body: str | None, *expected: int) -> Answer | None:
+    class Played(FailoverClient):
+        def request(
+            self, method: str, path: str, headers: Any, body: str | None, *expected: int
+        ) -> ReceivedResponse | None:
             status, said = 200, dict[str, Any]()
             if path == INTROSPECT:
                 said = {"active": active}
@@ -54,9 +56,9 @@ def played(
                 said = {"items": list(projects), "next_cursor": None}
             else:
                 status, said = 201, {"id": made}
-            return Answer(status, json.dumps(said).encode(), "", None) if status in expected else None
+            return ReceivedResponse(status, json.dumps(said).encode(), "", None) if status in expected else None
 
-    return Played([1], "", tally or Tally())
+    return Played([1], "", tally or ResponseTally())
 
 
 def ledger(**filled: Any) -> Ledger:
@@ -65,8 +67,8 @@ def ledger(**filled: Any) -> Ledger:
     return made
 
 
-def a_project(**members: Any) -> Project:
-    return Project(**{"key": "k", "first_name": "first", "id": "1", "name": "first", **members})
+def make_project(**members: Any) -> AcknowledgedProject:
+    return AcknowledgedProject(**{"key": "k", "first_name": "first", "id": "1", "name": "first", **members})
 
 
 WELL = {
@@ -74,15 +76,15 @@ WELL = {
     "a revoked token": (ledger(revoked={"a": 0.0}), played(active=False)),
     "a code that was used": (ledger(spent=[CODE]), played()),
     "a code that was not": (ledger(unused_codes=[CODE]), played(accepts=lambda form: True)),
-    "a chain": (ledger(chains=[Chain("new", ["old"])]), played(accepts=lambda form: "new" in form)),
+    "a chain": (ledger(chains=[RefreshTokenChain("new", ["old"])]), played(accepts=lambda form: "new" in form)),
     "a chain that nobody knows the end of": (
-        ledger(chains=[Chain("new", ["old"], is_certain=False)]),
+        ledger(chains=[RefreshTokenChain("new", ["old"], is_certain=False)]),
         played(accepts=lambda form: "new" in form),
     ),
-    "a project": (ledger(projects=[a_project()]), played()),
-    "a project that was not acknowledged": (ledger(projects=[a_project(id=None)]), played(projects=())),
+    "a project": (ledger(projects=[make_project()]), played()),
+    "a project that was not acknowledged": (ledger(projects=[make_project(id=None)]), played(projects=())),
     "a new name that was not acknowledged": (
-        ledger(projects=[a_project(perhaps={"second"})]),
+        ledger(projects=[make_project(possible_names={"second"})]),
         played(projects=[{**ONE, "name": "second"}]),
     ),
 }
@@ -90,87 +92,91 @@ LOST = {
     "a token": (ledger(tokens=["a"]), played(active=False)),
     "a revocation": (ledger(revoked={"a": 0.0}), played()),
     "a code": (ledger(unused_codes=[CODE]), played()),
-    "a rotation": (ledger(chains=[Chain("new")]), played()),
-    "a project": (ledger(projects=[a_project()]), played(projects=())),
-    "a new name": (ledger(projects=[a_project(name="second")]), played()),
+    "a rotation": (ledger(chains=[RefreshTokenChain("new")]), played()),
+    "a project": (ledger(projects=[make_project()]), played(projects=())),
+    "a new name": (ledger(projects=[make_project(name="second")]), played()),
 }
 DOUBLED = {
     "a code": (ledger(spent=[CODE]), played(accepts=lambda form: True)),
-    "a refresh token": (ledger(chains=[Chain("new", ["old"])]), played(accepts=lambda form: True)),
+    "a refresh token": (ledger(chains=[RefreshTokenChain("new", ["old"])]), played(accepts=lambda form: True)),
     "the last refresh token but two": (
-        ledger(chains=[Chain("new", ["oldest", "older", "old"], is_certain=False)]),
+        ledger(chains=[RefreshTokenChain("new", ["oldest", "older", "old"], is_certain=False)]),
         played(accepts=lambda form: "oldest" in form),
     ),
-    "a project": (ledger(projects=[a_project(id=None)]), played(projects=[ONE, {**ONE, "id": "2"}])),
-    "a repetition": (ledger(projects=[a_project()]), played(made="2")),
+    "a project": (ledger(projects=[make_project(id=None)]), played(projects=[ONE, {**ONE, "id": "2"}])),
+    "a repetition": (ledger(projects=[make_project()]), played(made="2")),
 }
 
 
 @pytest.mark.parametrize("name", WELL)
 def test_what_is_well_is_found_to_be(name: str) -> None:
     book, client = WELL[name]
-    verdict = book.judge(STOCK, client)
-    assert (verdict.checked, verdict.lost, verdict.doubled) == (1, [], [])
+    verdict = book.verify(STOCK, client)
+    assert (verdict.checked, verdict.lost, verdict.duplicated) == (1, [], [])
 
 
 @pytest.mark.parametrize("name", LOST)
 def test_what_was_lost_is_found(name: str) -> None:
     book, client = LOST[name]
-    verdict = book.judge(STOCK, client)
+    verdict = book.verify(STOCK, client)
     assert len(verdict.lost) == 1
-    assert verdict.doubled == []
+    assert verdict.duplicated == []
 
 
 @pytest.mark.parametrize("name", DOUBLED)
 def test_what_was_done_twice_is_found(name: str) -> None:
     book, client = DOUBLED[name]
-    verdict = book.judge(STOCK, client)
+    verdict = book.verify(STOCK, client)
     assert verdict.lost == []
-    assert len(verdict.doubled) == 1
+    assert len(verdict.duplicated) == 1
 
 
 def test_a_revocation_is_judged_when_everybody_has_to_know_it() -> None:
     now = time.monotonic()
     book = ledger(revoked={"long ago": now - 50, "a while ago": now - 20, "just now": now}, staleness=10.0)
-    assert book.dead() == "a while ago"
+    assert book.latest_certainly_revoked() == "a while ago"
     book = ledger(revoked={"a": time.monotonic()}, staleness=0.2)
-    assert book.dead() is None
-    assert book.judge(STOCK, played(active=False)).lost == []
-    assert book.dead() == "a"
+    assert book.latest_certainly_revoked() is None
+    assert book.verify(STOCK, played(active=False)).lost == []
+    assert book.latest_certainly_revoked() == "a"
 
 
 @pytest.mark.parametrize(("revoked", "blamed"), [({}, 0), ({"a": 0.0}, 1)])
 def test_who_reads_finds_a_revoked_token_that_lives(revoked: dict[str, float], blamed: int) -> None:
-    tally = Tally()
-    Reading(STOCK, played(tally=tally), ledger(revoked=revoked)).step()
-    assert len(tally.offences) == tally.kinds[Kind.WRONG] == blamed
+    tally = ResponseTally()
+    ReadLane(STOCK, played(tally=tally), ledger(revoked=revoked)).step()
+    assert len(tally.violations) == tally.counts[ResponseClass.WRONG] == blamed
 
 
-class Noting(Client):
+class Noting(FailoverClient):
     """A service of which all is alive, but for some."""
 
     def __init__(self, *, lost: Collection[str] = (), alive: bool = True) -> None:
-        super().__init__([1], "", Tally())
+        super().__init__([1], "", ResponseTally())
         self.asked: list[str] = []
         self._lost, self._alive = lost, alive
 
-    def ask(self, method: str, path: str, headers: Any, body: str | None, *expected: int) -> Answer | None:
+    def request(
+        self, method: str, path: str, headers: Any, body: str | None, *expected: int
+    ) -> ReceivedResponse | None:
         if method == "GET":
-            return Answer(200, json.dumps({"items": [], "next_cursor": None}).encode(), "", None)
+            return ReceivedResponse(200, json.dumps({"items": [], "next_cursor": None}).encode(), "", None)
         form = dict(parse_qsl(body or ""))
         word = next(form[name] for name in ("token", "code", "refresh_token", "assertion") if name in form)
         self.asked.append(word)
         is_well = (word not in self._lost) is self._alive
-        return Answer(200 if path == INTROSPECT or is_well else 400, json.dumps({"active": is_well}).encode(), "", None)
+        return ReceivedResponse(
+            200 if path == INTROSPECT or is_well else 400, json.dumps({"active": is_well}).encode(), "", None
+        )
 
 
 KINDS: dict[str, tuple[Callable[[Ledger, str], object], bool]] = {
     "tokens": (lambda book, word: book.tokens.append(word), True),
     "revocations": (lambda book, word: book.revoked.update({word: 0.0}), False),
-    "codes that were used": (lambda book, word: book.spent.append({**CODE, "code": word}), False),
+    "codes that were used": (lambda book, word: book.used_assertions.append({**CODE, "code": word}), False),
     "codes": (lambda book, word: book.unused_codes.append({**CODE, "code": word}), True),
-    "assertions": (lambda book, word: book.spent.append({"grant_type": "a", "assertion": word}), False),
-    "chains": (lambda book, word: book.chains.append(Chain("x", [word], is_certain=False)), False),
+    "assertions": (lambda book, word: book.used_assertions.append({"grant_type": "a", "assertion": word}), False),
+    "chains": (lambda book, word: book.chains.append(RefreshTokenChain("x", [word], is_certain=False)), False),
 }
 
 
@@ -183,10 +189,10 @@ def test_what_was_acknowledged_just_before_a_fault_is_judged_however_much_came_l
         for number in range(many):
             write(book, f"{when} {number}")
         if when != "after":
-            book.mark()
+            book.mark_phase()
     client = Noting(lost=[lost], alive=alive)
-    verdict = book.judge(STOCK, client)
-    assert [len(verdict.lost), len(verdict.doubled)] in ([1, 0], [0, 1])
+    verdict = book.verify(STOCK, client)
+    assert [len(verdict.lost), len(verdict.duplicated)] in ([1, 0], [0, 1])
     assert verdict.checked == 120 + 200 + 60
     assert not {"before 0", "after 0"} & set(client.asked)
 
@@ -195,7 +201,7 @@ def test_a_service_that_forgets_the_last_seconds_has_revived_what_lanes_have_giv
     """It knows nothing of the last two rotations: the token before them is good again."""
     service = Rotating()
     book = Ledger()
-    lane = Rotations(STOCK, service, book)
+    lane = RefreshTokenLane(STOCK, service, book)
     for _ in range(6):
         lane.step()
     service.answers = False
@@ -203,28 +209,28 @@ def test_a_service_that_forgets_the_last_seconds_has_revived_what_lanes_have_giv
     assert lane.chain is None
     service.answers = True
     service.forget(all_but=5)
-    assert book.judge(STOCK, service).doubled == ["a refresh token was accepted after its successor"]
+    assert book.verify(STOCK, service).duplicated == ["a refresh token was accepted after its successor"]
 
 
 @pytest.mark.parametrize("is_used_up", [True, False])
 def test_a_rotation_whose_end_nobody_knows_may_have_happened_or_not(is_used_up: bool) -> None:
     service = Rotating()
     book = Ledger()
-    lane = Rotations(STOCK, service, book)
+    lane = RefreshTokenLane(STOCK, service, book)
     for _ in range(6):
         lane.step()
     service.answers, service.acts = False, is_used_up
     lane.step()
     service.answers = service.acts = True
-    verdict = book.judge(STOCK, service)
-    assert (verdict.checked, verdict.lost, verdict.doubled) == (1, [], [])
+    verdict = book.verify(STOCK, service)
+    assert (verdict.checked, verdict.lost, verdict.duplicated) == (1, [], [])
 
 
-class Rotating(Client):
+class Rotating(FailoverClient):
     """One family of refresh tokens, which a replay of a token that it knows revokes."""
 
     def __init__(self) -> None:
-        super().__init__([1], "", Tally())
+        super().__init__([1], "", ResponseTally())
         self.answers = self.acts = True
         self._known: list[str] = []
 
@@ -232,10 +238,12 @@ class Rotating(Client):
         """As if nothing had come after these."""
         del self._known[all_but:]
 
-    def ask(self, method: str, path: str, headers: Any, body: str | None, *expected: int) -> Answer | None:
+    def request(
+        self, method: str, path: str, headers: Any, body: str | None, *expected: int
+    ) -> ReceivedResponse | None:
         status, said = 200, dict[str, Any]()
         if path == STOCK.authorize_path:
-            return Answer(303, b"", "https://app.example/callback?code=a", None)
+            return ReceivedResponse(303, b"", "https://app.example/callback?code=a", None)
         if method == "GET":
             said = {"items": [], "next_cursor": None}
         else:
@@ -247,97 +255,101 @@ class Rotating(Client):
             elif self.acts:
                 self._known.append(f"token {len(self._known)}")
                 said = {"refresh_token": self._known[-1]}
-        return Answer(status, json.dumps(said).encode(), "", None) if self.answers and status in expected else None
+        return (
+            ReceivedResponse(status, json.dumps(said).encode(), "", None)
+            if self.answers and status in expected
+            else None
+        )
 
 
 def test_who_judges_again_shows_nothing_for_the_first_time() -> None:
     service = Rotating()
     book = Ledger()
-    lane = Rotations(STOCK, service, book)
+    lane = RefreshTokenLane(STOCK, service, book)
     for _ in range(3):
         lane.step()
     for _ in range(2):
-        assert (verdict := book.judge(STOCK, service)).lost == verdict.doubled == []
+        assert (verdict := book.verify(STOCK, service)).lost == verdict.duplicated == []
     service.forget(all_but=2)
-    assert book.judge(STOCK, service).doubled == ["a refresh token was accepted after its successor"]
+    assert book.verify(STOCK, service).duplicated == ["a refresh token was accepted after its successor"]
     codes = ledger(unused_codes=[CODE])
-    assert codes.judge(STOCK, played(accepts=lambda form: True)).doubled == []
-    assert codes.judge(STOCK, played()).lost == []
-    assert codes.judge(STOCK, played(accepts=lambda form: True)).doubled == ["a code was accepted twice"]
+    assert codes.verify(STOCK, played(accepts=lambda form: True)).duplicated == []
+    assert codes.verify(STOCK, played()).lost == []
+    assert codes.verify(STOCK, played(accepts=lambda form: True)).duplicated == ["a code was accepted twice"]
 
 
 def test_what_was_issued_while_clocks_were_wrong_may_end_at_any_time() -> None:
     book = Ledger(keeps_time=False)
-    book.mark()
+    book.mark_phase()
     book.tokens.append("a")
     book.unused_codes.append(CODE)
-    book.mark()
-    assert book.judge(STOCK, played(active=False)).checked == 0
+    book.mark_phase()
+    assert book.verify(STOCK, played(active=False)).checked == 0
 
 
 @pytest.mark.parametrize(
     "filled",
-    [{"revoked": {"a": 0.0}}, {"spent": [CODE]}, {"chains": [Chain("new", ["oldest", "old"])]}],
+    [{"revoked": {"a": 0.0}}, {"spent": [CODE]}, {"chains": [RefreshTokenChain("new", ["oldest", "old"])]}],
 )
 def test_what_lives_again_is_told_at_any_time(filled: dict[str, Any]) -> None:
     dead = played(active=False)
-    assert ledger(**filled).revived(STOCK, dead) == []
-    assert ledger(**filled).revived(STOCK, played(accepts=lambda form: "oldest" in form or "code" in form)) != []
+    assert ledger(**filled).find_revived(STOCK, dead) == []
+    assert ledger(**filled).find_revived(STOCK, played(accepts=lambda form: "oldest" in form or "code" in form)) != []
 
 
 def test_a_service_that_does_not_answer_has_not_recovered() -> None:
-    class Dead(Client):
-        def ask(self, *_arguments: Any) -> None:
+    class Dead(FailoverClient):
+        def request(self, *_arguments: Any) -> None:
             return None
 
-    with pytest.raises(NoAnswer):
-        ledger(tokens=["a"]).judge(STOCK, Dead([1], "", Tally()))
+    with pytest.raises(NotRecovered):
+        ledger(tokens=["a"]).verify(STOCK, Dead([1], "", ResponseTally()))
 
 
 @pytest.mark.parametrize(
     ("answer", "later"),
     [
-        (Answer(503, b"", "", "5"), True),
-        (Answer(503, b"", "", None), False),
-        (Answer(500, b"", "", "5"), False),
-        (Answer(303, b"", "https://app.example/callback?error=temporarily_unavailable", None), True),
-        (Answer(303, b"", "https://app.example/callback?error=server_error", None), False),
+        (ReceivedResponse(503, b"", "", "5"), True),
+        (ReceivedResponse(503, b"", "", None), False),
+        (ReceivedResponse(500, b"", "", "5"), False),
+        (ReceivedResponse(303, b"", "https://app.example/callback?error=temporarily_unavailable", None), True),
+        (ReceivedResponse(303, b"", "https://app.example/callback?error=server_error", None), False),
     ],
 )
-def test_only_a_client_that_is_told_when_to_come_back_was_told_later(answer: Answer, later: bool) -> None:
-    assert answer.says_later is later
+def test_only_a_client_that_is_told_when_to_come_back_was_told_later(answer: ReceivedResponse, later: bool) -> None:
+    assert answer.asks_for_retry is later
 
 
 def test_a_report_is_good_if_all_of_it_is() -> None:
     fault = Fault("a", "A fault", lambda scene: None)
-    assert Report(fault, "sqlite", allowed=5.0, recovery=4.9).is_good
-    assert not Report(fault, "sqlite", allowed=5.0, recovery=5.1).is_good
-    assert not Report(fault, "sqlite", allowed=5.0, slowest=20.1).is_good
+    assert FaultReport(fault, "sqlite", allowed=5.0, recovery=4.9).is_passed
+    assert not FaultReport(fault, "sqlite", allowed=5.0, recovery=5.1).is_passed
+    assert not FaultReport(fault, "sqlite", allowed=5.0, slowest=20.1).is_passed
     for said in ({"lost": ["a"]}, {"doubled": ["a"]}, {"offences": ["a"]}):
-        assert not Report(fault, "sqlite", allowed=5.0, **said).is_good  # type: ignore[arg-type]
+        assert not FaultReport(fault, "sqlite", allowed=5.0, **said).is_passed  # type: ignore[arg-type]
 
 
 def test_what_a_client_must_never_meet_is_told() -> None:
-    tally = Tally()
-    for kind in Kind:
-        tally.note(kind, 0.0, "words")
-    assert tally.offences == ["fitting: words", "cut: words", "silent: words", "wrong: words"]
-    assert tally.requests == len(Kind)
+    tally = ResponseTally()
+    for kind in ResponseClass:
+        tally.record(kind, 0.0, "words")
+    assert tally.violations == ["fitting: words", "cut: words", "silent: words", "wrong: words"]
+    assert tally.requests == len(ResponseClass)
 
 
 def test_what_a_fault_explains_is_allowed_to_requests_that_were_sent_while_it_lasted() -> None:
-    tally = Tally([Kind.CUT])
-    tally.note(Kind.CUT, time.monotonic(), "before it began")
+    tally = ResponseTally([ResponseClass.CUT])
+    tally.record(ResponseClass.CUT, time.monotonic(), "before it began")
     began = time.monotonic()
-    tally.begin()
-    for kind in (Kind.CUT, Kind.FITTING):
-        tally.note(kind, began, "ended while it lasted")
+    tally.mark_fault_start()
+    for kind in (ResponseClass.CUT, ResponseClass.FITTING):
+        tally.record(kind, began, "ended while it lasted")
     sent = time.monotonic()
     time.sleep(0.001)
-    tally.end()
-    tally.note(Kind.CUT, sent, "sent while it lasted")
-    tally.note(Kind.CUT, time.monotonic(), "after it ended")
-    assert tally.offences == ["cut: before it began", "fitting: ended while it lasted", "cut: after it ended"]
+    tally.mark_fault_end()
+    tally.record(ResponseClass.CUT, sent, "sent while it lasted")
+    tally.record(ResponseClass.CUT, time.monotonic(), "after it ended")
+    assert tally.violations == ["cut: before it began", "fitting: ended while it lasted", "cut: after it ended"]
 
 
 QUICK = [0.02] * 990 + [0.08] * 10
@@ -354,5 +366,5 @@ QUICK = [0.02] * 990 + [0.08] * 10
     ],
 )
 def test_requests_that_wait_for_something_are_found_by_those_before(since: list[float], found: str) -> None:
-    said = longer(QUICK, since)
+    said = latency_violation(QUICK, since)
     assert said == [] if not found else [one[: len(found)] for one in said] == [found]

@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from faults.servers import Mariadb, Postgresql
-from faults.storages import missing
+from faults.database_servers import MariadbFaultServer, PostgresqlFaultServer
+from faults.storages import unavailable_reason
 
 pytestmark = pytest.mark.thorough
 
@@ -24,15 +24,15 @@ def folder() -> Iterator[Path]:
 
 
 def test_postgresql_waits_for_its_disk(folder: Path) -> None:
-    with closing(Postgresql(folder)) as database, psycopg.connect(database.direct_url) as connection:
+    with closing(PostgresqlFaultServer(folder)) as database, psycopg.connect(database.direct_url) as connection:
         for name in ("fsync", "synchronous_commit", "full_page_writes"):
             assert connection.execute(f"SHOW {name}").fetchone() == ("on",), name
 
 
 def test_mariadb_waits_for_its_disk(folder: Path) -> None:
-    reason = missing("mariadb")
+    reason = unavailable_reason("mariadb")
     if reason is not None:
         pytest.skip(reason)
-    with closing(Mariadb(folder)) as database:
-        assert database.number("SELECT @@innodb_flush_log_at_trx_commit") == 1
-        assert database.number("SELECT @@innodb_doublewrite") == 1
+    with closing(MariadbFaultServer(folder)) as database:
+        assert database.query_number("SELECT @@innodb_flush_log_at_trx_commit") == 1
+        assert database.query_number("SELECT @@innodb_doublewrite") == 1

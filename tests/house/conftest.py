@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from identity.plugin_host import ENTRY_POINT_GROUP
-from tests.house.plugins import Install
-from tests.house.served import Pserve, Served, free_port
+from tests.house.plugin_fixtures import Install
+from tests.house.service_processes import Pserve, ServiceProcess, free_port
 
 # Run with settings of their own: by test_sample_plugin, which installs it, and by test_added_field.
 collect_ignore = ["sample_plugin", "added_field"]
@@ -47,15 +47,15 @@ def serve(tmp_path: Path) -> Iterator[Pserve]:
 
 
 def _starting(program: list[str], folder: Path) -> Iterator[Pserve]:
-    started: list[Served] = []
+    started: list[ServiceProcess] = []
 
-    def start(ini: Path, *, port: int | None = None, **variables: object) -> Served:
+    def start(ini: Path, *, port: int | None = None, **variables: object) -> ServiceProcess:
         port = port or free_port()
         log = folder / f"log-{program[-1].strip('-')}-{len(started)}"
         words = [*program, str(ini), f"http_port={port}", *(f"{name}={value}" for name, value in variables.items())]
         with log.open("w") as output:
             process = subprocess.Popen(words, stdout=output, stderr=output, text=True, cwd=folder)
-        started.append(Served(process, port, log))
+        started.append(ServiceProcess(process, port, log))
         return started[-1].wait()
 
     yield start

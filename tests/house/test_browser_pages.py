@@ -2,10 +2,10 @@
 
 import pytest
 
-from identity.http.endpoints import PROTOCOL_ROUTE
-from identity.http.routes import HostPredicate
+from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX
+from identity.http.route_predicates import HostPredicate
 from identity.testing.world import World
-from tests.browser.table import PAGES, UNOPENED, route_of
+from tests.browser.page_table import PAGES, UNOPENED, route_of
 
 pytestmark = pytest.mark.storages("memory")
 
@@ -16,7 +16,7 @@ def routes_of_pages(world: World) -> set[str]:
     for one in world.app.registry.introspector.get_category("routes"):
         route = one["introspectable"]["object"]
         hosts = [predicate.text() for predicate in route.predicates if isinstance(predicate, HostPredicate)]
-        if hosts == ["host = login"] and not route.name.startswith(PROTOCOL_ROUTE):
+        if hosts == ["host = login"] and not route.name.startswith(PROTOCOL_ROUTE_PREFIX):
             found.add(route.name)
     return found
 

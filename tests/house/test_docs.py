@@ -18,8 +18,8 @@ from urllib.parse import urljoin
 import pytest
 import requests
 
-from identity.app import main as identity_application
-from identity.ini_file import APPLICATION, read_section
+from identity.application_factory import main as identity_application
+from identity.ini_file import APP_SECTION, read_section
 from identity.plugins import (
     authorization_code,
     client_credentials,
@@ -30,7 +30,7 @@ from identity.plugins import (
     refresh_token,
 )
 from identity.plugins.login import interactions
-from identity.plugins.management.table import OPERATIONS
+from identity.plugins.management.operation_table import OPERATIONS
 from identity.provider import (
     authorization_request,
     claims_request,
@@ -38,18 +38,18 @@ from identity.provider import (
     consent,
     errors,
     id_token_hint,
-    issuing,
-    oidc,
-    one_time,
     parameters,
-    roles,
+    pyoidc_provider,
+    role_claims,
     scope,
+    single_use,
+    token_issuance,
 )
-from identity.provider.endpoints import authorize, end_session, token
+from identity.provider.endpoints import authorization, end_session, token
 from identity.settings import PLUGIN_PREFIX
 from identity.storage.contract import StorageContract
-from identity.testing.fixtures import MakeWorld
-from identity.testing.serving import loopback_socket, serving
+from identity.testing.fixtures import WorldFactory
+from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.world import pkcs1_pem
 
 ROOT = Path(__file__).parent.parent.parent
@@ -110,21 +110,21 @@ ERRORS = {name for name, one in vars(errors).items() if inspect.isclass(one) and
 
 #: Which page explains the refusals of which modules.
 EXPLAINED: dict[str, tuple[ModuleType, ...]] = {
-    "service-users": (issuing, jwt_bearer, project_audience, scope),
+    "service-users": (token_issuance, jwt_bearer, project_audience, scope),
     "authorization-requests": (
         *(
             authorization_request,
-            authorize,
+            authorization,
             claims_request,
             id_token_hint,
             interactions,
-            oidc,
+            pyoidc_provider,
             organization_scopes,
             parameters,
         ),
-        *(project_audience, project_roles, roles, scope),
+        *(project_audience, project_roles, role_claims, scope),
     ),
-    "code-and-refresh": (authorization_code, consent, one_time, refresh_token, roles),
+    "code-and-refresh": (authorization_code, consent, single_use, refresh_token, role_claims),
     "client-authentication": (client_authentication, client_credentials, token),
     "logout": (end_session,),
 }
@@ -238,16 +238,16 @@ def test_documented_commands_of_the_first_client_work() -> None:
 
 
 @pytest.mark.storages("memory")
-def test_the_example_client_gets_a_token(make_world: MakeWorld, tmp_path: Path) -> None:
+def test_the_example_client_gets_a_token(make_world: WorldFactory, tmp_path: Path) -> None:
     bound = loopback_socket()
     issuer = f"http://127.0.0.1:{bound.getsockname()[1]}"
     world = make_world(**{"identity.issuer_url": issuer, "identity.development": "true"})
-    robot = world.a_robot()
+    robot = world.make_service_user_program()
     key_file = tmp_path / "key.json"
     members = {"type": "serviceaccount", "keyId": robot.key_id, "key": pkcs1_pem(robot.key), "userId": robot.id}
     key_file.write_text(json.dumps(members))
     example = DOCS / "relying-parties" / "examples" / "first_token.py"
-    with serving(world.app, bound):
+    with running_http_server(world.app, bound):
         run = subprocess.run(
             [sys.executable, example, issuer, key_file], capture_output=True, text=True, check=False, timeout=60
         )
@@ -268,7 +268,7 @@ def running(script: Path, *arguments: str) -> Iterator[None]:
             process.terminate()
 
 
-def a_free_port() -> int:
+def find_free_port() -> int:
     with loopback_socket() as bound:
         return int(bound.getsockname()[1])
 
@@ -285,12 +285,12 @@ def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.
     """From the first start, with no more than the pages tell: register, sign in, choose a password, sign out."""
     bound = loopback_socket()
     variables = {"http_port": str(bound.getsockname()[1]), "data": str(tmp_path)}
-    settings = read_section(str(ROOT / "development.ini"), APPLICATION, variables)
+    settings = read_section(str(ROOT / "development.ini"), APP_SECTION, variables)
     router = identity_application({}, **settings)
     told = capsys.readouterr().out
     (login_name,) = re.findall(r"first owner +(\S+)", told)
     (one_time_password,) = re.findall(r"password +(\S+)", told)
-    home = f"http://localhost:{a_free_port()}"
+    home = f"http://localhost:{find_free_port()}"
 
     example = DOCS / "administrators" / "examples" / "register_application.py"
     words = [ROOT / "development.ini", "Example", home, *(f"{name}={value}" for name, value in variables.items())]
@@ -301,7 +301,7 @@ def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.
     script = DOCS / "relying-parties" / "examples" / "web_application.py"
     issuer = settings["identity.issuer_url"]
     asked = (issuer, registered["client id"], registered["client secret"], home.rpartition(":")[2])
-    with serving(router, bound), running(script, *asked), requests.Session() as browser:
+    with running_http_server(router, bound), running(script, *asked), requests.Session() as browser:
         shown = submitted(browser, browser.get(f"{home}/sign-in", timeout=30), login_name=login_name)
         shown = submitted(browser, shown, password=one_time_password)
         shown = submitted(browser, shown, new_password="not the one that was printed")
@@ -312,4 +312,4 @@ def test_the_example_application_signs_people_in(tmp_path: Path, capsys: pytest.
         assert "You are not signed in." in shown.text
         shown = browser.get(f"{home}/sign-in", timeout=30)
         assert "login_name" in shown.text, "the session at the service is over too"
-    router.registry.identity.close()
+    router.registry.application.close()

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from identity.cli import main as identity_program
-from identity.server_settings import gunicorn_settings
+from identity.server_settings import build_gunicorn_settings
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
-from tests.house.served import DEVELOPMENT, PRODUCTION
+from tests.house.service_processes import DEVELOPMENT, PRODUCTION
 
 PASSWORD = re.compile(r"password +(\S+) +\(one-time; shown only now\)")
 
@@ -47,7 +47,7 @@ class TestKeys:
     def test_the_server_is_limited(self):
         server = dict(sections(PRODUCTION)["server:main"])
         assert [int(server[name]) for name in ("timeout", "graceful_timeout", "keepalive")] == [30, 25, 30]
-        settings = gunicorn_settings({**server, "bind": "127.0.0.1:8080"}, Path())
+        settings = build_gunicorn_settings({**server, "bind": "127.0.0.1:8080"}, Path())
         assert settings["limit_request_line"] + 2 * settings["limit_request_field_size"] <= 64 * 1024
         assert settings["forwarded_allow_ips"] == ""
         assert sections(DEVELOPMENT)["server:main"]["clear_untrusted_proxy_headers"] == "false"
@@ -105,7 +105,7 @@ class TestDevelopment:
 
 
 @dataclass
-class Place:
+class SettingLocation:
     """What production.ini needs outside of it."""
 
     secrets: Path
@@ -128,10 +128,10 @@ class Place:
 
 
 @pytest.fixture
-def empty_place(postgresql_server: PostgresqlServer, tmp_path: Path) -> Iterator[Place]:
+def empty_place(postgresql_server: PostgresqlServer, tmp_path: Path) -> Iterator[SettingLocation]:
     """An empty PostgreSQL database, and a folder with secrets."""
     url = new_database(postgresql_server)
-    place = Place(tmp_path / "secrets", tmp_path / "data", url)
+    place = SettingLocation(tmp_path / "secrets", tmp_path / "data", url)
     place.secrets.mkdir(mode=0o700)
     assert identity_program(["master-key", str(place.secrets / "master.key")]) == 0
     password = place.secrets / "database.password"
@@ -142,7 +142,7 @@ def empty_place(postgresql_server: PostgresqlServer, tmp_path: Path) -> Iterator
 
 
 @pytest.fixture
-def place(empty_place: Place) -> Place:
+def place(empty_place: SettingLocation) -> SettingLocation:
     """Migrated and bootstrapped, as production.ini says."""
     assert empty_place.run("migrate") == 0
     assert empty_place.run("bootstrap") == 0
@@ -260,7 +260,7 @@ class TestProduction:
         self.refused(serve, place, sentence, ini)
 
     @staticmethod
-    def refused(serve, place: Place, sentence: str, ini: Path = PRODUCTION) -> None:
+    def refused(serve, place: SettingLocation, sentence: str, ini: Path = PRODUCTION) -> None:
         served = serve(ini, **place.variables)
         assert served.process.wait(60) == 1
         # The log of the server is around it.

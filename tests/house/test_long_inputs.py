@@ -9,17 +9,17 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from identity.crypto import jwt
-from identity.domain.applications import ApplicationType, redirect_uri_problem, web_origin
+from identity.domain.applications import ApplicationType, redirect_uri_error, web_origin
 from identity.domain.errors import DomainError
-from identity.domain.names import domain_from_name, domain_problem, name_key, name_problem, user_name_problem
-from identity.http import json_object, locale
-from identity.http.errors import Malformed
-from identity.plugins.management import conditions
-from identity.provider.bearer import from_header
+from identity.domain.names import display_name_error, domain_from_name, domain_name_error, name_key, user_name_error
+from identity.http import language_negotiation, strict_json
+from identity.http.error_views import MalformedRequest
+from identity.plugins.management import conditional_requests
+from identity.provider.bearer_token import parse_bearer_header
 from identity.provider.errors import OAuthError
 from identity.provider.parameters import Parameters, refuse_secrets
-from identity.provider.scope import check_words
-from identity.services.commands import fields
+from identity.provider.scope import require_openid_scope
+from identity.services.commands import field_types
 
 pytestmark = pytest.mark.thorough
 
@@ -42,28 +42,28 @@ def _type(annotated: Any) -> Callable[[str], Any]:
 READERS: dict[str, Callable[[str], Any]] = {
     **{
         name: _type(kind)
-        for name, kind in vars(fields).items()
+        for name, kind in vars(field_types).items()
         if not name.startswith("_") and getattr(kind, "__metadata__", None)
     },
-    "redirect_uri": lambda text: [redirect_uri_problem(text, type=kind) for kind in ApplicationType],
+    "redirect_uri": lambda text: [redirect_uri_error(text, type=kind) for kind in ApplicationType],
     "web_origin": web_origin,
-    "name": name_problem,
+    "name": display_name_error,
     "name_key": name_key,
-    "user_name": user_name_problem,
-    "domain": domain_problem,
+    "user_name": user_name_error,
+    "domain": domain_name_error,
     "domain_from_name": lambda text: domain_from_name(text, "id.example.com"),
-    "scope": lambda text: check_words(tuple(text.split(" "))),
+    "scope": lambda text: require_openid_scope(tuple(text.split(" "))),
     "parameters": lambda text: Parameters.parse(text.encode("utf-8", "replace"), longest=LONGEST),
     "query": lambda text: refuse_secrets(text.encode("utf-8", "replace")),
-    "bearer": from_header,
-    "json": json_object.read_object,
-    "locales": lambda text: locale.choose(text, accept_language=text),
-    "if_match": lambda text: conditions.may_change(text, '"1"'),
-    "if_none_match": lambda text: conditions.is_known(text, '"1"'),
-    "jwt": lambda text: jwt.inspect(text, max_length=LONGEST),
-    "request_object": lambda text: jwt.unverified_payload(text, max_length=LONGEST),
+    "bearer": parse_bearer_header,
+    "json": strict_json.parse_json_object,
+    "locales": lambda text: language_negotiation.choose_language(text, accept_language=text),
+    "if_match": lambda text: conditional_requests.matches_if_match(text, '"1"'),
+    "if_none_match": lambda text: conditional_requests.matches_if_none_match(text, '"1"'),
+    "jwt": lambda text: jwt.parse_unverified(text, max_length=LONGEST),
+    "request_object": lambda text: jwt.unverified_claims(text, max_length=LONGEST),
 }
-EXPECTED = (DomainError, Malformed, OAuthError, ValidationError, ValueError, jwt.Malformed, UnicodeError)
+EXPECTED = (DomainError, MalformedRequest, OAuthError, ValidationError, ValueError, jwt.MalformedToken, UnicodeError)
 
 
 def texts(length: int) -> Iterable[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.served import ROOT, Served, cut_off, free_port
+from tests.house.service_processes import ROOT, ServiceProcess, cut_off, free_port
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals and file modes")
@@ -39,9 +39,9 @@ class TestMakefile:
     @pytest.fixture
     def make_run(self, checkout):
         """Starts `make run` and returns once it answers."""
-        started: list[Served] = []
+        started: list[ServiceProcess] = []
 
-        def make_run(port: int | None = None, **variables: object) -> Served:
+        def make_run(port: int | None = None, **variables: object) -> ServiceProcess:
             port, log = port or free_port(), checkout / f"log-{len(started)}"
             words = ["make", "--assume-old=.venv/.runs", "run", f"PORT={port}"]
             words += [f"{name}={value}" for name, value in variables.items()]
@@ -49,7 +49,7 @@ class TestMakefile:
                 process = subprocess.Popen(
                     words, stdout=output, stderr=output, text=True, cwd=checkout, start_new_session=True
                 )
-            started.append(Served(process, port, log, group=True))
+            started.append(ServiceProcess(process, port, log, group=True))
             return started[-1].wait()
 
         yield make_run

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.served import ROOT, Served, free_port
-from tests.programs import judge
+from tests.external_programs import judge
+from tests.house.service_processes import ROOT, ServiceProcess, free_port
 
 UNIT = ROOT / "docs" / "operators" / "examples" / "identity.service"
 _BUILD = """
@@ -80,7 +80,7 @@ def test_it_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
         process = subprocess.Popen(
             words, stdout=output, stderr=output, text=True, cwd=tmp_path, env={**os.environ, **own}
         )
-    served = Served(process, port, log)
+    served = ServiceProcess(process, port, log)
     try:
         served.wait()
         assert process.poll() is None, served.output

@@ -18,40 +18,40 @@ from webtest import TestApp
 
 import identity
 from identity import hookimpl, hookspecs
-from identity.app import configure
-from identity.asgi import Application
+from identity.application import IdentityApplication
+from identity.application_factory import create_wsgi_app
+from identity.asgi import AsgiApplication
 from identity.domain.applications import ApplicationType
 from identity.domain.errors import Invalid
-from identity.domain.managers import Role
-from identity.http.security import SIGNED_IN
-from identity.http.transactions import writes
-from identity.operations import Check, Command, Running
+from identity.domain.managers import ManagerRole
+from identity.extension_points import CliCommand, ServingProcess, SystemCheck
+from identity.http.security_policy import SIGNED_IN_PERMISSION
+from identity.http.transactions import needs_transaction
+from identity.instrumentation import InstrumentationObserver
 from identity.pages.signed_in_page import SignedInPage
-from identity.plugin_host import ENTRY_POINT_GROUP, PluginProblem
-from identity.process import Identity
-from identity.provider.client_authentication import ClientAuthentication
+from identity.plugin_host import ENTRY_POINT_GROUP, PluginError
+from identity.provider.client_authentication import ClientAuthenticationMethod
 from identity.provider.context import Context
 from identity.provider.directory import Directory
-from identity.provider.endpoint import Endpoint, Host
+from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.factor import Factor
-from identity.provider.grant import Authorization, ClientRule, Grant, TokenRequest
+from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
 from identity.provider.interaction import Interaction
-from identity.provider.request import ProtocolRequest, ProtocolResponse
+from identity.provider.logout_handler import LogoutHandler
+from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.provider.response_type import Artifact, ResponseType
 from identity.provider.scope import Scope
-from identity.provider.sign_out_way import SignOutWay
 from identity.services import applications
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.organizations import CreateOrganization
 from identity.services.commands.projects import CreateProject
 from identity.services.outbox import Delivery
 from identity.storage.backend import Backend
+from identity.testing.asgi_adapter import WsgiToAsgiAdapter
 from identity.testing.browser import Browser
-from identity.testing.fixtures import PLUGINS, MakeWorld
-from identity.testing.over_asgi import OverASGI
-from identity.watching import Watcher
-from tests.house.plugins import Install, Plain, assembled, implementing, offering
+from identity.testing.fixtures import DEFAULT_PLUGINS, WorldFactory
+from tests.house.plugin_fixtures import Install, Plain, assembled, implementing, offering
 
 ORIGIN = "https://shop.example"
 
@@ -60,20 +60,20 @@ def answered(_request: ProtocolRequest, _context: Context) -> ProtocolResponse:
     return ProtocolResponse(200, b"{}")
 
 
-def an_endpoint(**members: Any) -> Endpoint:
+def make_endpoint(**members: Any) -> Endpoint:
     usual: dict[str, Any] = {
         "name": "parking",
         "path": "/oauth/v2/parking",
-        "host": Host.ISSUER,
+        "host": EndpointHost.ISSUER,
         "methods": ("GET", "POST"),
-        "advertised_as": "parking_endpoint",
+        "discovery_member": "parking_endpoint",
         "writes": False,
         "handle": answered,
     }
     return Endpoint(**(usual | members))
 
 
-def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tuple[Identity, TestApp]:
+def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tuple[IdentityApplication, TestApp]:
     def identity_configure(self: object, config: Any) -> None:
         for one in endpoints:
             config.add_endpoint(one)
@@ -81,22 +81,22 @@ def with_endpoint(install: Install, tmp_path: Path, *endpoints: Endpoint) -> tup
     kind = implementing("identity_configure", identity_configure)
     shipped = {name: f"identity.plugins.{name}:Plugin" for name in ("client_secret_basic", "implicit")}
     identity = assembled(install, tmp_path, parking=kind, **shipped)  # type: ignore[arg-type]
-    client = TestApp(configure(identity, {}), extra_environ={"HTTP_HOST": "localhost:8080"})
+    client = TestApp(create_wsgi_app(identity, {}), extra_environ={"HTTP_HOST": "localhost:8080"})
     return identity, client
 
 
-def a_registered_origin(identity: Identity) -> None:
+def register_origin(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
         organization = services.organizations.create(CreateOrganization(name="Shop"))
-        project = services.projects.create(organization.id, CreateProject(name="Shop"), by=THE_OPERATOR)
-        command = RegisterApplication.of(
+        project = services.projects.create(organization.id, CreateProject(name="Shop"), by=OPERATOR_PRINCIPAL)
+        command = RegisterApplication.build(
             name="Shop",
             type=ApplicationType.WEB,
             authentication_method="client_secret_basic",
             response_types=frozenset({"id_token"}),
             redirect_uris=(f"{ORIGIN}/",),
         )
-        services.applications.add(project.id, command, by=THE_OPERATOR)
+        services.applications.register(project.id, command, by=OPERATOR_PRINCIPAL)
 
 
 # --- whatever is declared ---------------------------------------------------------------------------------------------
@@ -104,21 +104,21 @@ def a_registered_origin(identity: Identity) -> None:
 OFFERED = (
     Authorization,
     Backend,
-    Check,
-    ClientAuthentication,
-    Command,
+    SystemCheck,
+    ClientAuthenticationMethod,
+    CliCommand,
     Delivery,
     Directory,
     Endpoint,
     Factor,
-    Grant,
+    GrantType,
     Interaction,
     ResponseType,
-    Role,
-    Running,
+    ManagerRole,
+    ServingProcess,
     Scope,
-    SignOutWay,
-    Watcher,
+    LogoutHandler,
+    InstrumentationObserver,
 )
 
 
@@ -144,12 +144,12 @@ def test_whatever_an_offer_declares_is_read_somewhere(kind: type, sources: Mappi
 
 
 def test_every_attribute_of_an_endpoint_is_tested_here() -> None:
-    tested = {"name", "path", "host", "methods", "advertised_as", "writes", "cross_origin", "may_lag", "handle"}
-    assert {one.name for one in fields(Endpoint)} == tested | {"asks_storage", "blocks", "kept"}
+    tested = {"name", "path", "host", "methods", "discovery_member", "writes", "allows_cors", "allows_stale_reads", "handle"}
+    assert {one.name for one in fields(Endpoint)} == tested | {"uses_storage", "is_blocking", "cached_document"}
 
 
 def test_a_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> None:
-    _, client = with_endpoint(install, tmp_path, an_endpoint())
+    _, client = with_endpoint(install, tmp_path, make_endpoint())
     document = client.get("/.well-known/openid-configuration").json
     assert document["parking_endpoint"] == "http://localhost:8080/oauth/v2/parking"
     assert client.get("/oauth/v2/parking").json == {}
@@ -157,16 +157,16 @@ def test_a_plugins_endpoint_is_advertised(install: Install, tmp_path: Path) -> N
 
 
 def test_a_plugins_endpoint_that_is_not_advertised_stays_unsaid(install: Install, tmp_path: Path) -> None:
-    _, client = with_endpoint(install, tmp_path, an_endpoint(advertised_as=None))
+    _, client = with_endpoint(install, tmp_path, make_endpoint(discovery_member=None))
     assert "parking" not in client.get("/.well-known/openid-configuration").text
 
 
-@pytest.mark.parametrize("cross_origin", [True, False])
+@pytest.mark.parametrize("allows_cors", [True, False])
 def test_scripts_may_call_a_plugins_endpoint_if_it_says_so(
     install: Install, tmp_path: Path, cross_origin: bool
 ) -> None:
-    identity, client = with_endpoint(install, tmp_path, an_endpoint(cross_origin=cross_origin))
-    a_registered_origin(identity)
+    identity, client = with_endpoint(install, tmp_path, make_endpoint(cross_origin=cross_origin))
+    register_origin(identity)
     for origin, allowed in ((ORIGIN, cross_origin), ("https://elsewhere.example", False)):
         answer = client.get("/oauth/v2/parking", headers={"Origin": origin})
         assert answer.headers.get("Access-Control-Allow-Origin") == (origin if allowed else None), origin
@@ -183,17 +183,17 @@ def test_scripts_may_call_a_plugins_endpoint_if_it_says_so(
 def test_a_plugins_endpoint_that_writes_has_a_transaction(
     install: Install, tmp_path: Path, path: str, writing: bool
 ) -> None:
-    identity, client = with_endpoint(install, tmp_path, an_endpoint(path=path, writes=writing))
+    identity, client = with_endpoint(install, tmp_path, make_endpoint(path=path, writes=writing))
     request = Request.blank(path.format(place="a7"))
     request.registry = client.app.registry
-    assert writes(request) == writing
+    assert needs_transaction(request) == writing
     # A HEAD must not do what a GET writes.
     client.head(path.format(place="a7"), status=405 if writing else 200)
-    assert identity.protocol.endpoints[-1].path == path
+    assert identity.protocol_registry.endpoints[-1].path == path
 
 
 @pytest.mark.parametrize("greenlets", [0, 8])
-@pytest.mark.parametrize("asks_storage", [True, False])
+@pytest.mark.parametrize("uses_storage", [True, False])
 @pytest.mark.parametrize("blocks", [True, False])
 def test_a_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
     install: Install, tmp_path: Path, greenlets: int, asks_storage: bool, blocks: bool
@@ -204,41 +204,41 @@ def test_a_plugins_endpoint_runs_in_the_event_loop_unless_it_may_wait_there(
         threads.append(threading.current_thread().name)
         return ProtocolResponse(200)
 
-    endpoint = an_endpoint(asks_storage=asks_storage, blocks=blocks, handle=noting)
+    endpoint = make_endpoint(asks_storage=asks_storage, blocks=blocks, handle=noting)
     identity, client = with_endpoint(install, tmp_path, endpoint)
     identity.backend.max_greenlets = greenlets
-    asgi = TestApp(OverASGI(Application(client.app)), extra_environ={"HTTP_HOST": "localhost:8080"})
+    asgi = TestApp(WsgiToAsgiAdapter(AsgiApplication(client.app)), extra_environ={"HTTP_HOST": "localhost:8080"})
     assert asgi.get("/oauth/v2/parking").status_int == 200
     [name] = threads
     assert (name == "event-loop") is (not blocks and (greenlets > 0 or not asks_storage))
 
 
 def test_a_plugins_endpoint_lives_on_its_host_alone(install: Install, tmp_path: Path) -> None:
-    identity, client = with_endpoint(install, tmp_path, an_endpoint(host=Host.LOGIN))
-    assert identity.host_of_path["/oauth/v2/parking"] is Host.LOGIN
+    identity, client = with_endpoint(install, tmp_path, make_endpoint(host=EndpointHost.LOGIN))
+    assert identity.endpoint_hosts["/oauth/v2/parking"] is EndpointHost.LOGIN
     assert client.get("/oauth/v2/parking").status_int == 200
 
 
 @pytest.mark.parametrize(
     "taken",
-    [{"name": "token"}, {"path": "/oauth/v2/token", "host": Host.BASE}, {"advertised_as": "token_endpoint"}],
+    [{"name": "token"}, {"path": "/oauth/v2/token", "host": EndpointHost.ISSUER}, {"discovery_member": "token_endpoint"}],
 )
 def test_what_another_endpoint_has_stops_the_start(install: Install, tmp_path: Path, taken: dict[str, Any]) -> None:
-    with pytest.raises(PluginProblem, match="token"):
-        with_endpoint(install, tmp_path, an_endpoint(**taken))
+    with pytest.raises(PluginError, match="token"):
+        with_endpoint(install, tmp_path, make_endpoint(**taken))
 
 
 # --- grants and response types ----------------------------------------------------------------------------------------
 
 
-class Valet(Grant):
+class Valet(GrantType):
     """A grant of a plugin, which brings refresh tokens and takes no public client."""
 
     grant_type = "urn:example:valet"
     parameters = frozenset[str]()
-    client = ClientRule.REQUIRED
-    brings_refresh_tokens = True
-    confidential = True
+    client_requirement = ClientRequirement.REQUIRED
+    issues_refresh_tokens = True
+    requires_confidential_client = True
 
     def authorize(self, request: TokenRequest, context: Context) -> Authorization:
         raise NotImplementedError
@@ -248,30 +248,30 @@ class Ticket(Valet):
     """One that exchanges what a sign-in hands over, and one that is of use beside the valet alone."""
 
     grant_type = "urn:example:ticket"
-    brings_refresh_tokens = False
-    confidential = False
-    takes_codes = True
+    issues_refresh_tokens = False
+    requires_confidential_client = False
+    accepts_codes = True
 
 
 class Renewal(Valet):
     grant_type = "urn:example:renewal"
-    brings_refresh_tokens = False
-    confidential = False
-    takes_refresh_tokens = True
+    issues_refresh_tokens = False
+    requires_confidential_client = False
+    accepts_refresh_tokens = True
 
 
-def register(identity: Identity, **members: Any) -> frozenset[str]:
+def register(identity: IdentityApplication, **members: Any) -> frozenset[str]:
     """The grant types of a new application with these settings."""
     with identity.transaction() as services:
         organization = services.organizations.create(CreateOrganization(name="Shop"))
-        project = services.projects.create(organization.id, CreateProject(name="Shop"), by=THE_OPERATOR)
+        project = services.projects.create(organization.id, CreateProject(name="Shop"), by=OPERATOR_PRINCIPAL)
         usual = {"name": "Shop", "type": ApplicationType.WEB, "redirect_uris": (f"{ORIGIN}/",)}
-        command = RegisterApplication.of(**(usual | members))
-        return services.applications.add(project.id, command, by=THE_OPERATOR).grant_types
+        command = RegisterApplication.build(**(usual | members))
+        return services.applications.register(project.id, command, by=OPERATOR_PRINCIPAL).grant_types
 
 
 @pytest.fixture
-def granting(install: Install, tmp_path: Path) -> Identity:
+def granting(install: Install, tmp_path: Path) -> IdentityApplication:
     """A service whose grants are all of plugins of this test."""
     return assembled(
         install,
@@ -285,7 +285,7 @@ def granting(install: Install, tmp_path: Path) -> Identity:
     )
 
 
-def test_a_grant_that_takes_refresh_tokens_needs_one_that_brings_them(granting: Identity) -> None:
+def test_a_grant_that_takes_refresh_tokens_needs_one_that_brings_them(granting: IdentityApplication) -> None:
     valet, renewal = Valet.grant_type, Renewal.grant_type
     assert register(granting, grant_types=frozenset({valet, renewal})) == {valet, renewal}
     with pytest.raises(Invalid) as refused:
@@ -293,20 +293,20 @@ def test_a_grant_that_takes_refresh_tokens_needs_one_that_brings_them(granting: 
     assert refused.value.fields == {"grant_types": f"Choose {valet} too: refresh tokens come with it alone."}
 
 
-def test_a_confidential_grant_takes_no_public_client(granting: Identity) -> None:
+def test_a_confidential_grant_takes_no_public_client(granting: IdentityApplication) -> None:
     public = {"type": ApplicationType.NATIVE, "authentication_method": "none"}
-    granting.process.choices = replace(granting.process.choices, authentication_methods=("none",))
+    granting.process_state.capabilities = replace(granting.process_state.capabilities, authentication_methods=("none",))
     assert register(granting, grant_types=frozenset({Ticket.grant_type}), **public) == {Ticket.grant_type}
     with pytest.raises(Invalid) as refused:
         register(granting, grant_types=frozenset({Valet.grant_type}), **public)
     assert Valet.grant_type in refused.value.fields["grant_types"]
 
 
-def test_the_usual_grants_are_those_that_take_codes(granting: Identity) -> None:
+def test_the_usual_grants_are_those_that_take_codes(granting: IdentityApplication) -> None:
     assert register(granting) == {Ticket.grant_type}
 
 
-def test_a_response_type_with_tokens_is_implicit_by_what_it_issues(granting: Identity) -> None:
+def test_a_response_type_with_tokens_is_implicit_by_what_it_issues(granting: IdentityApplication) -> None:
     """Not by its name."""
     assert register(granting, response_types=frozenset({"badge"})) == {Ticket.grant_type, "implicit"}
     assert register(granting, response_types=frozenset({"ticket"})) == {Ticket.grant_type}
@@ -322,14 +322,16 @@ def test_the_core_names_no_grant_that_a_plugin_offers() -> None:
 # --- hooks ------------------------------------------------------------------------------------------------------------
 
 #: Called when something else happens than a start.
-LATER = {"identity_running", "identity_commands"}
+LATER = {"identity_lifespan", "identity_commands"}
 
 
 def test_each_hook_is_called_once_at_start(install: Install, tmp_path: Path) -> None:
     """Every one whose text says so, when the service is assembled and its application made."""
     called: Counter[str] = Counter()
     specs = {name: one for name, one in vars(hookspecs).items() if name.startswith("identity_")}
-    once = {name for name, one in specs.items() if "Called once" in (one.__doc__ or "")} - {"identity_audited"}
+    once = {name for name, one in specs.items() if "Called once" in (one.__doc__ or "")} - {
+        "identity_audit_event_recorded"
+    }
 
     def counting(name: str) -> Any:
         def hook(self: object) -> Iterable[object]:
@@ -340,9 +342,9 @@ def test_each_hook_is_called_once_at_start(install: Install, tmp_path: Path) -> 
 
     kind = type("Counting", (Plain,), {f"hook_{name}": counting(name) for name in once})
     identity = assembled(install, tmp_path, counting=kind)
-    configure(identity, {})
+    create_wsgi_app(identity, {})
     configured = called.copy()
-    TestApp(configure(identity, {}), extra_environ={"HTTP_HOST": "localhost:8080"}).get(
+    TestApp(create_wsgi_app(identity, {}), extra_environ={"HTTP_HOST": "localhost:8080"}).get(
         "/.well-known/openid-configuration"
     )
     assert configured == dict.fromkeys(once - LATER, 1)
@@ -357,17 +359,17 @@ class Corner(SignedInPage):
 
     template = "corner.html"
 
-    def show(self) -> dict[str, object]:
+    def template_variables(self) -> dict[str, object]:
         return {"title": "Corner"}
 
 
 @pytest.mark.storages("memory")
 def test_a_signed_in_page_without_navigation_is_drawn(
-    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def identity_configure(self: object, config: Any) -> None:
         config.add_page_templates("corner_pages:templates")
-        config.add_page("corner", "/corner", Corner, permission=SIGNED_IN, authenticate="session")
+        config.add_page("corner", "/corner", Corner, permission=SIGNED_IN_PERMISSION, authenticate="session")
 
     templates = tmp_path / "corner_pages" / "templates"
     templates.mkdir(parents=True)
@@ -381,9 +383,9 @@ def test_a_signed_in_page_without_navigation_is_drawn(
     shipped = list(entry_points(group=ENTRY_POINT_GROUP))
     point = EntryPoint("corner", f"{module.__name__}:Plugin", ENTRY_POINT_GROUP)
     monkeypatch.setattr("identity.plugin_host.entry_points", lambda group: [*shipped, point])
-    world = make_world(**{"identity.plugins": f"memory {PLUGINS} corner"})
+    world = make_world(**{"identity.plugins": f"memory {DEFAULT_PLUGINS} corner"})
     browser = Browser(world)
-    browser.start_session(world.a_person())
+    browser.start_session(world.make_human_user())
     answer = browser.open("/corner")
     assert answer.status_int == 200
     assert "Here." in answer

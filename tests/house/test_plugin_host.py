@@ -9,13 +9,13 @@ from typing import Any
 import pluggy
 import pytest
 
-from identity.app import assemble
-from identity.domain.managers import Role
-from identity.domain.permissions import Level
-from identity.domain.records import NameSpace
-from identity.ini_values import BadSetting, setting
-from identity.plugin_host import PluginHost, PluginProblem, installed
-from tests.house.plugins import BASE, Install, Plain, assembled, implementing, load, offering
+from identity.application_factory import create_application
+from identity.domain.managers import ManagerRole
+from identity.domain.permissions import ManagerLevel
+from identity.domain.records import RecordNamespace
+from identity.plugin_host import PluginError, PluginHost, installed_plugins
+from identity.settings_parser import InvalidSetting, setting
+from tests.house.plugin_fixtures import BASE, Install, Plain, assembled, implementing, load, offering
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Sized(Plain):
 
 def test_only_listed_plugins_are_imported(install: Install) -> None:
     install(wanted=Plain, broken="a_module_that_is_not_there:Plugin")
-    assert load("wanted").names == ("wanted",)
+    assert load("wanted").plugin_names == ("wanted",)
 
 
 def test_ini_order_is_call_order(install: Install) -> None:
@@ -51,7 +51,7 @@ def test_ini_order_is_call_order(install: Install) -> None:
     for order in (("two", "one", "three"), ("three", "two", "one")):
         called.clear()
         host = load(*order)
-        assert [offer.plugin for offer in host.offers("identity_scopes")] == list(order)
+        assert [offer.plugin for offer in host.extensions("identity_scopes")] == list(order)
         host.hook.identity_scopes()
         assert called == [*order, *order]
 
@@ -66,19 +66,19 @@ def test_each_plugin_gets_the_name_space_of_its_records_before_it_offers_anythin
     taken = []
 
     def keeping(name: str) -> type:
-        def identity_name_space(self: object, name_space: NameSpace) -> None:
-            taken.append((name, name_space))
+        def identity_name_space(self: object, namespace: RecordNamespace) -> None:
+            taken.append((name, namespace))
 
-        return implementing("identity_name_space", identity_name_space)
+        return implementing("identity_record_namespace", identity_name_space)
 
     install(one=keeping("one"), two=keeping("two"), plain=Plain)
     load("two", "plain", "one")
-    assert taken == [("two", NameSpace("two")), ("one", NameSpace("one"))]
+    assert taken == [("two", RecordNamespace("two")), ("one", RecordNamespace("one"))]
 
 
 def test_no_plugin_has_the_name_space_of_the_service(install: Install) -> None:
     install(identity=Plain)
-    with pytest.raises(PluginProblem, match='No plugin can be called "identity"'):
+    with pytest.raises(PluginError, match='No plugin can be called "identity"'):
         load("identity")
 
 
@@ -94,52 +94,52 @@ def test_what_is_loaded_is_logged(install: Install, caplog: pytest.LogCaptureFix
 
 def test_a_plugin_listed_twice(install: Install) -> None:
     install(one=Plain, two=Plain)
-    with pytest.raises(PluginProblem, match=r"identity\.plugins lists one twice"):
+    with pytest.raises(PluginError, match=r"identity\.plugins lists one twice"):
         load("one", "two", "one")
 
 
 def test_a_plugin_that_is_not_installed_tells_what_is(install: Install) -> None:
     install(beta=Plain, alpha=Plain)
-    with pytest.raises(PluginProblem, match=r'"gamma", which is not installed\. Installed are: alpha, beta\.'):
+    with pytest.raises(PluginError, match=r'"gamma", which is not installed\. Installed are: alpha, beta\.'):
         load("alpha", "gamma")
 
 
 def test_two_installed_plugins_of_one_name_are_both_named(install: Install) -> None:
     install(one="first.package:Plugin")
     install(one="second.package:Plugin")
-    with pytest.raises(PluginProblem, match=r"one.*first\.package:Plugin and second\.package:Plugin"):
-        installed()
+    with pytest.raises(PluginError, match=r"one.*first\.package:Plugin and second\.package:Plugin"):
+        installed_plugins()
 
 
 def test_one_plugin_found_twice_is_one(install: Install) -> None:
     """As with an editable install beside its build folder."""
     install(one=Plain)
     install(one=Plain)
-    assert set(installed()) == {"one"}
+    assert set(installed_plugins()) == {"one"}
 
 
 def test_a_plugin_for_another_version_of_the_hooks(install: Install) -> None:
     for name, version in {"a": None, "b": 0, "c": 2, "d": "1"}.items():
         install(**{name: type("Old", (Plain,), {"hookspecs": version})})
-        with pytest.raises(PluginProblem, match=f'"{name}" was written for version {version} of the hooks'):
+        with pytest.raises(PluginError, match=f'"{name}" was written for version {version} of the hooks'):
             load(name)
 
 
 def test_a_plugin_that_cannot_be_imported_is_named(install: Install) -> None:
     install(broken="a_module_that_is_not_there:Plugin")
-    with pytest.raises(PluginProblem, match=r'"broken" cannot be imported: ModuleNotFoundError'):
+    with pytest.raises(PluginError, match=r'"broken" cannot be imported: ModuleNotFoundError'):
         load("broken")
 
 
 def test_a_plugin_without_settings_is_named(install: Install) -> None:
     install(bare=type("Bare", (), {"hookspecs": 1}))
-    with pytest.raises(PluginProblem, match=r'"bare" has no class Settings'):
+    with pytest.raises(PluginError, match=r'"bare" has no class Settings'):
         load("bare")
 
 
 def test_a_misspelt_hook(install: Install) -> None:
     install(typo=offering("identity_grant_type"))
-    with pytest.raises(PluginProblem, match="identity_grant_type"):
+    with pytest.raises(PluginError, match="identity_grant_type"):
         load("typo")
 
 
@@ -147,7 +147,7 @@ def test_a_misspelt_argument(install: Install) -> None:
     def identity_discovery(self: object, documents: object) -> None: ...
 
     install(typo=implementing("identity_discovery", identity_discovery))
-    with pytest.raises(PluginProblem, match=r'(?s)"typo" does not fit.*documents'):
+    with pytest.raises(PluginError, match=r'(?s)"typo" does not fit.*documents'):
         load("typo")
 
 
@@ -158,9 +158,9 @@ def test_a_setting_that_does_not_fit_is_named_in_full(install: Install) -> None:
         ({"size": "big"}, "size", "must be a whole number"),
         ({"size": "1", "sise": "2"}, "sise", "is not known; is size meant? Known are: size"),
     ):
-        with pytest.raises(BadSetting) as refusal:
+        with pytest.raises(InvalidSetting) as refusal:
             load("sized", sized=values)
-        assert (refusal.value.key, refusal.value.problem) == (f"identity.plugin.sized.{name}", problem)
+        assert (refusal.value.key, refusal.value.message) == (f"identity.plugin.sized.{name}", problem)
 
 
 def test_settings_reach_the_plugin(install: Install) -> None:
@@ -192,8 +192,8 @@ def test_plugins_can_be_extended_by_plugins(install: Install) -> None:
 
     console = implementing("identity_add_hookspecs", identity_add_hookspecs)
     install(page=offering("console_pages", "a page"), console=console)
-    assert [offer.value for offer in load("page", "console").offers("console_pages")] == ["a page"]
-    with pytest.raises(PluginProblem, match="console_pages"):
+    assert [offer.value for offer in load("page", "console").extensions("console_pages")] == ["a page"]
+    with pytest.raises(PluginError, match="console_pages"):
         load("page")
 
 
@@ -206,23 +206,23 @@ def test_two_offers_of_one_name_name_both_plugins(install: Install) -> None:
         two=offering("identity_grant_types", SimpleNamespace(name="b")),
     )
     host = load("one", "two")
-    with pytest.raises(PluginProblem, match=r'"one" and "two" both offer the grant type "b"'):
-        host.unique("identity_grant_types", lambda one: one.name, "grant type")
+    with pytest.raises(PluginError, match=r'"one" and "two" both offer the grant type "b"'):
+        host.extensions_by_name("identity_grant_types", lambda one: one.name, "grant type")
 
 
 def test_offers_are_kept_in_ini_order(install: Install) -> None:
     install(one=offering("identity_scopes", "a", "b"), two=offering("identity_scopes", "c"))
-    assert list(load("two", "one").unique("identity_scopes", str, "scope")) == ["c", "a", "b"]
+    assert list(load("two", "one").extensions_by_name("identity_scopes", str, "scope")) == ["c", "a", "b"]
 
 
 def test_a_storage_that_no_listed_plugin_offers(tmp_path: Any) -> None:
     settings = {**BASE, "identity.data": str(tmp_path), "identity.plugins": "memory", "identity.storage": "redis"}
-    with pytest.raises(BadSetting, match=r'"redis" is offered by no listed plugin; offered: memory') as refusal:
-        assemble(settings)
+    with pytest.raises(InvalidSetting, match=r'"redis" is offered by no listed plugin; offered: memory') as refusal:
+        create_application(settings)
     assert refusal.value.key == "identity.storage"
 
 
 def test_a_role_with_an_unknown_permission(install: Install, tmp_path: Any) -> None:
-    role = Role(name="ODD", level=Level.INSTANCE, permissions=frozenset({"universe.write"}))
-    with pytest.raises(PluginProblem, match=r"ODD names unknown permissions: universe\.write"):
+    role = ManagerRole(name="ODD", level=ManagerLevel.INSTANCE, permissions=frozenset({"universe.write"}))
+    with pytest.raises(PluginError, match=r"ODD names unknown permissions: universe\.write"):
         assembled(install, tmp_path, odd=offering("identity_manager_roles", role))

@@ -14,18 +14,26 @@ from oic.oauth2.provider import Provider as OAuth2Provider
 from oic.oic.message import IdToken as PyoidcIdToken
 from oic.oic.provider import Provider
 
-from identity.crypto.keys import PrivateKey, PublicKey, generate_private_key
-from identity.provider.messages import (
+from identity.crypto.rsa_keys import RsaPrivateKey, RsaPublicKey, generate_rsa_private_key
+from identity.provider.pyoidc_messages import (
     AccessTokenResponse,
     AuthorizationResponse,
+    ForbiddenSignature,
     IdToken,
-    IdTokenSignature,
+    IdTokenSigningKey,
     OpenIDSchema,
-    SignatureRefused,
     TokenIntrospectionResponse,
 )
-from identity.provider.oidc import KEPT, Guard, GuardedClients, IdentityProvider, IdTokenContent, PastUs, inherited
-from identity.testing.assertions import decoded
+from identity.provider.pyoidc_provider import (
+    ALLOWED_METHODS,
+    DisabledClientDatabase,
+    DisabledSessionStore,
+    ForbiddenCall,
+    IdentityProvider,
+    IdTokenContent,
+    blocked_methods,
+)
+from identity.testing.jwt_assertions import decode_jwt_unverified
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -48,12 +56,12 @@ def inherited_callables() -> list[str]:
 
 
 def test_an_inherited_method_is_ours_or_refuses() -> None:
-    for name in set(inherited_callables()) - KEPT:
+    for name in set(inherited_callables()) - ALLOWED_METHODS:
         method = getattr(provider(), name)
         if method.__qualname__ == f"IdentityProvider.{name}":
             assert method.__module__ == IdentityProvider.__module__
             continue
-        with pytest.raises(PastUs, match=name):
+        with pytest.raises(ForbiddenCall, match=name):
             method()
 
 
@@ -70,32 +78,32 @@ def test_the_walk_meets_every_endpoint() -> None:
 
 
 def test_nothing_is_kept_that_pyoidc_does_not_have() -> None:
-    assert {name for name in KEPT if hasattr(Provider, name)} == KEPT
+    assert {name for name in ALLOWED_METHODS if hasattr(Provider, name)} == ALLOWED_METHODS
 
 
 def test_properties_are_kept_by_name_too() -> None:
     """They are no callables, so refusing would pass them by."""
-    assert {name for name, _ in inspect.getmembers(Provider, lambda one: isinstance(one, property))} <= KEPT
+    assert {name for name, _ in inspect.getmembers(Provider, lambda one: isinstance(one, property))} <= ALLOWED_METHODS
 
 
 def test_what_is_kept_is_called_by_nobody_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stays reachable builds ID tokens from what it is given, and reaches no database."""
     one = provider()
-    monkeypatch.setattr(one, "sdb", Guard())
+    monkeypatch.setattr(one, "sdb", DisabledSessionStore())
     one.build_jwx_def()
 
 
 def test_a_method_that_a_new_release_adds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The list names what is kept, not what is refused."""
     monkeypatch.setattr(Provider, "brand_new_endpoint", lambda self: "open to anyone", raising=False)
-    assert "brand_new_endpoint" in inherited()
+    assert "brand_new_endpoint" in blocked_methods()
 
 
 def test_endpoint_classes_that_pyoidc_ships_cannot_act() -> None:
     """pyoidc's endpoint objects look the handler up by name on the provider."""
     for endpoint in Provider.endp:
         handler = getattr(provider(), f"{endpoint.etype}_endpoint")
-        with pytest.raises(PastUs):
+        with pytest.raises(ForbiddenCall):
             handler(request="", authn="", cookie="")
 
 
@@ -111,13 +119,13 @@ def test_the_session_database_refuses() -> None:
         lambda: database.is_valid("x"),
         lambda: database.create_authz_session("sub", None),
     ):
-        with pytest.raises(PastUs):
+        with pytest.raises(ForbiddenCall):
             act()
 
 
 def test_the_client_database_refuses() -> None:
     clients: Any = provider().cdb
-    assert isinstance(clients, GuardedClients)
+    assert isinstance(clients, DisabledClientDatabase)
     for act in (
         lambda: clients["x"],
         lambda: clients.__setitem__("x", {}),
@@ -125,7 +133,7 @@ def test_the_client_database_refuses() -> None:
         lambda: "x" in clients,
         *(clients.keys, clients.items, lambda: list(clients), lambda: len(clients), lambda: clients.get("x")),
     ):
-        with pytest.raises(PastUs):
+        with pytest.raises(ForbiddenCall):
             act()
 
 
@@ -152,7 +160,7 @@ def test_the_key_jar_is_empty() -> None:
 def test_the_environment_is_not_read() -> None:
     """pyoidc's settings would take TIMEOUT, VERIFY_SSL and the like from there, and stop the start over ``30s``."""
     code = (
-        "from identity.provider.oidc import IdentityProvider;"
+        "from identity.provider.pyoidc_provider import IdentityProvider;"
         "one = IdentityProvider('https://a', base_url='https://a', capabilities={}, client_authn=None);"
         "print(one.settings.timeout, one.settings.verify_ssl)"
     )
@@ -209,8 +217,8 @@ def test_an_answer_reads_as_pyoidc_writes_it(ours: type[Message]) -> None:
 
 
 @pytest.fixture(scope="module")
-def key() -> PrivateKey:
-    return generate_private_key()
+def key() -> RsaPrivateKey:
+    return generate_rsa_private_key()
 
 
 def content(**changed: Any) -> IdTokenContent:
@@ -224,41 +232,43 @@ def content(**changed: Any) -> IdTokenContent:
     return IdTokenContent(**(members | changed))
 
 
-def test_an_id_token_is_signed_by_us(key: PrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_token_is_signed_by_us(key: RsaPrivateKey, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("pyjwkest signs")
 
     monkeypatch.setattr("jwkest.jws.JWS.sign_compact", refuse)
-    header, claims = decoded(provider().id_token(content(), key=("key-1", key)))
+    header, claims = decode_jwt_unverified(provider().id_token(content(), key=("key-1", key)))
     assert header == {"alg": "RS256", "kid": "key-1"}
     assert claims["iss"] == "https://id.example.com"
     assert (claims["sub"], claims["aud"], claims["azp"]) == ("user", "client", "client")
     assert (claims["iat"], claims["exp"]) == (1767225600, 1767225900)
 
 
-def test_claims_of_plugins_cannot_displace_those_of_the_token(key: PrivateKey) -> None:
+def test_claims_of_plugins_cannot_displace_those_of_the_token(key: RsaPrivateKey) -> None:
     """They were filtered before; here the last of them meet a wall."""
-    _, claims = decoded(provider().id_token(content(claims={"azp": "evil", "auth_time": 1}), key=("k", key)))
+    _, claims = decode_jwt_unverified(
+        provider().id_token(content(claims={"azp": "evil", "auth_time": 1}), key=("k", key))
+    )
     assert claims["azp"] == "client"
     for name in ("iss", "sub", "aud", "exp", "iat"):
         with pytest.raises(TypeError, match=name):
             provider().id_token(content(claims={name: "evil"}), key=("k", key))
 
 
-def test_no_other_algorithm(key: PrivateKey) -> None:
+def test_no_other_algorithm(key: RsaPrivateKey) -> None:
     for algorithm in ("none", "HS256", "RS384", "ES256", "rs256", "", None):
-        with pytest.raises(SignatureRefused):
-            IdToken(iss="i", sub="s", aud="a").to_jwt(IdTokenSignature("k", key), algorithm)
+        with pytest.raises(ForbiddenSignature):
+            IdToken(iss="i", sub="s", aud="a").to_jwt(IdTokenSigningKey("k", key), algorithm)
 
 
-def test_no_other_key(key: PrivateKey) -> None:
-    wrong: list[Any] = [None, b"secret", [], key, PublicKey.from_der(key.public_key().to_der())]
+def test_no_other_key(key: RsaPrivateKey) -> None:
+    wrong: list[Any] = [None, b"secret", [], key, RsaPublicKey.from_der(key.public_key().to_der())]
     for one in wrong:
-        with pytest.raises(SignatureRefused):
+        with pytest.raises(ForbiddenSignature):
             IdToken(iss="i", sub="s", aud="a").to_jwt(one, "RS256")
 
 
-def test_ours_is_what_pyoidc_makes(key: PrivateKey) -> None:
+def test_ours_is_what_pyoidc_makes(key: RsaPrivateKey) -> None:
     """Were ``make_id_token`` not replaced, pyoidc's own class would sign, with pyjwkest and any algorithm."""
     made = provider().server.make_id_token({"sub": "s", "aud": "c"}, issuer="i")
     assert type(made) is IdToken

@@ -12,23 +12,23 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity import hookimpl
-from identity.app import assemble, configure
+from identity.application_factory import create_application, create_wsgi_app
 from identity.domain.permissions import PERMISSIONS
-from identity.http.endpoints import PROTOCOL_ROUTE
-from identity.http.routes import AuthenticatePredicate, HostPredicate
-from identity.http.security import ANY_MANAGER, NOBODY, SIGNED_IN
-from identity.http.targets import MANAGER
-from identity.plugin_host import PluginProblem
-from identity.provider.endpoint import Endpoint, Host
+from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX
+from identity.http.route_contexts import MANAGER_SUBJECT
+from identity.http.route_predicates import AuthenticatePredicate, HostPredicate
+from identity.http.security_policy import ANY_MANAGER_PERMISSION, NEVER_PERMITTED, SIGNED_IN_PERMISSION
+from identity.plugin_host import PluginError
+from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.endpoints import ENDPOINTS
-from identity.testing.service import THREE_HOSTS
+from identity.testing.assembled_service import THREE_HOST_SETTINGS
 from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")
 
 #: What may be seen without any credential, and why it must be.
 PUBLIC = {
-    *(PROTOCOL_ROUTE + endpoint.name for endpoint in ENDPOINTS),  # these authenticate by protocol rules
+    *(PROTOCOL_ROUTE_PREFIX + endpoint.name for endpoint in ENDPOINTS),  # these authenticate by protocol rules
     "healthz",
     "readyz",
     "pages.static",
@@ -73,9 +73,15 @@ def predicates(world: World, kind: type) -> dict[str, Any]:
 
 
 def test_every_view_declares_a_known_permission(world: World) -> None:
-    known = PERMISSIONS | {ANY_MANAGER, SIGNED_IN, NO_PERMISSION_REQUIRED, f"{MANAGER}.read", f"{MANAGER}.write"}
+    known = PERMISSIONS | {
+        ANY_MANAGER_PERMISSION,
+        SIGNED_IN_PERMISSION,
+        NO_PERMISSION_REQUIRED,
+        f"{MANAGER_SUBJECT}.read",
+        f"{MANAGER_SUBJECT}.write",
+    }
     assert {route: permission for route, permission in views(world) if permission not in known} == {}
-    assert NOBODY not in known
+    assert NEVER_PERMITTED not in known
 
 
 def test_every_route_has_a_view(world: World) -> None:
@@ -97,25 +103,25 @@ def test_every_route_but_the_probes_is_bound_to_a_host(world: World) -> None:
     assert unbound == {"healthz", "readyz", "pages.static"}
 
 
-@pytest.mark.parametrize("permission", [None, NOBODY])
+@pytest.mark.parametrize("permission", [None, NEVER_PERMITTED])
 def test_a_view_without_a_permission_is_closed(make_world: Callable[..., World], permission: str | None) -> None:
     """Were start-up not to refuse it: the default permission is held by nobody, not even by the owner."""
     world = make_world()
-    robot = world.a_manager("ORG_OWNER")
+    robot = world.make_manager_program("ORG_OWNER")
     config = Configurator(settings={})
-    config.registry.identity = world.identity
+    config.registry.application = world.identity
     config.include("identity.http")
     config.add_route("forgotten", "/forgotten", host="base", authenticate="bearer")
     config.add_view(lambda request: Response("seen"), route_name="forgotten", permission=permission)
     world.client.app.app = config.make_wsgi_app()
-    answer = world.client.get(f"{world.issuer}/forgotten", {"Authorization": f"Bearer {robot.managing_token()}"})
+    answer = world.client.get(f"{world.issuer}/forgotten", {"Authorization": f"Bearer {robot.management_token()}"})
     assert (answer.status_int, answer.json["error"]) == (403, "forbidden")
     answer = world.client.get(f"{world.issuer}/forgotten")
     assert (answer.status_int, answer.json["error"]) == (401, "unauthenticated")
 
 
 @pytest.mark.parametrize("route", [{"route_name": "forgotten"}, {"name": "forgotten"}], ids=["route", "traversal"])
-def test_start_up_refuses_a_view_without_a_permission(databases: Any, route: dict[str, str]) -> None:
+def test_start_up_refuses_a_view_without_a_permission(database_factory: Any, route: dict[str, str]) -> None:
     class Forgetful:
         @hookimpl
         def identity_configure(self, config: Configurator) -> None:
@@ -125,11 +131,11 @@ def test_start_up_refuses_a_view_without_a_permission(databases: Any, route: dic
             config.add_route("forgotten", "/forgotten", host="base")
             config.add_view(view, **route)
 
-    settings = databases.settings("memory")
-    identity = assemble(settings)
-    identity.host.register("forgetful", Forgetful())
-    with pytest.raises(PluginProblem, match="names no permission"):
-        configure(identity, settings)
+    settings = database_factory.new_database_settings("memory")
+    identity = create_application(settings)
+    identity.plugin_host.register("forgetful", Forgetful())
+    with pytest.raises(PluginError, match="names no permission"):
+        create_wsgi_app(identity, settings)
 
 
 # --- endpoints and discovery ------------------------------------------------------------------------------------------
@@ -151,17 +157,21 @@ def test_endpoints_are_complete() -> None:
         assert endpoint.methods
 
 
-@pytest.mark.parametrize("hosts", [{}, THREE_HOSTS], ids=["one host", "three hosts"])
+@pytest.mark.parametrize("hosts", [{}, THREE_HOST_SETTINGS], ids=["one host", "three hosts"])
 def test_discovery_names_each_endpoint_where_it_answers(
     make_world: Callable[..., World], hosts: dict[str, str]
 ) -> None:
     world = make_world(**hosts)
     settings = world.identity.settings
-    addresses = {Host.ISSUER: settings.issuer_url, Host.BASE: settings.base_url, Host.LOGIN: settings.login_url}
+    addresses = {
+        EndpointHost.ISSUER: settings.issuer_url,
+        EndpointHost.BASE: settings.base_url,
+        EndpointHost.LOGIN: settings.login_url,
+    }
     expected = {
-        endpoint.advertised_as: addresses[endpoint.host] + endpoint.path
+        endpoint.discovery_member: addresses[endpoint.host] + endpoint.path
         for endpoint in ENDPOINTS
-        if endpoint.advertised_as
+        if endpoint.discovery_member
     }
     named = {name: value for name, value in world.client.discovery.items() if name.endswith(("_endpoint", "_uri"))}
     assert named == expected

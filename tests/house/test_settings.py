@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from identity.ini_values import BadSetting, describe, parse, setting, span
 from identity.settings import PREFIX, Settings, read_settings
+from identity.settings_parser import InvalidSetting, describe_settings, duration, parse_settings, setting
 
 SMALLEST: Mapping[str, str] = {
     "identity.issuer_url": "https://id.example.com",
@@ -27,16 +27,16 @@ def settings(**changed: str | None) -> Settings:
 
 
 def problem(**changed: str | None) -> tuple[str, str]:
-    with pytest.raises(BadSetting) as refusal:
+    with pytest.raises(InvalidSetting) as refusal:
         settings(**changed)
-    assert str(refusal.value) == f"{refusal.value.key}: {refusal.value.problem}"
-    return refusal.value.key.removeprefix(PREFIX), refusal.value.problem
+    assert str(refusal.value) == f"{refusal.value.key}: {refusal.value.message}"
+    return refusal.value.key.removeprefix(PREFIX), refusal.value.message
 
 
 # --- types ------------------------------------------------------------------------------------------------------------
 
 
-class Colour(StrEnum):
+class ColourSetting(StrEnum):
     RED = "red"
     BLUE = "blue"
 
@@ -51,7 +51,7 @@ class Every:
     span: timedelta = setting("Span.", default=timedelta(hours=1))
     file: Path | None = setting("File.", default=None)
     words: tuple[str, ...] = setting("Words.", default=())
-    colour: Colour = setting("Colour.", default=Colour.RED)
+    colour: ColourSetting = setting("Colour.", default=ColourSetting.RED)
 
 
 def even(number: str) -> None:
@@ -63,15 +63,15 @@ def even(number: str) -> None:
 class Bounded:
     """Settings for which not every value fits."""
 
-    port: int = setting("Port.", default=80, at_least=1, at_most=65535)
-    workers: int = setting("Workers.", default=1, at_least=1)
-    age: timedelta = span("Age.", "1h", at_most="12h")
-    pause: timedelta = span("Pause.", "0", at_least="0", at_most=timedelta(days=1))
-    numbers: tuple[str, ...] = setting("Numbers.", default=(), check=even)
+    port: int = setting("Port.", default=80, minimum=1, maximum=65535)
+    workers: int = setting("Workers.", default=1, minimum=1)
+    age: timedelta = duration("Age.", "1h", at_most="12h")
+    pause: timedelta = duration("Pause.", "0", at_least="0", at_most=timedelta(days=1))
+    numbers: tuple[str, ...] = setting("Numbers.", default=(), validator=even)
 
 
 def read(**values: str) -> Any:
-    return parse(Every, values, "every.")
+    return parse_settings(Every, values, "every.")
 
 
 def test_spans_and_flags() -> None:
@@ -85,7 +85,7 @@ def test_spans_and_flags() -> None:
 
 def test_other_types() -> None:
     made = read(text=" a b ", number="-7", file="/etc/x", words=" a  b\n c ", colour="blue")
-    assert made == Every(text="a b", number=-7, file=Path("/etc/x"), words=("a", "b", "c"), colour=Colour.BLUE)
+    assert made == Every(text="a b", number=-7, file=Path("/etc/x"), words=("a", "b", "c"), colour=ColourSetting.BLUE)
 
 
 def test_an_empty_optional_setting_is_none() -> None:
@@ -105,9 +105,9 @@ def test_a_bad_value_is_named_in_full() -> None:
         ("colour", "must be one of red, blue", ("green",)),
     ):
         for text in texts:
-            with pytest.raises(BadSetting) as refusal:
+            with pytest.raises(InvalidSetting) as refusal:
                 read(**{name: text})
-            assert (refusal.value.key, refusal.value.problem) == (f"every.{name}", said)
+            assert (refusal.value.key, refusal.value.message) == (f"every.{name}", said)
 
 
 def test_a_value_that_does_not_fit_is_named_in_full() -> None:
@@ -119,19 +119,19 @@ def test_a_value_that_does_not_fit_is_named_in_full() -> None:
         ("numbers", "must be even", ("2 3 4",)),
     ):
         for text in texts:
-            with pytest.raises(BadSetting) as refusal:
-                parse(Bounded, {name: text}, "bounded.")
-            assert (refusal.value.key, refusal.value.problem) == (f"bounded.{name}", said)
+            with pytest.raises(InvalidSetting) as refusal:
+                parse_settings(Bounded, {name: text}, "bounded.")
+            assert (refusal.value.key, refusal.value.message) == (f"bounded.{name}", said)
 
 
 def test_values_at_their_bounds_fit() -> None:
-    made = parse(Bounded, {"port": "65535", "age": "12h", "pause": "0", "numbers": "2 4"}, "bounded.")
+    made = parse_settings(Bounded, {"port": "65535", "age": "12h", "pause": "0", "numbers": "2 4"}, "bounded.")
     assert (made.port, made.age, made.pause, made.numbers) == (65535, timedelta(hours=12), timedelta(), ("2", "4"))
 
 
 def test_bounds_are_described() -> None:
     told = ["Port. At most 65535.", "Workers.", "Age. At most 12h.", "Pause. At most 1d.", "Numbers."]
-    assert [meaning for *_, meaning in describe(Bounded)] == told
+    assert [meaning for *_, meaning in describe_settings(Bounded)] == told
 
 
 def test_a_type_without_a_reader_is_a_mistake_of_ours() -> None:
@@ -142,11 +142,11 @@ def test_a_type_without_a_reader_is_a_mistake_of_ours() -> None:
         one: complex = setting("Odd.", default=0j)
 
     with pytest.raises(TypeError, match="complex"):
-        parse(Odd, {"one": "1"}, "odd.")
+        parse_settings(Odd, {"one": "1"}, "odd.")
 
 
 def test_describe_tells_name_type_default_and_meaning() -> None:
-    assert list(describe(Every)) == [
+    assert list(describe_settings(Every)) == [
         ("text", "text", "none", "Text."),
         ("number", "number", "0", "Number."),
         ("flag", "true or false", "false", "Flag."),
@@ -158,14 +158,14 @@ def test_describe_tells_name_type_default_and_meaning() -> None:
 
 
 def test_every_setting_of_the_core_is_described() -> None:
-    for name, kind, default, meaning in describe(Settings):
+    for name, kind, default, meaning in describe_settings(Settings):
         assert kind, name
         assert default, name
         assert meaning.endswith("."), name
 
 
 def test_shown_defaults_can_be_written_back() -> None:
-    shown = {name: default for name, _, default, _ in describe(Settings)}
+    shown = {name: default for name, _, default, _ in describe_settings(Settings)}
     spans = {one.name: shown[one.name] for one in fields(Settings) if isinstance(one.default, timedelta)}
     assert settings(**spans) == settings()
 
@@ -181,9 +181,13 @@ def test_a_missing_key_is_named() -> None:
 def test_an_unknown_key_tells_the_known_ones() -> None:
     key, said = problem(issuer="https://id.example.com")
     assert key == "issuer"
-    assert said.startswith("is not known; is issuer_url meant? Known are: access_token_lifetime, answer_in_loop, ")
+    assert said.startswith(
+        "is not known; is issuer_url meant? Known are: access_token_lifetime, endpoints_in_event_loop, "
+    )
     key, said = problem(colour="red")
-    assert said.startswith("is not known; known are: access_token_lifetime, answer_in_loop, assertion_audiences, ")
+    assert said.startswith(
+        "is not known; known are: access_token_lifetime, endpoints_in_event_loop, assertion_audiences, "
+    )
 
 
 def test_keys_of_other_libraries_are_left_alone() -> None:
@@ -262,4 +266,4 @@ def test_values_out_of_range_are_named() -> None:
 
 def test_what_follows_from_settings() -> None:
     core = settings(jwks_max_age="10m")
-    assert core.announcement_age == timedelta(minutes=11)
+    assert core.key_announcement_period == timedelta(minutes=11)

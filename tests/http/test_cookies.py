@@ -6,24 +6,26 @@ from typing import Any
 import pytest
 
 from identity.crypto.secrets import new_id, new_token
-from identity.http.cookies import MOST, browser_of, headers_for
-from identity.provider.request import Browser, Cookie, CookieKind
+from identity.http.cookies import MAX_COOKIES_PER_KIND, read_request_browser_state, request_cookie_headers
+from identity.provider.protocol_request import BrowserState, Cookie, CookieKind
 from identity.settings import Settings
 
 SECURE = "https://login.example.com"
 PLAIN = "http://localhost:8080"
 
 
-def a_request(login_url: str = SECURE, *, cookies: str = "", agent: str = "", browser: Browser | None = None) -> Any:
+def make_request(
+    login_url: str = SECURE, *, cookies: str = "", agent: str = "", browser: BrowserState | None = None
+) -> Any:
     settings = SimpleNamespace(login_url=login_url, purge_after=Settings.purge_after)
     environ = {"HTTP_COOKIE": cookies, "HTTP_USER_AGENT": agent}
-    registry = SimpleNamespace(identity=SimpleNamespace(settings=settings))
-    return SimpleNamespace(registry=registry, environ=environ, browser=browser or Browser())
+    registry = SimpleNamespace(application=SimpleNamespace(settings=settings))
+    return SimpleNamespace(registry=registry, environ=environ, browser_state=browser or BrowserState())
 
 
 def test_https_cookies_belong_to_the_host_alone() -> None:
     cookie = Cookie(CookieKind.SESSION, "id", "secret", Settings.session_max_age)
-    ((name, value),) = headers_for(a_request(), (cookie,))
+    ((name, value),) = request_cookie_headers(make_request(), (cookie,))
     assert name == "Set-Cookie"
     assert value == "__Host-session-id=secret; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax; Secure"
 
@@ -31,12 +33,12 @@ def test_https_cookies_belong_to_the_host_alone() -> None:
 def test_plain_http_is_for_development() -> None:
     """Browsers refuse the prefix there; settings allow plain http on loopback in development alone."""
     cookie = Cookie(CookieKind.SIGN_IN, "id", "secret", Settings.sign_in_lifetime)
-    ((_, value),) = headers_for(a_request(PLAIN), (cookie,))
+    ((_, value),) = request_cookie_headers(make_request(PLAIN), (cookie,))
     assert value == "sign-in-id=secret; Path=/; Max-Age=88200; HttpOnly; SameSite=Lax"
 
 
 def test_a_cookie_without_a_secret_is_to_be_forgotten() -> None:
-    ((_, value),) = headers_for(a_request(), (Cookie(CookieKind.SESSION, "id"),))
+    ((_, value),) = request_cookie_headers(make_request(), (Cookie(CookieKind.SESSION, "id"),))
     assert value.startswith("__Host-session-id=; ")
     assert "Max-Age=0" in value
 
@@ -44,9 +46,9 @@ def test_a_cookie_without_a_secret_is_to_be_forgotten() -> None:
 def test_what_was_set_is_read_back() -> None:
     session, sign_in = new_token(), new_token()
     shown = f"other=1; __Host-session-a={session}; __Host-sign-in-b={sign_in}; __Host-known-c=AZaz09-_"
-    browser = browser_of(a_request(cookies=shown, agent="Test"))
-    assert browser == Browser(
-        sessions={"a": session}, sign_ins={"b": sign_in}, known={"c": "AZaz09-_"}, user_agent="Test"
+    browser = read_request_browser_state(make_request(cookies=shown, agent="Test"))
+    assert browser == BrowserState(
+        sessions={"a": session}, sign_ins={"b": sign_in}, known_browsers={"c": "AZaz09-_"}, user_agent="Test"
     )
 
 
@@ -66,19 +68,19 @@ def test_what_was_set_is_read_back() -> None:
     ],
 )
 def test_what_is_no_cookie_of_ours_is_passed_over(cookies: str) -> None:
-    assert browser_of(a_request(cookies=cookies)) == Browser()
+    assert read_request_browser_state(make_request(cookies=cookies)) == BrowserState()
 
 
 def test_a_plain_name_does_not_count_on_https() -> None:
     """Whoever controls another host of the domain could have set it."""
-    assert browser_of(a_request(cookies="session-a=secret")).sessions == {}
-    assert browser_of(a_request(PLAIN, cookies="session-a=secret")).sessions == {"a": "secret"}
+    assert read_request_browser_state(make_request(cookies="session-a=secret")).sessions == {}
+    assert read_request_browser_state(make_request(PLAIN, cookies="session-a=secret")).sessions == {"a": "secret"}
 
 
 def test_the_newest_sessions_are_looked_at() -> None:
-    ids = [new_id() for _ in range(MOST + 5)]
+    ids = [new_id() for _ in range(MAX_COOKIES_PER_KIND + 5)]
     shown = "; ".join(f"__Host-session-{one}=s" for one in ids)
-    assert set(browser_of(a_request(cookies=shown)).sessions) == set(ids[5:])
+    assert set(read_request_browser_state(make_request(cookies=shown)).sessions) == set(ids[5:])
 
 
 @pytest.mark.parametrize(
@@ -87,10 +89,10 @@ def test_the_newest_sessions_are_looked_at() -> None:
 )
 def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, shown: str) -> None:
     """A site that opens one sign-in after the other must not fill the browser's cookie header, nor many accounts."""
-    ids = sorted(new_id() for _ in range(MOST + 2))
-    browser = Browser(**{shown: dict.fromkeys(ids, "s")})
+    ids = sorted(new_id() for _ in range(MAX_COOKIES_PER_KIND + 2))
+    browser = BrowserState(**{shown: dict.fromkeys(ids, "s")})
     new = Cookie(kind, new_id(), "secret", Settings.sign_in_lifetime)
-    headers = [value for _, value in headers_for(a_request(browser=browser), (new,))]
+    headers = [value for _, value in request_cookie_headers(make_request(browser=browser), (new,))]
     forgotten = [value for value in headers if "Max-Age=0" in value]
     assert len(headers) - len(forgotten) == 1
     assert [value.partition("=")[0] for value in forgotten] == [f"__Host-{kind.value}-{one}" for one in ids[:3]]
@@ -98,4 +100,4 @@ def test_the_oldest_of_each_kind_are_forgotten(kind: CookieKind, shown: str) -> 
 
 @pytest.mark.parametrize("agent", ["\xff\xfe", "ü".encode().decode("latin-1"), "\x00", "x" * 10000])
 def test_odd_user_agents_harm_nobody(agent: str) -> None:
-    assert browser_of(a_request(agent=agent)).user_agent.isprintable()
+    assert read_request_browser_state(make_request(agent=agent)).user_agent.isprintable()

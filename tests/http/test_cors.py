@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from identity.domain.applications import ApplicationType
-from identity.testing.service_client import Credentials, bearer
+from identity.testing.service_test_client import Credentials, bearer_headers
 from identity.testing.world import World
 
 REGISTERED = "https://spa.example:8443"
@@ -16,14 +16,14 @@ STRANGER = "https://elsewhere.example"
 
 @pytest.fixture
 def client(world: World) -> Iterator[Credentials]:
-    credentials = world.an_application(
+    credentials = world.make_application(
         type=ApplicationType.WEB,
         redirect_uris=(f"{REGISTERED}/callback", "https://SPA.example/other"),
         response_types=frozenset({"code"}),
         grant_types=frozenset({"authorization_code"}),
     )
     yield credentials
-    world.operator.applications.remove(credentials.client_id)
+    world.operator_services.applications.remove(credentials.client_id)
 
 
 def endpoints(world: World) -> dict[str, str]:
@@ -84,16 +84,16 @@ def test_other_endpoints_are_read_by_nobody(world: World, client: Credentials, n
 
 
 def test_the_management_api_is_not_for_scripts_of_other_origins(world: World, client: Credentials) -> None:
-    token = world.a_manager().managing_token()
+    token = world.make_manager_program().management_token()
     answer = world.client.request(
-        "GET", f"{world.client.management_url}/me", headers={"Origin": REGISTERED, **bearer(token)}
+        "GET", f"{world.client.management_url}/me", headers={"Origin": REGISTERED, **bearer_headers(token)}
     )
     assert answer.status_int == 200
     assert allowed(answer) is None
 
 
 def test_a_deactivated_application_lends_its_origin_no_longer(world: World, client: Credentials) -> None:
-    world.operator.applications.deactivate(client.client_id)
+    world.operator_services.applications.deactivate(client.client_id)
     assert allowed(world.client.request("GET", endpoints(world)["jwks_uri"], headers={"Origin": REGISTERED})) is None
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from identity.http import json_stream
-from identity.http.errors import Malformed
-from identity.http.json_object import read_object
-from identity.http.json_stream import read_stream
+from identity.http.error_views import MalformedRequest
+from identity.http.json_stream import parse_json_stream
+from identity.http.strict_json import parse_json_object
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
 values = st.recursive(
@@ -22,14 +22,14 @@ values = st.recursive(
 
 def streamed(text: str | bytes, **takers: Any) -> Any:
     content = text.encode() if isinstance(text, str) else text
-    return read_stream(io.BytesIO(content), {tuple(name.split("_")): taker for name, taker in takers.items()})
+    return parse_json_stream(io.BytesIO(content), {tuple(name.split("_")): taker for name, taker in takers.items()})
 
 
 @given(value=st.dictionaries(texts, values, max_size=4), escaped=st.booleans())
 def test_what_is_json_is_read(value: Any, escaped: bool) -> None:
     """Characters beyond the basic plane as well, written as two escapes by some."""
     text = json.dumps(value, ensure_ascii=escaped)
-    assert streamed(text) == read_object(text) == value
+    assert streamed(text) == parse_json_object(text) == value
 
 
 WRONG = (
@@ -62,16 +62,16 @@ WRONG = (
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_none_is_refused(text: str | bytes) -> None:
-    with pytest.raises(Malformed):
-        read_object(text)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRequest):
+        parse_json_object(text)
+    with pytest.raises(MalformedRequest):
         streamed(text)
 
 
 @pytest.mark.parametrize("lines", [0, 1, 7000])
 def test_the_place_is_told(lines: int) -> None:
     text = "{\n" + "".join(f'"{n}": ["ä", 1],\n' for n in range(lines))
-    with pytest.raises(Malformed, match=f"from line {lines + 2}, column 4 on"):
+    with pytest.raises(MalformedRequest, match=f"from line {lines + 2}, column 4 on"):
         streamed(text + '"ä"]}')
 
 
@@ -89,15 +89,15 @@ def test_a_list_is_taken_item_by_item_and_nowhere_else() -> None:
 
 
 def test_what_is_kept_has_a_bound_and_what_is_taken_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "_MOST_KEPT", 50)
+    monkeypatch.setattr(json_stream, "_MAX_STORED_VALUES", 50)
     text = json.dumps({"o": {"users": [{"a": n} for n in range(100)]}})
     assert streamed(text, o_users=lambda *_: None) == {"o": {"users": []}}
-    with pytest.raises(Malformed, match="more than can be read"):
+    with pytest.raises(MalformedRequest, match="more than can be read"):
         streamed(text)
 
 
 @pytest.mark.parametrize("content", [b'{"a": "' + b"x" * 2**22, b'{"a": ' + b"1" * 2**22, b"{" + b" " * 2**22])
 def test_one_text_or_number_has_a_bound(content: bytes) -> None:
     for escape in (b"", b'{"\\ud83d\\ude00": '):
-        with pytest.raises(Malformed, match="too long"):
+        with pytest.raises(MalformedRequest, match="too long"):
             streamed(escape + content)

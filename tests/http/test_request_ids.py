@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from identity.http.environ import PEER
-from identity.log_format import JsonLines
-from identity.testing.fixtures import MakeWorld
-from identity.testing.service_client import WELL_KNOWN
-from identity.testing.serving import loopback_socket
+from identity.http.environ_keys import PEER_KEY
+from identity.log_formatters import JsonFormatter
+from identity.testing.fixtures import WorldFactory
+from identity.testing.http_server import loopback_socket
+from identity.testing.service_test_client import DISCOVERY_PATH
 from identity.testing.world import World
-from tests.asgi_serving import serving_asgi
+from tests.asgi_server import serving_asgi
 
 PROXY = "192.0.2.7"
 SENT = "an-id-of-the-proxy.1:2"
@@ -22,7 +22,7 @@ SENT = "an-id-of-the-proxy.1:2"
 
 def asked(world: World, sent: str | None = SENT, peer: str = PROXY) -> Any:
     headers = {} if sent is None else {"X-Request-ID": sent}
-    return world.client.request("GET", f"{world.issuer}/nowhere", headers=headers, environ={PEER: peer})
+    return world.client.request("GET", f"{world.issuer}/nowhere", headers=headers, environ={PEER_KEY: peer})
 
 
 def ids_of(answer: Any) -> set[str]:
@@ -30,7 +30,7 @@ def ids_of(answer: Any) -> set[str]:
 
 
 def test_each_answer_has_one_of_its_own(world: World) -> None:
-    found = [world.client.get(f"{world.issuer}{path}") for path in (WELL_KNOWN, "/healthz", "/nowhere", "/login")]
+    found = [world.client.get(f"{world.issuer}{path}") for path in (DISCOVERY_PATH, "/healthz", "/nowhere", "/login")]
     ids = [one for answer in found for one in answer.headers.getall("X-Request-ID")]
     assert len(set(ids)) == len(found)
 
@@ -39,7 +39,7 @@ def test_what_strangers_send_is_no_id(world: World) -> None:
     assert SENT not in ids_of(asked(world))
 
 
-def test_the_trusted_proxy_chooses_it_and_nobody_else(make_world: MakeWorld) -> None:
+def test_the_trusted_proxy_chooses_it_and_nobody_else(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.trusted_proxy": PROXY})
     assert ids_of(asked(world)) == {SENT}
     assert SENT not in ids_of(asked(world, peer="192.0.2.8"))
@@ -49,7 +49,7 @@ def test_the_trusted_proxy_chooses_it_and_nobody_else(make_world: MakeWorld) -> 
 @pytest.mark.parametrize(
     "sent", ["short", "x" * 65, "with space in it", "ümlautümlaut", "semi;colon;;", "\u0661" * 9, ""]
 )
-def test_what_does_not_look_like_one_is_not_taken(make_world: MakeWorld, sent: str) -> None:
+def test_what_does_not_look_like_one_is_not_taken(make_world: WorldFactory, sent: str) -> None:
     world = make_world(**{"identity.trusted_proxy": PROXY})
     [found] = ids_of(asked(world, sent=sent.encode().decode("latin-1")))
     assert found != sent
@@ -61,10 +61,10 @@ def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: p
 
     output = StringIO()
     handler = logging.StreamHandler(output)
-    handler.setFormatter(JsonLines())
-    monkeypatch.setattr(type(world.identity.worker), "wake", told)
+    handler.setFormatter(JsonFormatter())
+    monkeypatch.setattr(type(world.identity.background_worker), "wake", told)
     logging.getLogger("some.plugin").addHandler(handler)
-    answers = [world.client.get(f"{world.issuer}{WELL_KNOWN}") for _ in range(2)]
+    answers = [world.client.get(f"{world.issuer}{DISCOVERY_PATH}") for _ in range(2)]
     told()
     logging.getLogger("some.plugin").removeHandler(handler)
     lines = [json.loads(line) for line in output.getvalue().splitlines()]
@@ -72,7 +72,7 @@ def test_each_line_of_a_request_has_it_and_no_other(world: World, monkeypatch: p
 
 
 @pytest.mark.parametrize("proxy", ["127.0.0.1", "192.0.2.7"])
-def test_request_id_of_a_trusted_proxy_alone_is_kept(make_world: MakeWorld, proxy: str) -> None:
+def test_request_id_of_a_trusted_proxy_alone_is_kept(make_world: WorldFactory, proxy: str) -> None:
     world = make_world(**{"identity.trusted_proxy": proxy})
     bound = loopback_socket()
     host, port = bound.getsockname()

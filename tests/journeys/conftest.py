@@ -6,73 +6,73 @@ from typing import Any
 
 import pytest
 
+from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import Browser
-from identity.testing.clock import RunningClock
-from identity.testing.fixtures import Databases, Worlds
-from identity.testing.nodes import Nodes
-from identity.testing.post import Post, link_in
-from identity.testing.service import KeyPool
-from identity.testing.serving import loopback_socket
+from identity.testing.clock import TickingClock
+from identity.testing.fixtures import DatabaseFactory, WorldCache
+from identity.testing.http_server import loopback_socket
+from identity.testing.mail_server import MailServer, extract_one_time_link
+from identity.testing.nodes import NodePool
 from identity.testing.world import World
-from tests.asgi_serving import serving_asgi
+from tests.asgi_server import serving_asgi
 
 
 @pytest.fixture
-def served(databases: Databases, key_pool: KeyPool, storage_name: str) -> Iterator[World]:
+def served(database_factory: DatabaseFactory, key_pool: RsaKeyPool, storage_name: str) -> Iterator[World]:
     """A service that is reached by its issuer address over HTTP, and whose clock runs."""
     bound = loopback_socket()
-    settings = databases.settings(storage_name) | {
+    settings = database_factory.new_database_settings(storage_name) | {
         "identity.development": "true",
         "identity.issuer_url": f"http://127.0.0.1:{bound.getsockname()[1]}",
     }
-    world = World(settings, clock=RunningClock(), key_pool=key_pool)
+    world = World(settings, clock=TickingClock(), key_pool=key_pool)
     world.bootstrap()
     with serving_asgi(world.app, bound):
         yield world
     world.close()
-    databases.drop(settings)
+    database_factory.drop(settings)
 
 
 @pytest.fixture(scope="session")
-def nodes() -> Iterator[Nodes]:
+def nodes() -> Iterator[NodePool]:
     """Processes that stand ready for races."""
-    nodes = Nodes()
+    nodes = NodePool()
     yield nodes
     nodes.close()
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Post]:
+def server() -> Iterator[MailServer]:
     """A mail server."""
-    post = Post()
-    post.open()
+    post = MailServer()
+    post.start()
     yield post
-    post.close()
+    post.stop()
 
 
 @pytest.fixture
-def post(server: Post) -> Post:
+def post(server: MailServer) -> MailServer:
     """The same, with nothing in it."""
-    server.letters.clear()
+    server.received_messages.clear()
     server.recipients.clear()
-    server.answer = "250 OK"
+    server.rcpt_response = "250 OK"
     return server
 
 
 @pytest.fixture
-def mailing(worlds: Worlds, storage_name: str, post: Post) -> Iterator[World]:
+def mailing(world_cache: WorldCache, storage_name: str, post: MailServer) -> Iterator[World]:
     """Its clock only goes forward: who may send mails, who was written to, and since when, is noted with the time."""
-    world = worlds.shared(storage_name, post.settings)
+    world = world_cache.shared_world(storage_name, post.settings)
     yield world
     world.clock.advance(hours=2)
     while world.identity.senders["mail"].run() is not None:
         world.clock.advance(hours=2)
 
 
-def next_link(world: World, post: Post) -> str:
+def next_link(world: World, post: MailServer) -> str:
     """The link in the one mail that waits."""
     world.identity.senders["mail"].send_due()
-    return link_in(post.only())
+    return extract_one_time_link(post.pop_only_message())
 
 
 def shape(browser: Browser) -> list[Any]:

@@ -8,11 +8,11 @@ import html5lib
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.users import ChangeProfile
-from identity.testing.browser import Browser, give_password
-from identity.testing.post import Post, html_of, link_in, text_of
+from identity.testing.browser import Browser, set_password
+from identity.testing.mail_server import MailServer, extract_one_time_link, message_html, message_text
 from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")
@@ -27,32 +27,32 @@ def world(mailing: World) -> World:
 
 @pytest.fixture
 def organization(world: World) -> Organization:
-    return world.an_organization(registration=True)
+    return world.make_organization(registration=True)
 
 
 def brand(world: World, organization: Organization, **members: Any) -> None:
-    with world.transaction() as services:
-        services.branding.change(organization, ChangeBranding.of(**members), by=THE_OPERATOR)
+    with world.transaction_services() as services:
+        services.branding.change(organization, ChangeBranding.build(**members), by=OPERATOR_PRINCIPAL)
 
 
-def a_person(world: World, organization: Organization, locale: str = "") -> str:
-    person = world.a_person(organization)
-    with world.transaction() as services:
+def make_user_with_password(world: World, organization: Organization, locale: str = "") -> str:
+    person = world.make_human_user(organization)
+    with world.transaction_services() as services:
         services.users.change_profile(person.id, ChangeProfile(email="ada@acme.example", locale=locale))
-    return give_password(world, person)
+    return set_password(world, person)
 
 
-def letter_of_reset(world: World, post: Post, login_name: str) -> Any:
+def letter_of_reset(world: World, post: MailServer, login_name: str) -> Any:
     browser = Browser(world)
     browser.open("/password/reset")
     browser.submit({"login_name": login_name}, form="page-form")
     world.identity.senders["mail"].send_due()
-    return post.only() if post.letters else None
+    return post.pop_only_message() if post.received_messages else None
 
 
 def drawn(letter: Any) -> Element:
     """The HTML; raises ParseError for anything that is not strictly HTML."""
-    tree: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(html_of(letter))
+    tree: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(message_html(letter))
     return tree
 
 
@@ -62,24 +62,24 @@ def words_of(tree: Element) -> list[str]:
     return " ".join(body.itertext()).split()
 
 
-def test_a_mail_is_text_and_html_of_the_same_words(world: World, post: Post, organization: Organization) -> None:
-    login_name = a_person(world, organization)
+def test_a_mail_is_text_and_html_of_the_same_words(world: World, post: MailServer, organization: Organization) -> None:
+    login_name = make_user_with_password(world, organization)
     letter = letter_of_reset(world, post, login_name)
     assert letter.get_content_type() == "multipart/alternative"
     assert [one.get_content_type() for one in letter.iter_parts()] == ["text/plain", "text/html"]
-    tree, text = drawn(letter), text_of(letter)
-    assert [one.attrib["href"] for one in tree.iter("a")] == [link_in(letter)]
+    tree, text = drawn(letter), message_text(letter)
+    assert [one.attrib["href"] for one in tree.iter("a")] == [extract_one_time_link(letter)]
     # What the HTML has besides are whose mail it is, its subject, and the word of the button.
     assert sorted(words_of(tree)) == sorted(f"Identity Choose a new password Open the link {text}".split())
     assert tree.findtext(".//title") == letter["Subject"] == "Choose a new password"
     # It loads nothing, whoever opens it.
-    assert not re.search(r"<(img|link|script|iframe)|url\(|@import|src=", html_of(letter))
-    assert "prefers-color-scheme: dark" in html_of(letter)
+    assert not re.search(r"<(img|link|script|iframe)|url\(|@import|src=", message_html(letter))
+    assert "prefers-color-scheme: dark" in message_html(letter)
     assert letter["From"] == "Identity <no-reply@id.example.com>"
 
 
 def test_the_words_and_colours_are_those_of_the_organization(
-    world: World, post: Post, organization: Organization
+    world: World, post: MailServer, organization: Organization
 ) -> None:
     brand(
         world,
@@ -92,40 +92,40 @@ def test_the_words_and_colours_are_those_of_the_organization(
         mail_footer={"en": "Acme Ltd\nLondon", "de": "Acme GmbH"},
         login_title={"en": "x"},
     )
-    login_name = a_person(world, organization)
+    login_name = make_user_with_password(world, organization)
     letter = letter_of_reset(world, post, login_name)
     assert str(letter["From"]) == "Acme Köln <no-reply@id.example.com>"
-    text = text_of(letter)
+    text = message_text(letter)
     assert text.startswith("Dear customer,\n\nSomebody, probably you,")
     assert text.endswith("\n\nAcme Ltd\nLondon\n\nDo you need help? help@acme.example\n")
     tree = drawn(letter)
-    assert "background: #0b5a3c" in html_of(letter)
+    assert "background: #0b5a3c" in message_html(letter)
     assert words_of(tree)[0] == "Acme"
     assert {"London", "help@acme.example"} <= set(words_of(tree))
 
-    german = a_person(world, organization, "de-CH")
+    german = make_user_with_password(world, organization, "de-CH")
     letter = letter_of_reset(world, post, german)
     assert str(letter["From"]) == "Konten bei Acme <no-reply@id.example.com>"
-    assert "Dear customer" not in text_of(letter)
-    assert "Acme GmbH" in text_of(letter)
+    assert "Dear customer" not in message_text(letter)
+    assert "Acme GmbH" in message_text(letter)
 
 
-def test_notices_have_them_too(world: World, post: Post, organization: Organization) -> None:
+def test_notices_have_them_too(world: World, post: MailServer, organization: Organization) -> None:
     brand(world, organization, mail_sender={"en": "Acme"}, mail_intro={"en": "Dear customer,"})
-    login_name = a_person(world, organization)
+    login_name = make_user_with_password(world, organization)
     reader = Browser(world)
-    reader.open(link_in(letter_of_reset(world, post, login_name)))
+    reader.open(extract_one_time_link(letter_of_reset(world, post, login_name)))
     new = "a new and longer password"
     reader.submit({"new_password": new, "new_password_again": new}, form="page-form")
     world.identity.senders["mail"].send_due()
-    letter = post.only()
+    letter = post.pop_only_message()
     assert letter["Subject"] == "Your password was changed"
     assert str(letter["From"]) == "Acme <no-reply@id.example.com>"
-    assert text_of(letter).startswith("Dear customer,\n\n")
+    assert message_text(letter).startswith("Dear customer,\n\n")
     assert "Dear" in words_of(drawn(letter))
 
 
-def test_hostile_words_stay_words(world: World, post: Post, organization: Organization) -> None:
+def test_hostile_words_stay_words(world: World, post: MailServer, organization: Organization) -> None:
     brand(
         world,
         organization,
@@ -134,21 +134,21 @@ def test_hostile_words_stay_words(world: World, post: Post, organization: Organi
         mail_footer={"en": HOSTILE},
         support="https://acme.example/&lt;",
     )
-    letter = letter_of_reset(world, post, a_person(world, organization))
+    letter = letter_of_reset(world, post, make_user_with_password(world, organization))
     tree = drawn(letter)
     assert not [*tree.iter("img"), *tree.iter("script")]
-    assert text_of(letter).count(HOSTILE) == 2
+    assert message_text(letter).count(HOSTILE) == 2
     assert "".join(tree.itertext()).count(HOSTILE) == 3
-    assert [one.attrib["href"] for one in tree.iter("a")] == [link_in(letter)]
+    assert [one.attrib["href"] for one in tree.iter("a")] == [extract_one_time_link(letter)]
 
 
 def test_an_unknown_name_of_the_organization_takes_the_same_work(
-    world: World, post: Post, organization: Organization
+    world: World, post: MailServer, organization: Organization
 ) -> None:
     brand(world, organization, mail_intro={"en": "Dear customer,"})
-    known = a_person(world, organization)
+    known = make_user_with_password(world, organization)
     asked: list[list[str]] = []
-    with world.reading() as services:
+    with world.read_only_services() as services:
         store = type(services.storage.records)
     find = store.find
 

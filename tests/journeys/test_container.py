@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.served import ROOT, Served, free_port
+from tests.house.service_processes import ROOT, ServiceProcess, free_port
 
 pytestmark = pytest.mark.thorough
 
@@ -182,13 +182,13 @@ def by_hand(bare: Path) -> Iterator[Stage]:
 
 
 @contextmanager
-def serving(container: Stage, command: list[str], log: Path) -> Iterator[Served]:
+def serving(container: Stage, command: list[str], log: Path) -> Iterator[ServiceProcess]:
     """Until the end of a block, in which it is healthy."""
     port = free_port()
     with log.open("w") as output:
         words = container.words([*container.entry, *command, f"http_port={port}"])
         process = subprocess.Popen(words, stdout=output, stderr=output, text=True, env=environ())
-    served = Served(process, port, log)
+    served = ServiceProcess(process, port, log)
     try:
         served.wait()
         assert process.poll() is None, served.output

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from webtest import TestApp
 
-from identity import mailbox
+from identity import development_mailbox
+from identity.background_worker import BackgroundWorker
 from identity.crypto.sealing import create_master_key_file
-from identity.ini_file import application
-from identity.mailbox import Mailbox
+from identity.development_mailbox import DevelopmentMailbox
+from identity.ini_file import load_wsgi_app
 from identity.services.commands.users import CreateHumanUser
 from identity.services.mails import Mail
 from identity.settings import Settings
-from identity.testing.serving import loopback_socket
-from identity.worker import Worker
-from tests.asgi_serving import serving_asgi
+from identity.testing.http_server import loopback_socket
+from tests.asgi_server import serving_asgi
 
 pytestmark = pytest.mark.storages("sqlite")
 
@@ -26,7 +26,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PORT = 18080
 HOST = f"localhost:{PORT}"
 HERE = {"REMOTE_ADDR": "127.0.0.1", "HTTP_HOST": HOST}
-PATHS = (mailbox.PATH, f"{mailbox.PATH}/{'0' * 20}-00000000-0000-7000-8000-000000000000")
+PATHS = (
+    development_mailbox.MAILBOX_PATH,
+    f"{development_mailbox.MAILBOX_PATH}/{'0' * 20}-00000000-0000-7000-8000-000000000000",
+)
 
 Start = Callable[..., Any]
 
@@ -52,9 +55,9 @@ def start(data: Path, tmp_path: Path) -> Iterator[Start]:
             text = f"{head}{found}{key} = {value}\n{section_text}{following}{others}"
         ini = tmp_path / "service.ini"
         ini.write_text(text)
-        app = application(str(ini), {"http_port": str(PORT), "data": str(data)})
-        app.registry.identity.worker = Worker([])
-        started.append(app.registry.identity)
+        app = load_wsgi_app(str(ini), {"http_port": str(PORT), "data": str(data)})
+        app.registry.application.background_worker = BackgroundWorker([])
+        started.append(app.registry.application)
         return app
 
     yield start
@@ -82,11 +85,11 @@ def test_reset_with_mail_from_page(
 ) -> None:
     app = start()
     assert f"http://{HOST}/dev/mails" in capsys.readouterr().out
-    identity = app.registry.identity
+    identity = app.registry.application
     browser = TestApp(app, extra_environ=HERE)
     with identity.transaction() as services:
-        instance = services.instance()
-        command = CreateHumanUser.of(
+        instance = services.find_instance()
+        command = CreateHumanUser.build(
             user_name="ada", given_name="Ada", family_name="Lovelace", email="ada@acme.example"
         )
         person = services.users.create(instance.organization_id, command)
@@ -98,7 +101,7 @@ def test_reset_with_mail_from_page(
     assert "/password/reset/sent" in form.submit().headers["Location"]
     with caplog.at_level(logging.INFO):
         identity.senders["mail"].run()
-    said = [record.getMessage() for record in caplog.records if record.name == "identity.mailbox"]
+    said = [record.getMessage() for record in caplog.records if record.name == "identity.development_mailbox"]
     assert said == [f"no mail server is set: read the mail that was just made at http://{HOST}/dev/mails"]
 
     page = browser.get("/dev/mails")
@@ -120,8 +123,8 @@ def test_reset_with_mail_from_page(
 
 def test_pages_offer_what_needs_mail(start: Start) -> None:
     app = start()
-    with app.registry.identity.reading() as services:
-        assert services.mails.enabled
+    with app.registry.application.read_session() as services:
+        assert services.mails.is_enabled
     text = TestApp(app, extra_environ=HERE).get("/password/reset").text
     assert "Ask somebody who manages" not in text
     assert 'name="login_name"' in text
@@ -143,11 +146,11 @@ NOT_LOCAL = {
 
 @pytest.mark.parametrize("changed", NOT_LOCAL.values(), ids=NOT_LOCAL)
 def test_absent_unless_local(start: Start, changed: Mapping[str, str]) -> None:
-    identity = start(changed).registry.identity
+    identity = start(changed).registry.application
     assert is_absent(start(changed))
-    assert not isinstance(identity.mailer, Mailbox)
-    with identity.reading() as services:
-        assert services.mails.enabled is ("identity.smtp.host" in changed)
+    assert not isinstance(identity.mailer, DevelopmentMailbox)
+    with identity.read_session() as services:
+        assert services.mails.is_enabled is ("identity.smtp.host" in changed)
 
 
 def test_absent_in_production(start: Start, data: Path, tmp_path: Path) -> None:
@@ -161,8 +164,8 @@ def test_absent_in_production(start: Start, data: Path, tmp_path: Path) -> None:
         }
     )
     assert is_absent(identity_of, HTTP_HOST="localhost")
-    with identity_of.registry.identity.reading() as services:
-        assert not services.mails.enabled
+    with identity_of.registry.application.read_session() as services:
+        assert not services.mails.is_enabled
 
 
 @pytest.mark.parametrize(
@@ -186,7 +189,7 @@ def test_absent_in_production(start: Start, data: Path, tmp_path: Path) -> None:
 )
 def test_absent_for_requests_from_elsewhere(start: Start, environ: dict[str, str]) -> None:
     app = start()
-    assert asked(app, mailbox.PATH)[0] == 200
+    assert asked(app, development_mailbox.MAILBOX_PATH)[0] == 200
     assert is_absent(app, **environ)
 
 
@@ -199,14 +202,14 @@ def test_absent_behind_headers_that_the_server_throws_away(start: Start) -> None
         statuses = []
         for headers in ({}, {"X-Forwarded-For": "192.0.2.1"}, {"Forwarded": "for=192.0.2.1"}):
             connection = http.client.HTTPConnection(*bound.getsockname())
-            connection.request("GET", mailbox.PATH, headers={"Host": HOST, **headers})
+            connection.request("GET", development_mailbox.MAILBOX_PATH, headers={"Host": HOST, **headers})
             statuses.append(connection.getresponse().status)
             connection.close()
     assert statuses == [200, 404, 404]
 
 
 def test_mailbox_is_bounded_and_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mailbox, "MOST", 3)
+    monkeypatch.setattr(development_mailbox, "MAX_STORED_MAILS", 3)
     settings = Settings(
         issuer_url="http://localhost:8080",
         storage="memory",
@@ -214,7 +217,7 @@ def test_mailbox_is_bounded_and_shared(tmp_path: Path, monkeypatch: pytest.Monke
         development=True,
         data=tmp_path,
     )
-    one, other = Mailbox(settings), Mailbox(settings)
+    one, other = DevelopmentMailbox(settings), DevelopmentMailbox(settings)
     for number in range(5):
         (one, other)[number % 2].send(Mail(to="ada@acme.example", subject=str(number), text="…"))
     assert [kept.mail.subject for kept in one.mails()] == ["4", "3", "2"]

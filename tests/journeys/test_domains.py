@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from identity import domain_checks
+from identity import domain_verification
 from identity.domain import domains
 from identity.domain.organizations import Organization
-from identity.fair_shares import FairShares
-from identity.services.access import THE_OPERATOR
+from identity.fair_semaphore import FairSemaphore
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.organizations import ChangeOrganization
-from identity.testing.browser import Browser, give_password
-from identity.testing.fixtures import MakeWorld, Worlds
-from identity.testing.responses import check_api_error
+from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldCache, WorldFactory
+from identity.testing.response_checks import check_api_error
 from identity.testing.world import World
-from tests.journeys.domains import OWN, api_of, asked, manager, path_of
-from tests.outside import LOOPBACK, NameServer, WebServer
-from tests.plugins.management.estate import Api
+from tests.external_servers import LOOPBACK, NameServer, WebServer
+from tests.journeys.domain_requests import OWN, api_of, asked, manager, path_of
+from tests.plugins.management.api_fixture_data import ApiClient
 
 pytestmark = pytest.mark.every_storage
 
@@ -54,32 +54,32 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
 
 
 @pytest.fixture
-def world(worlds: Worlds, storage_name: str, names: NameServer) -> World:
+def world(world_cache: WorldCache, storage_name: str, names: NameServer) -> World:
     """It asks our name server, and may go to the loopback interface."""
     settings = {"identity.dns_resolver": names.address, "identity.outgoing_networks": LOOPBACK}
-    return worlds.shared(storage_name, settings)
+    return world_cache.shared_world(storage_name, settings)
 
 
 @pytest.fixture
 def organization(world: World) -> Iterator[Organization]:
     """Its domains are free again afterwards."""
-    organization = world.an_organization()
+    organization = world.make_organization()
     yield organization
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         derived = f"{organization.name.lower()}.id.example.com"
         services.organizations.change(organization.id, ChangeOrganization(primary_domain=derived))
-        for domain in services.domains.of_organization(organization.id):
+        for domain in services.domains.list_by_organization(organization.id):
             if domain.name != derived:
-                services.domains.remove(organization.id, domain.name, by=THE_OPERATOR)
+                services.domains.remove(organization.id, domain.name, by=OPERATOR_PRINCIPAL)
 
 
 @pytest.fixture
-def api(world: World, organization: Organization) -> Api:
+def api(world: World, organization: Organization) -> ApiClient:
     """The management API as an ORG_OWNER."""
     return api_of(world, organization)
 
 
-def refused_proof(api: Api, organization: Organization, name: str = OWN) -> None:
+def refused_proof(api: ApiClient, organization: Organization, name: str = OWN) -> None:
     answer = api.ask("POST", f"{path_of(organization, name)}/verify")
     assert "Neither the record nor the file" in check_api_error(answer, 422, "invalid")["fields"]["domain"]
     assert not api.get(path_of(organization, name))["counts"]
@@ -88,7 +88,7 @@ def refused_proof(api: Api, organization: Organization, name: str = OWN) -> None
 # --- proofs -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_record_proves_a_domain(world: World, api: Api, organization: Organization, names: NameServer) -> None:
+def test_a_record_proves_a_domain(world: World, api: ApiClient, organization: Organization, names: NameServer) -> None:
     domain = asked(api, organization)
     assert domain["record_name"] == f"_identity-challenge.{OWN}"
     assert domain["file_url"] == f"https://{OWN}/.well-known/identity-verification"
@@ -98,18 +98,18 @@ def test_a_record_proves_a_domain(world: World, api: Api, organization: Organiza
     assert (proven["counts"], proven["proof"]) == (True, "dns")
     assert api.list(path_of(organization))[0] == proven
     # Now the organization can go by it, and its people sign in with it.
-    person = world.a_person(organization)
+    person = world.make_human_user(organization)
     assert api.patch(f"/organizations/{organization.id}", {"primary_domain": OWN})["primary_domain"] == OWN
     browser = Browser(world)
     browser.open("/account")
-    give_password(world, person)
+    set_password(world, person)
     browser.sign_in(f"{person.user_name}@{OWN}")
     assert browser.path == "/account/profile"
     events = [one.event for one in world.audit_events(object_id=organization.id)]
     assert events[:3] == ["organization.changed", "domain.verified", "domain.asked"]
 
 
-def test_a_file_proves_a_domain(api: Api, organization: Organization, names: NameServer, web: WebServer) -> None:
+def test_a_file_proves_a_domain(api: ApiClient, organization: Organization, names: NameServer, web: WebServer) -> None:
     domain = asked(api, organization)
     names.set(OWN, "A", [LOOPBACK])
     where = OWN, "/.well-known/identity-verification"
@@ -124,7 +124,7 @@ def test_a_file_proves_a_domain(api: Api, organization: Organization, names: Nam
 
 
 @pytest.mark.storages("memory")
-def test_another_record_proves_nothing(api: Api, organization: Organization, names: NameServer) -> None:
+def test_another_record_proves_nothing(api: ApiClient, organization: Organization, names: NameServer) -> None:
     domain = asked(api, organization)
     challenge = domain["record_value"].partition("=")[2]
     names.set(OWN, "TXT", [domain["record_value"]])
@@ -135,9 +135,9 @@ def test_another_record_proves_nothing(api: Api, organization: Organization, nam
 
 @pytest.mark.storages("memory")
 def test_a_record_of_one_organization_proves_nothing_for_another(
-    world: World, api: Api, organization: Organization, names: NameServer
+    world: World, api: ApiClient, organization: Organization, names: NameServer
 ) -> None:
-    other = world.an_organization()
+    other = world.make_organization()
     rival = api_of(world, other)
     names.prove(asked(api, organization))
     asked(rival, other)
@@ -146,14 +146,14 @@ def test_a_record_of_one_organization_proves_nothing_for_another(
     api.delete(path_of(organization, OWN))
     asked(api, organization)
     refused_proof(api, organization)
-    with world.transaction() as services:
-        services.domains.remove(other.id, OWN, by=THE_OPERATOR)
+    with world.transaction_services() as services:
+        services.domains.remove(other.id, OWN, by=OPERATOR_PRINCIPAL)
 
 
 def test_many_wait_and_the_first_to_prove_has_it(
-    world: World, api: Api, organization: Organization, names: NameServer
+    world: World, api: ApiClient, organization: Organization, names: NameServer
 ) -> None:
-    other = world.an_organization()
+    other = world.make_organization()
     rival = api_of(world, other)
     first, second = asked(api, organization), asked(rival, other)
     names.set(first["record_name"], "TXT", [first["record_value"], second["record_value"]])
@@ -165,7 +165,7 @@ def test_many_wait_and_the_first_to_prove_has_it(
 
 @pytest.mark.storages("memory")
 def test_an_answer_is_kept_under_its_key_though_it_was_asked_in_between(
-    api: Api, organization: Organization, names: NameServer
+    api: ApiClient, organization: Organization, names: NameServer
 ) -> None:
     names.prove(asked(api, organization))
     where = f"{path_of(organization, OWN)}/verify"
@@ -176,14 +176,14 @@ def test_an_answer_is_kept_under_its_key_though_it_was_asked_in_between(
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory has no locks to wait for
 def test_nobody_waits_while_others_are_asked(
-    world: World, api: Api, organization: Organization, names: NameServer, monkeypatch: pytest.MonkeyPatch
+    world: World, api: ApiClient, organization: Organization, names: NameServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another transaction writes, to the same organization, while the name server takes its time."""
     asked(api, organization)
-    texts = domain_checks.DomainChecks._texts
+    texts = domain_verification.DomainVerifier._txt_records
 
     def rename() -> None:
-        with world.transaction() as services:
+        with world.transaction_services() as services:
             services.organizations.change(organization.id, ChangeOrganization(name="Meanwhile"))
 
     def meanwhile(self: Any, name: str) -> Any:
@@ -192,21 +192,21 @@ def test_nobody_waits_while_others_are_asked(
         thread.join(30)
         return texts(self, name)
 
-    monkeypatch.setattr(domain_checks.DomainChecks, "_texts", meanwhile)
+    monkeypatch.setattr(domain_verification.DomainVerifier, "_txt_records", meanwhile)
     refused_proof(api, organization)
-    with world.reading() as services:
+    with world.read_only_services() as services:
         assert services.organizations.get(organization.id).name == "Meanwhile"
 
 
 @pytest.mark.storages("memory")
 def test_so_many_are_checked_at_a_time(
-    world: World, api: Api, organization: Organization, monkeypatch: pytest.MonkeyPatch
+    world: World, api: ApiClient, organization: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever's name server never answers holds up nobody else."""
     asked(api, organization)
-    places = FairShares(1)
-    monkeypatch.setattr(world.identity.domain_checks, "_places", places)
-    places.take()
+    places = FairSemaphore(1)
+    monkeypatch.setattr(world.identity.domain_verifier, "_places", places)
+    places.acquire()
     answer = api.ask("POST", f"{path_of(organization, OWN)}/verify")
     check_api_error(answer, 503, "temporarily_unavailable")
     assert answer.headers["Retry-After"] == "10"
@@ -221,10 +221,10 @@ PRIVATE = {
 
 
 @pytest.mark.storages("memory")
-def test_no_check_goes_to_a_private_address(make_world: MakeWorld, names: NameServer, web: WebServer) -> None:
+def test_no_check_goes_to_a_private_address(make_world: WorldFactory, names: NameServer, web: WebServer) -> None:
     """Unless a setting names it: here none does, and nobody is connected to. The web server is the canary."""
     world = make_world(**{"identity.dns_resolver": names.address})
-    organization = world.an_organization()
+    organization = world.make_organization()
     api = api_of(world, organization)
     domain = asked(api, organization)
     web.files[OWN, "/.well-known/identity-verification"] = (200, {}, domain["record_value"].encode())
@@ -238,11 +238,11 @@ def test_no_check_goes_to_a_private_address(make_world: MakeWorld, names: NameSe
 
 @pytest.mark.storages("memory")
 def test_a_name_that_changes_its_mind_is_not_followed(
-    make_world: MakeWorld, names: NameServer, web: WebServer, monkeypatch: pytest.MonkeyPatch
+    make_world: WorldFactory, names: NameServer, web: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: public when it is looked at, private ever after."""
     world = make_world(**{"identity.dns_resolver": names.address})
-    organization = world.an_organization()
+    organization = world.make_organization()
     api = api_of(world, organization)
     asked(api, organization)
     names.set(OWN, "A", ["203.0.114.7"], [LOOPBACK])
@@ -252,7 +252,7 @@ def test_a_name_that_changes_its_mind_is_not_followed(
         tried.append(target)
         raise ConnectionRefusedError
 
-    monkeypatch.setattr("identity.outgoing.socket.create_connection", connect)
+    monkeypatch.setattr("identity.outbound_http.socket.create_connection", connect)
     refused_proof(api, organization)
     assert tried == [("203.0.114.7", web.port)]
     assert web.connections == 0
@@ -262,7 +262,7 @@ def test_a_name_that_changes_its_mind_is_not_followed(
 
 @pytest.mark.storages("memory")
 def test_a_file_is_not_looked_for_elsewhere(
-    api: Api, organization: Organization, names: NameServer, web: WebServer
+    api: ApiClient, organization: Organization, names: NameServer, web: WebServer
 ) -> None:
     domain = asked(api, organization)
     names.set(OWN, "A", [LOOPBACK])
@@ -277,7 +277,7 @@ def test_a_file_is_not_looked_for_elsewhere(
 
 
 @pytest.mark.storages("memory")
-def test_who_manages_the_instance_asserts(world: World, api: Api, organization: Organization) -> None:
+def test_who_manages_the_instance_asserts(world: World, api: ApiClient, organization: Organization) -> None:
     asked(api, organization)
     path = path_of(organization, OWN)
     for other in (api, manager(world, "IAM_ORG_MANAGER")):
@@ -296,8 +296,8 @@ def test_who_manages_the_instance_asserts(world: World, api: Api, organization: 
 
 
 @pytest.mark.storages("memory")
-def test_an_organization_has_so_many_domains(world: World, api: Api, organization: Organization) -> None:
-    for number in range(domains.MOST_DOMAINS - 1):
+def test_an_organization_has_so_many_domains(world: World, api: ApiClient, organization: Organization) -> None:
+    for number in range(domains.MAX_DOMAINS - 1):
         asked(api, organization, f"d{number}.example")
     answer = api.ask("POST", path_of(organization), {"domain": "last.example"})
     assert "20 domains" in check_api_error(answer, 422, "invalid")["fields"]["domain"]
@@ -306,11 +306,11 @@ def test_an_organization_has_so_many_domains(world: World, api: Api, organizatio
     assert "20 domains" in check_api_error(answer, 422, "invalid")["fields"]["primary_domain"]
 
 
-def test_a_domain_that_counted_is_nobody_elses(own_world: World) -> None:
+def test_a_domain_that_counted_is_nobody_elses(isolated_world: World) -> None:
     """Not after its organization has another one, nor after it is gone; but who manages the instance can assert it."""
-    world = own_world
-    organization, other = world.an_organization(primary_domain=OWN), world.an_organization()
-    former = world.an_organization()
+    world = isolated_world
+    organization, other = world.make_organization(primary_domain=OWN), world.make_organization()
+    former = world.make_organization()
     owner, rival = manager(world, "IAM_OWNER"), manager(world, "IAM_ORG_MANAGER")
     taken = [OWN, former.primary_domain]
     owner.patch(f"/organizations/{organization.id}", {"primary_domain": "second.example"})
@@ -324,7 +324,7 @@ def test_a_domain_that_counted_is_nobody_elses(own_world: World) -> None:
             for who in by_whom:
                 answer = who.ask("PATCH", f"/organizations/{other.id}", {"primary_domain": name})
                 assert answer.status_int == 422 or answer.json["primary_domain"] == other.primary_domain
-                with world.reading() as services:
+                with world.read_only_services() as services:
                     assert services.storage.organizations.find_by_domain(name) is None
     # A new organization of the name gets another domain.
     made = rival.post("/organizations", {"name": former.name})
@@ -333,9 +333,9 @@ def test_a_domain_that_counted_is_nobody_elses(own_world: World) -> None:
         assert owner.patch(f"/organizations/{other.id}", {"primary_domain": name})["primary_domain"] == name
 
 
-def test_an_organization_that_comes_back_has_its_domain(own_world: World) -> None:
-    organization = own_world.an_organization(primary_domain=OWN)
-    owner = manager(own_world, "IAM_OWNER")
+def test_an_organization_that_comes_back_has_its_domain(isolated_world: World) -> None:
+    organization = isolated_world.make_organization(primary_domain=OWN)
+    owner = manager(isolated_world, "IAM_OWNER")
     document = owner.post(f"/organizations/{organization.id}/export", status=200)
     owner.delete(f"/organizations/{organization.id}")
     back = owner.post("/organizations/import", document)
@@ -343,17 +343,17 @@ def test_an_organization_that_comes_back_has_its_domain(own_world: World) -> Non
 
 
 @pytest.mark.storages("memory")
-def test_the_operator_hears_of_domains_that_nobody_has_proven(own_world: World) -> None:
+def test_the_operator_hears_of_domains_that_nobody_has_proven(isolated_world: World) -> None:
     """From the time before that was asked for: they go on counting, and one can prove or assert them."""
-    organization = own_world.an_organization()
-    api, owner = api_of(own_world, organization), manager(own_world, "IAM_OWNER")
-    with own_world.transaction() as services:
+    organization = isolated_world.make_organization()
+    api, owner = api_of(isolated_world, organization), manager(isolated_world, "IAM_OWNER")
+    with isolated_world.transaction_services() as services:
         stored = services.organizations.get(organization.id)
         services.storage.organizations.update(replace(stored, primary_domain=OWN, version=2))
-        services.domains.keep(replace(stored, primary_domain=OWN))
-    assert OWN in own_world.identity.checks.failed()["domains"]
-    assert "domains" not in own_world.identity.checks.failed(of_readiness=True)
+        services.domains.ensure_bound(replace(stored, primary_domain=OWN))
+    assert OWN in isolated_world.identity.system_checks.failures()["domains"]
+    assert "domains" not in isolated_world.identity.system_checks.failures(readiness_only=True)
     shown = api.get(path_of(organization, OWN))
     assert (shown["counts"], shown["proof"]) == (True, "unproven")
     owner.post(f"{path_of(organization, OWN)}/assert", status=200)
-    assert "domains" not in own_world.identity.checks.failed()
+    assert "domains" not in isolated_world.identity.system_checks.failures()

@@ -8,7 +8,7 @@ from joserfc import jwk, jwt
 from joserfc.errors import JoseError
 
 from identity.domain.users import TokenFormat
-from identity.testing.assertions import decoded
+from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.world import World
 
 pytestmark = pytest.mark.every_storage
@@ -25,7 +25,7 @@ class ResourceServer:
 
     def accepts(self, token: str) -> bool:
         if self._world.clock.seconds >= self._fresh_until:
-            answer = self._world.client.keys()
+            answer = self._world.client.fetch_jwks()
             age = re.search(r"max-age=(\d+)", answer.headers["Cache-Control"])
             assert age is not None
             self._fresh_until = self._world.clock.seconds + int(age[1])
@@ -38,39 +38,39 @@ class ResourceServer:
         return True
 
 
-def test_no_token_is_refused_over_a_rotation(own_world: World) -> None:
+def test_no_token_is_refused_over_a_rotation(isolated_world: World) -> None:
     """Each token verifies on the day of its making and to the last second of its life, by a cached copy of the keys."""
-    world = own_world
-    robot = world.a_robot(token_format=TokenFormat.JWT)
+    world = isolated_world
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     server = ResourceServer(world)
     issued: list[tuple[int, str]] = []
     kids = set()
     steps = 210
     for step in range(steps):
         if step == 5:
-            with world.transaction() as services:
+            with world.transaction_services() as services:
                 services.signing_keys.rotate()
         token = robot.access_token()
-        kids.add(decoded(token)[0]["kid"])
+        kids.add(decode_jwt_unverified(token)[0]["kid"])
         issued.append((world.clock.seconds + 3600, token))
         issued = [(end, one) for end, one in issued if end > world.clock.seconds]
         assert server.accepts(token)
         assert server.accepts(issued[0][1])
         world.clock.advance(minutes=4)
         if step % 30 == 0:
-            world.identity.jobs.purge()
+            world.identity.background_jobs.purge()
     assert len(kids) == 2
     assert server.fetched == steps / 2
     # After half a day no token of the first key can be left, and it is gone.
-    assert len(world.client.keys().json["keys"]) == 1
+    assert len(world.client.fetch_jwks().json["keys"]) == 1
 
 
-def test_an_emergency_rotation_is_seen_by_who_asks_again_for_an_unknown_key(own_world: World) -> None:
-    world = own_world
-    robot = world.a_robot(token_format=TokenFormat.JWT)
+def test_an_emergency_rotation_is_seen_by_who_asks_again_for_an_unknown_key(isolated_world: World) -> None:
+    world = isolated_world
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     server = ResourceServer(world)
     assert server.accepts(robot.access_token())
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.signing_keys.rotate(emergency=True)
     world.clock.advance(30)
     token = robot.access_token()

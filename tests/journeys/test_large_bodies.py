@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE
-from identity.storage.paging import every_row
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.storage.paging import iterate_rows
 from identity.storage.stores.users import UserKind
+from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import Browser
-from identity.testing.clock import RunningClock
-from identity.testing.fixtures import Databases
-from identity.testing.service import KeyPool
-from identity.testing.serving import loopback_socket
+from identity.testing.clock import TickingClock
+from identity.testing.fixtures import DatabaseFactory
+from identity.testing.http_server import loopback_socket
 from identity.testing.world import World
-from tests.asgi_serving import serving_asgi, serving_in_worker
+from tests.asgi_server import serving_asgi, serving_in_worker
 
 pytestmark = pytest.mark.thorough
 
@@ -46,10 +46,10 @@ def bound(serving: Any) -> socket.socket:
 
 
 @pytest.fixture(scope="module")
-def server(databases: Databases, key_pool: KeyPool, bound: socket.socket) -> Iterator[World]:
+def server(database_factory: DatabaseFactory, key_pool: RsaKeyPool, bound: socket.socket) -> Iterator[World]:
     issuer = f"http://127.0.0.1:{bound.getsockname()[1]}"
     own = {"identity.issuer_url": issuer, "identity.development": "true", "identity.import_limit": "3"}
-    world = World(databases.settings("sqlite") | own, clock=RunningClock(), key_pool=key_pool)
+    world = World(database_factory.new_database_settings("sqlite") | own, clock=TickingClock(), key_pool=key_pool)
     world.bootstrap()
     yield world
     world.close()
@@ -57,7 +57,7 @@ def server(databases: Databases, key_pool: KeyPool, bound: socket.socket) -> Ite
 
 @pytest.fixture
 def token(server: World) -> str:
-    return server.a_manager("IAM_OWNER", resource=INSTANCE).managing_token()
+    return server.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
 
 
 def document(domain: str, people: int = PEOPLE) -> bytes:
@@ -67,7 +67,7 @@ def document(domain: str, people: int = PEOPLE) -> bytes:
     return json.dumps({**head, "organization": {"name": "Large", "primary_domain": domain, "users": users}}).encode()
 
 
-class Connection:
+class RawConnection:
     """One connection, spoken to by hand."""
 
     def __init__(self, port: int) -> None:
@@ -104,21 +104,21 @@ class Connection:
         return self._heard.read(1) == b""
 
 
-Connect = Callable[[], Connection]
+Connect = Callable[[], RawConnection]
 
 
 @pytest.fixture
 def connect(port: int) -> Iterator[Connect]:
     with ExitStack() as stack:
-        yield lambda: stack.enter_context(closing(Connection(port)))
+        yield lambda: stack.enter_context(closing(RawConnection(port)))
 
 
 def count(server: World, domain: str) -> int | None:
-    with server.reading() as services:
+    with server.read_only_services() as services:
         found = services.storage.organizations.find_by_domain(domain)
         if found is None:
             return None
-        return sum(1 for _ in every_row(partial(services.storage.users.page, found.id, UserKind.HUMAN)))
+        return sum(1 for _ in iterate_rows(partial(services.storage.users.page, found.id, UserKind.HUMAN)))
 
 
 def chunks(body: bytes) -> Iterator[bytes]:
@@ -171,7 +171,9 @@ def test_of_whoever_may_not_nothing_more_is_read(
     tokens = {
         "nobody": [],
         "a wrong token": ["Authorization: Bearer wrong"],
-        "a manager of another kind": [f"Authorization: Bearer {server.a_manager('ORG_OWNER').managing_token()}"],
+        "a manager of another kind": [
+            f"Authorization: Bearer {server.make_manager_program('ORG_OWNER').management_token()}"
+        ],
     }
     connection = connect()
     length = "Content-Length: 3000000" if framing == "length" else "Transfer-Encoding: chunked"
@@ -190,11 +192,11 @@ def test_of_whoever_may_not_nothing_more_is_read(
 
 def test_a_file_comes_in_by_the_consoles_form(server: World, connect: Connect) -> None:
     """Read for whoever has the session, and looked at for whoever has the form's token."""
-    person, browser = server.a_person(), Browser(server)
-    server.make_manager(person, "IAM_OWNER", resource=INSTANCE)
+    person, browser = server.make_human_user(), Browser(server)
+    server.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     browser.start_session(person)
     browser.open("/console/organizations/import")
-    fields = dict(browser.form("page-form").submit_fields())
+    fields = dict(browser.find_form("page-form").submit_fields())
     cookie = browser.cookies.header(browser.url, server.clock(), method="POST", site="same-origin")
     for domain, token, cookies, status in (
         ("stranger.localhost", fields["csrf_token"], "", 303),

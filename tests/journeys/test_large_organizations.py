@@ -10,42 +10,42 @@ from typing import Any
 
 import pytest
 
-from identity import hashing
+from identity import password_hashing
 from identity.domain.audit import AuditFilter
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE
-from identity.http.json_stream import read_stream
-from identity.services.access import THE_OPERATOR
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.http.json_stream import parse_json_stream
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.users import ChangeHumanUser
-from identity.services.transfer import Incoming, Transfer
-from identity.storage.contract.factories import a_human_user
-from identity.storage.paging import MAX_PAGE, every_row
-from identity.testing.serving import loopback_socket, serving
+from identity.services.organization_transfer import OrganizationTransfer, StreamedOrganizationImport
+from identity.storage.contract.factories import make_human_user
+from identity.storage.paging import MAX_PAGE_ROWS, iterate_rows
+from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.world import World
-from tests.plugins.management.estate import Api
+from tests.plugins.management.api_fixture_data import ApiClient
 
 pytestmark = [pytest.mark.every_storage, pytest.mark.thorough]
 
-PEOPLE = 2 * MAX_PAGE + 50
+PEOPLE = 2 * MAX_PAGE_ROWS + 50
 
 
 @pytest.fixture
-def large(own_world: World) -> Organization:
+def large(isolated_world: World) -> Organization:
     """An organization of several pages of people."""
-    organization = own_world.an_organization()
-    with own_world.transaction() as services:
+    organization = isolated_world.make_organization()
+    with isolated_world.transaction_services() as services:
         for number in range(PEOPLE):
-            services.storage.users.add(a_human_user(organization, user_name=f"u{number:05}"))
+            services.storage.users.add(make_human_user(organization, user_name=f"u{number:05}"))
     return organization
 
 
-def test_what_others_write_meanwhile_is_not_in_it(own_world: World, large: Organization) -> None:
-    with own_world.identity.snapshot() as services:
-        before = list(Transfer(services).document(large.id, by=THE_OPERATOR))
-    with own_world.identity.snapshot() as services:
-        document = Transfer(services).document(large.id, by=THE_OPERATOR)
+def test_what_others_write_meanwhile_is_not_in_it(isolated_world: World, large: Organization) -> None:
+    with isolated_world.identity.snapshot() as services:
+        before = list(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL))
+    with isolated_world.identity.snapshot() as services:
+        document = OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL)
         taken = [next(document) for _ in range(20)]
-        _disturb(own_world, large)
+        _disturb(isolated_world, large)
         taken += document
     assert taken == before
     users = json.loads("".join(taken))["organization"]["users"]
@@ -54,25 +54,25 @@ def test_what_others_write_meanwhile_is_not_in_it(own_world: World, large: Organ
 
 def _disturb(world: World, organization: Organization) -> None:
     """Take the last person away, add another, and rename one from the beginning to the end."""
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         stored = services.storage.users
-        for name in (f"u{PEOPLE - 1:05}", f"u{MAX_PAGE + 7:05}"):
+        for name in (f"u{PEOPLE - 1:05}", f"u{MAX_PAGE_ROWS + 7:05}"):
             found = stored.find_by_name(organization.id, name)
             assert found is not None
-            stored.remove(found.id)
-        stored.add(a_human_user(organization, user_name="u99999"))
+            stored.delete(found.id)
+        stored.add(make_human_user(organization, user_name="u99999"))
         first = stored.find_by_name(organization.id, "u00000")
         assert first is not None
-        services.users.change(first.id, ChangeHumanUser(user_name="u99998"), by=THE_OPERATOR)
+        services.users.change(first.id, ChangeHumanUser(user_name="u99998"), by=OPERATOR_PRINCIPAL)
 
 
 def test_no_more_than_a_page_is_in_memory(
-    own_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
+    isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page is asked for when the one before it has been sent."""
     sent = 0
     asked = []
-    with own_world.identity.snapshot() as services:
+    with isolated_world.identity.snapshot() as services:
         store = type(services.storage.users)
         page = store.page
 
@@ -81,43 +81,47 @@ def test_no_more_than_a_page_is_in_memory(
             return page(*arguments)
 
         monkeypatch.setattr(store, "page", counted)
-        for piece in Transfer(services).document(large.id, by=THE_OPERATOR):
+        for piece in OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL):
             sent += '"user_name"' in piece
     # Two pages of people that were full, the rest of them, and service users.
-    assert asked == [0, MAX_PAGE, 2 * MAX_PAGE, PEOPLE]
+    assert asked == [0, MAX_PAGE_ROWS, 2 * MAX_PAGE_ROWS, PEOPLE]
 
 
-def test_it_comes_back_as_it_went(own_world: World, large: Organization) -> None:
+def test_it_comes_back_as_it_went(isolated_world: World, large: Organization) -> None:
     """With ids and all; what came in is in the audit trail, one event for each person."""
-    with own_world.identity.snapshot() as services:
-        whole = "".join(Transfer(services).document(large.id, by=THE_OPERATOR))
-    with own_world.transaction() as services:
-        services.organizations.remove(large.id, by=THE_OPERATOR)
+    with isolated_world.identity.snapshot() as services:
+        whole = "".join(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL))
+    with isolated_world.transaction_services() as services:
+        services.organizations.remove(large.id, by=OPERATOR_PRINCIPAL)
     progress: list[int] = []
-    with Incoming() as incoming:
-        document = incoming.document(read_stream(io.BytesIO(whole.encode()), incoming.takers))
-        assert incoming.people == PEOPLE
+    with StreamedOrganizationImport() as incoming:
+        document = incoming.document(parse_json_stream(io.BytesIO(whole.encode()), incoming.list_consumers))
+        assert incoming.user_count == PEOPLE
         assert document.organization.users == ()
-        with own_world.transaction() as services:
-            Transfer(services).import_(document, by=THE_OPERATOR, progress=progress.append)
-    with own_world.identity.snapshot() as services:
-        assert "".join(Transfer(services).document(large.id, by=THE_OPERATOR)) == whole
+        with isolated_world.transaction_services() as services:
+            OrganizationTransfer(services).import_document(document, by=OPERATOR_PRINCIPAL, progress=progress.append)
+    with isolated_world.identity.snapshot() as services:
+        assert "".join(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL)) == whole
         created = AuditFilter(event="user.created", organization_id=large.id)
-        assert sum(1 for _ in every_row(lambda request: services.storage.audit.page(request, created))) == PEOPLE
+        assert sum(1 for _ in iterate_rows(lambda request: services.storage.audit.page(request, created))) == PEOPLE
     assert sum(progress) == PEOPLE
     assert len(progress) > 4
 
 
-def test_nobody_waits_while_it_is_read(own_world: World, large: Organization) -> None:
+def test_nobody_waits_while_it_is_read(isolated_world: World, large: Organization) -> None:
     """What comes in is read and checked before the one transaction in which it is written."""
-    with own_world.identity.snapshot() as services:
-        text = "".join(Transfer(services).document(large.id, by=THE_OPERATOR))
+    with isolated_world.identity.snapshot() as services:
+        text = "".join(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL))
     text = text.replace(large.primary_domain, "copy.localhost")
-    with Incoming() as incoming:
-        values = read_stream(io.BytesIO(text.encode()), incoming.takers, lambda _: _disturb_once(own_world, large))
-        with own_world.transaction() as services:
-            Transfer(services).import_(incoming.document(values), by=THE_OPERATOR, keep_ids=False)
-    assert own_world.audit_events(event="user.changed", organization_id=large.id)
+    with StreamedOrganizationImport() as incoming:
+        values = parse_json_stream(
+            io.BytesIO(text.encode()), incoming.list_consumers, lambda _: _disturb_once(isolated_world, large)
+        )
+        with isolated_world.transaction_services() as services:
+            OrganizationTransfer(services).import_document(
+                incoming.document(values), by=OPERATOR_PRINCIPAL, keep_ids=False
+            )
+    assert isolated_world.audit_events(event="user.changed", organization_id=large.id)
 
 
 def _disturb_once(world: World, organization: Organization) -> None:
@@ -125,36 +129,38 @@ def _disturb_once(world: World, organization: Organization) -> None:
         _disturb(world, organization)
 
 
-def test_over_http_it_is_the_same_document(own_world: World, large: Organization) -> None:
-    with own_world.identity.snapshot() as services:
-        document = json.loads("".join(Transfer(services).document(large.id, by=THE_OPERATOR)))
-    assert json.loads(_received(own_world, large)) == document
+def test_over_http_it_is_the_same_document(isolated_world: World, large: Organization) -> None:
+    with isolated_world.identity.snapshot() as services:
+        document = json.loads("".join(OrganizationTransfer(services).export_document(large.id, by=OPERATOR_PRINCIPAL)))
+    assert json.loads(_received(isolated_world, large)) == document
 
 
 @pytest.mark.storages("memory")
 def test_a_failure_further_on_ends_the_answer_before_its_end(
-    own_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
+    isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Part of a document is neither taken for an answer nor for a document."""
-    whole = Transfer.document
+    whole = OrganizationTransfer.export_document
 
-    def failing(self: Transfer, *arguments: Any, **named: Any) -> Iterator[str]:
+    def failing(self: OrganizationTransfer, *arguments: Any, **named: Any) -> Iterator[str]:
         for number, piece in enumerate(whole(self, *arguments, **named)):
-            if number > 2 * MAX_PAGE:
+            if number > 2 * MAX_PAGE_ROWS:
                 raise ZeroDivisionError
             yield piece
 
-    monkeypatch.setattr(Transfer, "document", failing)
+    monkeypatch.setattr(OrganizationTransfer, "export_document", failing)
     with pytest.raises(http.client.IncompleteRead) as cut:
-        _received(own_world, large)
+        _received(isolated_world, large)
     assert cut.value.partial.startswith(b'{\n  "format": "identity-organization"')
     with pytest.raises(json.JSONDecodeError):
         json.loads(cut.value.partial)
     # What was taken from was given back, and that it was taken is known.
-    assert own_world.audit_events(event="organization.exported", object_id=large.id)
+    assert isolated_world.audit_events(event="organization.exported", object_id=large.id)
 
 
-def test_others_are_answered_meanwhile(own_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_are_answered_meanwhile(
+    isolated_world: World, large: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One thread is what development.ini has, and whoever reads slowly may take a minute."""
     aside: list[str] = []
     seen: list[int] = []
@@ -166,18 +172,18 @@ def test_others_are_answered_meanwhile(own_world: World, large: Organization, mo
         aside.pop()
 
     def watched(name: str) -> None:
-        done = getattr(Transfer, name)
+        done = getattr(OrganizationTransfer, name)
 
         def watching(*arguments: Any, **named: Any) -> Any:
             seen.append(len(aside))
             return done(*arguments, **named)
 
-        monkeypatch.setattr(Transfer, name, watching)
+        monkeypatch.setattr(OrganizationTransfer, name, watching)
 
-    monkeypatch.setattr(hashing, "stepping_aside", stepping_aside)
+    monkeypatch.setattr(password_hashing, "released_slot", stepping_aside)
     watched("document")
     watched("import_")
-    api = Api.of(own_world.a_manager("IAM_OWNER", resource=INSTANCE))
+    api = ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     document = api.ask("POST", f"/organizations/{large.id}/export").json
     document["organization"]["primary_domain"] = "copy.localhost"
     answer = api.ask("POST", "/organizations/import?keep_ids=false", document)
@@ -187,9 +193,9 @@ def test_others_are_answered_meanwhile(own_world: World, large: Organization, mo
 
 
 def _received(world: World, organization: Organization) -> bytes:
-    token = world.a_manager("IAM_OWNER", resource=INSTANCE).managing_token()
+    token = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
     bound = loopback_socket()
-    with serving(world.app, bound):
+    with running_http_server(world.app, bound):
         connection = http.client.HTTPConnection(*bound.getsockname())
         host = world.issuer.partition("://")[2]
         connection.request(

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.users import ChangeProfile
-from identity.testing.browser import Browser, give_password
-from identity.testing.fixtures import MakeWorld
-from identity.testing.post import Post, link_in, text_of
+from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldFactory
+from identity.testing.mail_server import MailServer, extract_one_time_link, message_text
 from identity.testing.world import World
 from tests.journeys.conftest import next_link, shape
 
@@ -25,13 +25,13 @@ def world(mailing: World) -> World:
     return mailing
 
 
-def a_person(
+def make_user_with_password(
     world: World, *, email: str = "ada@acme.example", locale: str = "", **members: Any
 ) -> tuple[HumanUser, str]:
     """Somebody with a password and an address, and the login name."""
-    person = world.a_person(world.an_organization(**members))
-    login_name = give_password(world, person, OLD)
-    with world.transaction() as services:
+    person = world.make_human_user(world.make_organization(**members))
+    login_name = set_password(world, person, OLD)
+    with world.transaction_services() as services:
         return services.users.change_profile(person.id, ChangeProfile(email=email, locale=locale)), login_name
 
 
@@ -45,8 +45,8 @@ def ask_for_reset(world: World, login_name: str, **browser: Any) -> Browser:
 # --- a forgotten password ---------------------------------------------------------------------------------------------
 
 
-def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
-    person, login_name = a_person(world)
+def test_a_forgotten_password_from_end_to_end(world: World, post: MailServer) -> None:
+    person, login_name = make_user_with_password(world)
     elsewhere = Browser(world)
     elsewhere.start_session(person)
     browser = ask_for_reset(world, login_name)
@@ -54,13 +54,13 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
     told = "If an account fits what you typed and has an email address, we have sent a mail with a link there."
     assert f"{told} It works once, for 1 hour." in browser.page.text
     assert world.identity.senders["mail"].send_due() == 1
-    letter = post.only()
+    letter = post.pop_only_message()
     assert post.recipients == ["ada@acme.example"]
     assert (letter["To"], letter["Subject"]) == ("ada@acme.example", "Choose a new password")
     assert letter["From"] == "Identity <no-reply@id.example.com>"
     assert letter["Auto-Submitted"] == "auto-generated"
-    assert login_name in text_of(letter)
-    link = link_in(letter)
+    assert login_name in message_text(letter)
+    link = extract_one_time_link(letter)
     assert link.startswith("https://id.example.com/password/reset/")
 
     # Whoever opens it uses nothing up, in any browser.
@@ -83,7 +83,10 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
 
     # And the person is told of it, and of the browser.
     assert world.identity.senders["mail"].send_due() == 2
-    assert {one["Subject"] for one in post.letters} == {"Your password was changed", "New sign-in to your account"}
+    assert {one["Subject"] for one in post.received_messages} == {
+        "Your password was changed",
+        "New sign-in to your account",
+    }
 
     # It worked once.
     again = Browser(world)
@@ -94,12 +97,12 @@ def test_a_forgotten_password_from_end_to_end(world: World, post: Post) -> None:
 
 
 @pytest.mark.storages("memory")
-def test_nobody_learns_whether_an_account_exists(world: World, post: Post) -> None:
-    _, known = a_person(world)
-    _, without_address = a_person(world, email="")
-    gone, deactivated = a_person(world)
-    robot = world.a_robot()
-    with world.transaction() as services:
+def test_nobody_learns_whether_an_account_exists(world: World, post: MailServer) -> None:
+    _, known = make_user_with_password(world)
+    _, without_address = make_user_with_password(world, email="")
+    gone, deactivated = make_user_with_password(world)
+    robot = world.make_service_user_program()
+    with world.transaction_services() as services:
         services.storage.users.update(replace(gone, active=False, version=gone.version + 1))
     names = [
         known,
@@ -113,24 +116,24 @@ def test_nobody_learns_whether_an_account_exists(world: World, post: Post) -> No
     shapes = [shape(ask_for_reset(world, name)) for name in names]
     assert all(one == shapes[0] for one in shapes)
     # Each left the same behind: a code and a letter, of which one goes out.
-    with world.reading() as services:
-        assert len(services.outbox.due("mail")) == len(names)
+    with world.read_only_services() as services:
+        assert len(services.outbox.list_due("mail")) == len(names)
     assert world.identity.senders["mail"].send_due() == len(names)
     assert post.recipients == ["ada@acme.example"]
 
 
 @pytest.mark.storages("memory")
-def test_nobody_learns_that_enough_was_written_and_what_was_sent_stays_good(world: World, post: Post) -> None:
+def test_nobody_learns_that_enough_was_written_and_what_was_sent_stays_good(world: World, post: MailServer) -> None:
     """Strangers may ask as well."""
-    _, login_name = a_person(world)
+    _, login_name = make_user_with_password(world)
     shapes = [shape(ask_for_reset(world, login_name)) for _ in range(7)]
     assert all(one == shapes[0] for one in shapes)
     world.identity.senders["mail"].send_due()
-    assert [Browser(world).open(link_in(one)).status_int for one in post.letters] == [200] * 5
+    assert [Browser(world).open(extract_one_time_link(one)).status_int for one in post.received_messages] == [200] * 5
 
 
 @pytest.mark.storages("memory")
-def test_one_address_cannot_ask_for_ever(world: World, post: Post) -> None:
+def test_one_address_cannot_ask_for_ever(world: World, post: MailServer) -> None:
     browser = Browser(world)
     for _ in range(100):
         browser.open("/password/reset")
@@ -141,16 +144,16 @@ def test_one_address_cannot_ask_for_ever(world: World, post: Post) -> None:
     assert browser.page.status_int == 429
     assert int(browser.page.headers["Retry-After"]) > 0
     assert 'value="nobody"' in browser.page.text
-    with world.transaction() as services:
-        for message in services.outbox.due("mail"):
-            services.storage.outbox.remove(message.id)
+    with world.transaction_services() as services:
+        for message in services.outbox.list_due("mail"):
+            services.storage.outbox.delete(message.id)
 
 
 # --- another address --------------------------------------------------------------------------------------------------
 
 
-def test_another_address_from_end_to_end(world: World, post: Post) -> None:
-    person, login_name = a_person(world)
+def test_another_address_from_end_to_end(world: World, post: MailServer) -> None:
+    person, login_name = make_user_with_password(world)
     ask_for_reset(world, login_name)
     reset_link = next_link(world, post)
     browser = Browser(world)
@@ -158,28 +161,28 @@ def test_another_address_from_end_to_end(world: World, post: Post) -> None:
     browser.open("/account/profile")
     browser.submit({"email": "ada@byron.example", "nickname": "Ada", "current_password": OLD}, form="page-form")
     assert "We have sent a link to the new address. It becomes yours once you open it." in browser.page.text
-    with world.reading() as services:
+    with world.read_only_services() as services:
         profile = services.users.get(person.id).profile
     # The rest is saved, the address is not theirs yet.
     assert (profile.nickname, profile.email) == ("Ada", "ada@acme.example")
     world.identity.senders["mail"].send_due()
-    letter = post.only()
+    letter = post.pop_only_message()
     assert (letter["To"], letter["Subject"]) == ("ada@byron.example", "Confirm your email address")
-    link = link_in(letter)
+    link = extract_one_time_link(letter)
 
     reader = browser.tab()
     assert reader.open(link).status_int == 200
-    with world.reading() as services:
+    with world.read_only_services() as services:
         assert services.users.get(person.id).profile.email == "ada@acme.example"
     reader.submit(form="page-form")
     assert reader.path == "/email/confirmed"
-    with world.reading() as services:
+    with world.read_only_services() as services:
         profile = services.users.get(person.id).profile
     assert (profile.email, profile.email_verified) == ("ada@byron.example", True)
 
     # Whoever had the address until now is told, and what was sent there opens nothing any more.
     world.identity.senders["mail"].send_due()
-    told = post.only()
+    told = post.pop_only_message()
     assert (told["To"], told["Subject"]) == ("ada@acme.example", "Your email address was changed")
     assert Browser(world).open(reset_link).status_int == 410
     assert Browser(world).open(link).status_int == 410
@@ -192,21 +195,21 @@ def ask_for_address(browser: Browser, email: str) -> None:
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("signed_in", [False, True])
-def test_an_address_is_confirmed_by_the_account_alone(world: World, post: Post, signed_in: bool) -> None:
+def test_an_address_is_confirmed_by_the_account_alone(world: World, post: MailServer, signed_in: bool) -> None:
     """A stranger has a link sent to the victim, whose click is to make the address look like the stranger's."""
-    stranger, login_name = a_person(world, email="mallory@evil.example")
+    stranger, login_name = make_user_with_password(world, email="mallory@evil.example")
     asking = Browser(world)
     asking.start_session(stranger)
     ask_for_address(asking, "victim@acme.example")
     link = next_link(world, post)
     victim = Browser(world)
     if signed_in:
-        victim.start_session(world.a_person())
+        victim.start_session(world.make_human_user())
     victim.open(link)
     assert login_name not in victim.page.text
     victim.submit(form="page-form")
-    assert victim.step == "", "asked to sign in, and to what"
-    with world.reading() as services:
+    assert victim.sign_in_step == "", "asked to sign in, and to what"
+    with world.read_only_services() as services:
         profile = services.users.get(stranger.id).profile
     assert (profile.email, profile.email_verified) == ("mallory@evil.example", False)
 
@@ -218,8 +221,8 @@ def test_an_address_is_confirmed_by_the_account_alone(world: World, post: Post, 
 
 
 @pytest.mark.storages("memory")
-def test_the_last_address_that_was_asked_for_counts(world: World, post: Post) -> None:
-    person, _ = a_person(world)
+def test_the_last_address_that_was_asked_for_counts(world: World, post: MailServer) -> None:
+    person, _ = make_user_with_password(world)
     browser = Browser(world)
     browser.start_session(person)
     links = []
@@ -230,8 +233,8 @@ def test_the_last_address_that_was_asked_for_counts(world: World, post: Post) ->
 
 
 @pytest.mark.storages("memory")
-def test_an_address_that_was_never_proved_is_proved_by_a_link(world: World, post: Post) -> None:
-    person, _ = a_person(world)
+def test_an_address_that_was_never_proved_is_proved_by_a_link(world: World, post: MailServer) -> None:
+    person, _ = make_user_with_password(world)
     browser = Browser(world)
     browser.start_session(person)
     browser.open("/account/profile")
@@ -242,7 +245,7 @@ def test_an_address_that_was_never_proved_is_proved_by_a_link(world: World, post
     reader.open(next_link(world, post))
     reader.submit(form="page-form")
     world.identity.senders["mail"].send_due()
-    assert post.letters == []
+    assert post.received_messages == []
     assert "ada@acme.example is confirmed." in browser.open("/account/profile").text
     assert browser.open("/account/profile/email").request.path == "/account/profile"
 
@@ -251,8 +254,8 @@ def test_an_address_that_was_never_proved_is_proved_by_a_link(world: World, post
 
 
 @pytest.mark.storages("memory")
-def test_a_browser_that_the_account_does_not_know_is_told_of(world: World, post: Post) -> None:
-    person, login_name = a_person(world)
+def test_a_browser_that_the_account_does_not_know_is_told_of(world: World, post: MailServer) -> None:
+    person, login_name = make_user_with_password(world)
     sender = world.identity.senders["mail"]
 
     def sign_in(browser: Browser) -> None:
@@ -263,17 +266,17 @@ def test_a_browser_that_the_account_does_not_know_is_told_of(world: World, post:
 
     laptop, phone = Browser(world), Browser(world, user_agent="<b>Firefox/1 Windows</b>")
     sign_in(laptop)
-    assert post.letters == [], "the first one of all is no news"
+    assert post.received_messages == [], "the first one of all is no news"
     sign_in(phone)
-    letter = post.only()
+    letter = post.pop_only_message()
     assert (letter["To"], letter["Subject"]) == ("ada@acme.example", "New sign-in to your account")
-    assert "Firefox on Windows" in text_of(letter)
-    assert "https://id.example.com/account/activity/not-me" in text_of(letter)
-    with world.transaction() as services:
-        services.users.end_sessions(person.id, by=THE_OPERATOR)
+    assert "Firefox on Windows" in message_text(letter)
+    assert "https://id.example.com/account/activity/not-me" in message_text(letter)
+    with world.transaction_services() as services:
+        services.users.end_sessions(person.id, by=OPERATOR_PRINCIPAL)
     for browser in (laptop, phone):
         sign_in(browser)
-    assert post.letters == [], "both are known by now"
+    assert post.received_messages == [], "both are known by now"
 
 
 # --- languages --------------------------------------------------------------------------------------------------------
@@ -288,7 +291,7 @@ def test_a_browser_that_the_account_does_not_know_is_told_of(world: World, post:
     ],
 )
 def test_texts_arrive_in_any_script(
-    make_world: MakeWorld, post: Post, locale: str, words: str, subject: str, tmp_path: Path
+    make_world: WorldFactory, post: MailServer, locale: str, words: str, subject: str, tmp_path: Path
 ) -> None:
     """In the reader's language, whatever the one who asks speaks."""
     catalog = tmp_path / locale[:2] / "LC_MESSAGES"
@@ -301,13 +304,13 @@ def test_texts_arrive_in_any_script(
     )
     world = make_world(**post.settings)
     world.app.registry.pages.catalogs.folders.insert(0, tmp_path)
-    _, login_name = a_person(world, locale=locale)
+    _, login_name = make_user_with_password(world, locale=locale)
     ask_for_reset(world, login_name, languages="fr")
     assert world.identity.senders["mail"].send_due() == 1
-    letter = post.only()
+    letter = post.pop_only_message()
     assert letter["Subject"] == subject
-    assert words in text_of(letter)
-    assert Browser(world).open(link_in(letter)).status_int == 200
+    assert words in message_text(letter)
+    assert Browser(world).open(extract_one_time_link(letter)).status_int == 200
     # On the way it is 7-bit, in lines that every server takes (RFC 5321 §4.5.3.1.6).
     assert letter.as_bytes().isascii()
     assert max(map(len, letter.as_bytes().splitlines())) <= 998

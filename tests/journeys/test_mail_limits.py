@@ -7,16 +7,16 @@ from itertools import count
 
 import pytest
 
-from identity.domain.factors import Enrolment
-from identity.domain.permissions import INSTANCE
+from identity.domain.enrolments import Enrolment
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.domain.users import HumanUser, Profile, Subject
-from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeProfile
-from identity.services.policies import INSTANCE as OF_ALL
-from identity.testing.browser import Browser, give_password
-from identity.testing.post import Post, text_of
+from identity.services.container import Services
+from identity.services.policies import INSTANCE_OWNER_ID as OF_ALL
+from identity.testing.browser import Browser, set_password
+from identity.testing.mail_server import MailServer, message_text
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 
@@ -33,7 +33,7 @@ def world(mailing: World) -> World:
 
 
 @dataclass
-class Scene:
+class MailLimitScenario:
     """``person`` has the address, ``stranger`` has another one; each at a browser of their own."""
 
     world: World
@@ -41,13 +41,13 @@ class Scene:
     stranger: HumanUser
 
     @classmethod
-    def of(cls, world: World, *, verified: bool = False) -> "Scene":
-        organization = world.an_organization()
+    def of(cls, world: World, *, verified: bool = False) -> "MailLimitScenario":
+        organization = world.make_organization()
         people = []
         for email in (VICTIM, "mallory@evil.example"):
-            person = world.a_person(organization)
-            give_password(world, person, PASSWORD)
-            with world.transaction() as services:
+            person = world.make_human_user(organization)
+            set_password(world, person, PASSWORD)
+            with world.transaction_services() as services:
                 services.users.change_profile(person.id, ChangeProfile(email=email))
                 if verified:
                     code = services.users.issue_email_link(person.id, email).rpartition("/")[2]
@@ -63,42 +63,42 @@ class Scene:
         return browser
 
     def manager(self) -> Browser:
-        manager = self.world.a_person()
-        self.world.make_manager(manager, "IAM_OWNER", resource=INSTANCE)
+        manager = self.world.make_human_user()
+        self.world.assign_manager_role(manager, "IAM_OWNER", resource=INSTANCE_RESOURCE)
         return self.browser(manager)
 
 
-def _register(scene: Scene) -> None:
-    party = RelyingParty.of(scene.world)
+def _register(scene: MailLimitScenario) -> None:
+    party = RelyingParty.register(scene.world)
     browser = Browser(scene.world)
-    browser.open(party.ask(prompt="create").url, by=party.origin)
+    browser.open(party.new_request(prompt="create").url, initiator=party.origin)
     typed = {"user_name": f"m{next(NUMBERS)}", "given_name": "M", "family_name": "M", "email": VICTIM}
     browser.submit({**typed, "password": PASSWORD, "password_again": PASSWORD}, form="page-form")
     assert browser.path.endswith("/register/sent"), browser.page
 
 
-def _reset(scene: Scene, login_name: str = "") -> None:
+def _reset(scene: MailLimitScenario, login_name: str = "") -> None:
     browser = scene.browser(None)
     browser.open("/password/reset")
     browser.submit({"login_name": login_name or _login_name(scene.world, scene.person)}, form="page-form")
     assert browser.path == "/password/reset/sent"
 
 
-def _change_address(scene: Scene) -> None:
+def _change_address(scene: MailLimitScenario) -> None:
     browser = scene.browser(scene.stranger)
     browser.open("/account/profile")
     browser.submit({"email": VICTIM, "current_password": PASSWORD}, form="page-form")
     assert "We have sent a link" in browser.page.text
 
 
-def _confirm_address(scene: Scene) -> None:
+def _confirm_address(scene: MailLimitScenario) -> None:
     browser = scene.browser(scene.person)
     browser.open("/account/profile/email")
     browser.submit(form="page-form")
     assert browser.path == "/account/profile"
 
 
-def _invite(scene: Scene) -> None:
+def _invite(scene: MailLimitScenario) -> None:
     browser = scene.manager()
     browser.open(f"/console/organizations/{scene.person.organization_id}/users/new")
     typed = {"user_name": f"i{next(NUMBERS)}", "given_name": "I", "family_name": "I", "email": VICTIM}
@@ -106,14 +106,14 @@ def _invite(scene: Scene) -> None:
     assert browser.page.status_int == 200, browser.page
 
 
-def _new_access(scene: Scene) -> None:
+def _new_access(scene: MailLimitScenario) -> None:
     browser = scene.manager()
     browser.open(f"/console/users/{scene.person.id}/password-link")
     browser.submit(form="page-form")
     assert browser.page.status_int == 200, browser.page
 
 
-def _new_password(scene: Scene) -> None:
+def _new_password(scene: MailLimitScenario) -> None:
     _set_password(scene)
     browser = scene.browser(scene.person)
     browser.open("/account/password")
@@ -122,16 +122,16 @@ def _new_password(scene: Scene) -> None:
     assert "Your password is changed" in browser.page.text
 
 
-def _set_password(scene: Scene) -> None:
-    give_password(scene.world, scene.person, PASSWORD)
+def _set_password(scene: MailLimitScenario) -> None:
+    set_password(scene.world, scene.person, PASSWORD)
 
 
-def _have_address(scene: Scene) -> None:
-    with scene.world.transaction() as services:
+def _have_address(scene: MailLimitScenario) -> None:
+    with scene.world.transaction_services() as services:
         services.users.change_profile(scene.person.id, ChangeProfile(email=VICTIM))
 
 
-def _leave_address(scene: Scene) -> None:
+def _leave_address(scene: MailLimitScenario) -> None:
     _set_password(scene)
     _have_address(scene)
     browser = scene.browser(scene.person)
@@ -140,21 +140,21 @@ def _leave_address(scene: Scene) -> None:
     assert "Your profile is saved" in browser.page.text
 
 
-def _set_one_time(scene: Scene) -> None:
+def _set_one_time(scene: MailLimitScenario) -> None:
     scene.browser(scene.person)
-    with scene.world.transaction() as services:
-        services.passwords.set_one_time(scene.person.id)
+    with scene.world.transaction_services() as services:
+        services.passwords.set_one_time_password(scene.person.id)
 
 
-def _not_me(scene: Scene) -> None:
+def _not_me(scene: MailLimitScenario) -> None:
     _set_password(scene)
     browser = scene.browser(scene.person)
     browser.open("/account/activity/not-me")
     browser.submit(form="page-form")
-    assert browser.step == "password"
+    assert browser.sign_in_step == "password"
 
 
-def _sign_in_elsewhere(scene: Scene) -> None:
+def _sign_in_elsewhere(scene: MailLimitScenario) -> None:
     _set_password(scene)
     scene.browser(scene.person)
     browser = scene.browser(None)
@@ -163,65 +163,65 @@ def _sign_in_elsewhere(scene: Scene) -> None:
     assert browser.path == "/account/profile"
 
 
-def _about_a_factor(deed: Callable[[Services, Subject, Enrolment], object]) -> Callable[[Scene], None]:
+def _about_a_factor(deed: Callable[[Services, Subject, Enrolment], object]) -> Callable[[MailLimitScenario], None]:
     """What is done to something that the person has set up, which itself they are not told of here."""
 
-    def cause(scene: Scene) -> None:
-        with scene.world.transaction() as services:
+    def cause(scene: MailLimitScenario) -> None:
+        with scene.world.transaction_services() as services:
             subject = services.storage.users.find_subject(scene.person.id)
             assert subject is not None
-            services.notices.tell = lambda event: None  # type: ignore[method-assign]
-            enrolment = services.factors.add(subject, "pager", {}, name="Phone")
-        with scene.world.transaction() as services:
+            services.notifications.notify = lambda event: None  # type: ignore[method-assign]
+            enrolment = services.factors.enrol(subject, "pager", {}, name="Phone")
+        with scene.world.transaction_services() as services:
             deed(services, subject, enrolment)
 
     return cause
 
 
-def _add_factor(scene: Scene) -> None:
-    with scene.world.transaction() as services:
+def _add_factor(scene: MailLimitScenario) -> None:
+    with scene.world.transaction_services() as services:
         subject = services.storage.users.find_subject(scene.person.id)
         assert subject is not None
-        for one in services.factors.of(subject.user.id):
-            services.storage.records.drop(one.record.plugin, one.record.kind, one.record.key)
-        services.factors.add(subject, "pager", {}, name="Phone")
+        for one in services.factors.list_enrolments(subject.user.id):
+            services.storage.records.delete(one.record.plugin, one.record.kind, one.record.key)
+        services.factors.enrol(subject, "pager", {}, name="Phone")
 
 
-def _want_to_go(scene: Scene) -> None:
-    with scene.world.transaction() as services:
+def _want_to_go(scene: MailLimitScenario) -> None:
+    with scene.world.transaction_services() as services:
         services.policies.change(OF_ALL, ChangePolicy(account_deletion=True))
         person = services.users.get(scene.person.id)
         services.storage.users.update(replace(person, deletion_at=None, version=person.version + 1))
         subject = services.storage.users.find_subject(scene.person.id)
         assert subject is not None
-        services.deletions.ask(subject)
+        services.account_deletions.schedule(subject)
 
 
-def _stay(scene: Scene) -> None:
-    with scene.world.transaction() as services:
+def _stay(scene: MailLimitScenario) -> None:
+    with scene.world.transaction_services() as services:
         person = services.users.get(scene.person.id)
         services.storage.users.update(replace(person, deletion_at=services.now, version=person.version + 1))
-        services.deletions.withdraw_for(person.id, by=THE_OPERATOR)
+        services.account_deletions.cancel(person.id, by=OPERATOR_PRINCIPAL)
 
 
-def _remove(scene: Scene) -> None:
-    person = scene.world.a_person()
-    with scene.world.transaction() as services:
-        services.storage.users.note_sign_in(person.id, services.now)
+def _remove(scene: MailLimitScenario) -> None:
+    person = scene.world.make_human_user()
+    with scene.world.transaction_services() as services:
+        services.storage.users.update_last_sign_in(person.id, services.now)
         services.users.change_profile(person.id, ChangeProfile(email=VICTIM))
-    with scene.world.transaction() as services:
-        services.users.remove(person.id, by=THE_OPERATOR)
+    with scene.world.transaction_services() as services:
+        services.users.remove(person.id, by=OPERATOR_PRINCIPAL)
 
 
-def _make_account(scene: Scene) -> None:
-    with scene.world.transaction() as services:
+def _make_account(scene: MailLimitScenario) -> None:
+    with scene.world.transaction_services() as services:
         organization = services.organizations.get(scene.person.organization_id)
         profile = Profile(given_name="N", family_name="N", email=VICTIM, email_verified=True)
-        services.registration.admit(organization, "new", profile)
+        services.registration.provision_account(organization, "new", profile)
 
 
 #: What makes a mail, by its template: what strangers, people or managers can ask for.
-ASKED: dict[str, Callable[[Scene], None]] = {
+ASKED: dict[str, Callable[[MailLimitScenario], None]] = {
     "registration": _register,
     "reset": _reset,
     "email": _change_address,
@@ -230,7 +230,7 @@ ASKED: dict[str, Callable[[Scene], None]] = {
     "new_access": _new_access,
 }
 #: What is told of what was done.
-NOTICES: dict[str, Callable[[Scene], None]] = {
+NOTICES: dict[str, Callable[[MailLimitScenario], None]] = {
     "password_changed": _new_password,
     "password_set": _set_one_time,
     "reported": _not_me,
@@ -241,9 +241,13 @@ NOTICES: dict[str, Callable[[Scene], None]] = {
     "registered": _make_account,
     "factor_added": _add_factor,
     "factor_removed": _about_a_factor(lambda services, subject, one: services.factors.remove(subject, one.id)),
-    "factor_reset": _about_a_factor(lambda services, subject, one: services.factors.reset(subject.user.id)),
-    "factor_used": _about_a_factor(lambda services, subject, one: services.factors.tell_used(one, subject, 9)),
-    "factor_suspected": _about_a_factor(lambda services, subject, one: services.factors.suspect(subject, one)),
+    "factor_reset": _about_a_factor(lambda services, subject, one: services.factors.remove_all(subject.user.id)),
+    "factor_used": _about_a_factor(
+        lambda services, subject, one: services.factors.record_backup_code_used(one, subject, 9)
+    ),
+    "factor_suspected": _about_a_factor(
+        lambda services, subject, one: services.factors.record_suspected_clone(subject, one)
+    ),
     "email_changed": _leave_address,
 }
 #: The same as another one, where somebody has the address already.
@@ -260,8 +264,8 @@ def test_every_mail_has_its_row() -> None:
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("kind", [*ASKED, *NOTICES])
-def test_an_address_gets_five_mails_an_hour_whoever_causes_them(world: World, post: Post, kind: str) -> None:
-    scene = Scene.of(world)
+def test_an_address_gets_five_mails_an_hour_whoever_causes_them(world: World, post: MailServer, kind: str) -> None:
+    scene = MailLimitScenario.of(world)
     for _ in range(MOST + 2):
         (ASKED | NOTICES)[kind](scene)
     assert received(world, post) == MOST
@@ -273,9 +277,9 @@ TOGETHER = [{"invited", "new_access"}, {*NOTICES}]
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("used_up", [*ASKED, *NOTICES])
-def test_none_uses_up_another(world: World, post: Post, used_up: str) -> None:
+def test_none_uses_up_another(world: World, post: MailServer, used_up: str) -> None:
     """Whatever a stranger asks for, an owner of the address gets what they ask for, and what they have to be told."""
-    scene = Scene.of(world)
+    scene = MailLimitScenario.of(world)
     for _ in range(MOST + 1):
         (ASKED | NOTICES)[used_up](scene)
     assert received(world, post) == MOST
@@ -289,22 +293,22 @@ def test_none_uses_up_another(world: World, post: Post, used_up: str) -> None:
         assert received(world, post) - before == (name not in spent), name
 
 
-def test_after_an_hour_it_begins_anew(world: World, post: Post) -> None:
-    scene = Scene.of(world)
+def test_after_an_hour_it_begins_anew(world: World, post: MailServer) -> None:
+    scene = MailLimitScenario.of(world)
     for _ in range(MOST + 1):
         _reset(scene)
     assert received(world, post) == MOST
     world.clock.advance(hours=1)
-    _reset(Scene.of(world))
+    _reset(MailLimitScenario.of(world))
     assert received(world, post) == MOST + 1
 
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("causes", [_reset, _new_password])
 def test_another_account_with_the_address_uses_up_nothing_of_whoever_proved_it(
-    world: World, post: Post, causes: Callable[[Scene], None]
+    world: World, post: MailServer, causes: Callable[[MailLimitScenario], None]
 ) -> None:
-    other, scene = Scene.of(world), Scene.of(world, verified=True)
+    other, scene = MailLimitScenario.of(world), MailLimitScenario.of(world, verified=True)
     for _ in range(MOST + 2):
         causes(other)
     causes(scene)
@@ -312,8 +316,8 @@ def test_another_account_with_the_address_uses_up_nothing_of_whoever_proved_it(
 
 
 @pytest.mark.storages("memory")
-def test_no_kind_of_notice_hides_another_from_whoever_proved_the_address(world: World, post: Post) -> None:
-    scene = Scene.of(world, verified=True)
+def test_no_kind_of_notice_hides_another_from_whoever_proved_the_address(world: World, post: MailServer) -> None:
+    scene = MailLimitScenario.of(world, verified=True)
     for _ in range(MOST + 2):
         _new_password(scene)
     assert received(world, post) == MOST
@@ -321,7 +325,7 @@ def test_no_kind_of_notice_hides_another_from_whoever_proved_the_address(world: 
     assert received(world, post) == MOST + 1
 
 
-def received(world: World, post: Post) -> int:
+def received(world: World, post: MailServer) -> int:
     """How many mails have come to the address."""
     assert world.app, "where pages are, notices are worded"
     world.identity.senders["mail"].send_due()
@@ -329,18 +333,18 @@ def received(world: World, post: Post) -> int:
 
 
 def _login_name(world: World, person: HumanUser) -> str:
-    with world.reading() as services:
+    with world.read_only_services() as services:
         subject = services.storage.users.find_subject(person.id)
     assert subject is not None
     return subject.login_name
 
 
 @pytest.mark.storages("memory")
-def test_whoever_types_the_address_as_a_login_name_uses_up_nothing(world: World, post: Post) -> None:
-    scene = Scene.of(world)
+def test_whoever_types_the_address_as_a_login_name_uses_up_nothing(world: World, post: MailServer) -> None:
+    scene = MailLimitScenario.of(world)
     for _ in range(MOST):
         _reset(scene, VICTIM)
     _reset(scene)
     received(world, post)
-    names = [_login_name(world, scene.person) in text_of(one) for one in post.letters]
+    names = [_login_name(world, scene.person) in message_text(one) for one in post.received_messages]
     assert names.count(True) == 1

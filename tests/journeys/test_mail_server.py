@@ -8,87 +8,89 @@ from typing import Any
 
 import pytest
 
+from identity.background_worker import BackgroundJob, BackgroundWorker
 from identity.mailer import MailDelivery, Mailer
-from identity.services.mails import Mail, Reason
-from identity.services.outbox import Undeliverable
+from identity.services.mails import Mail, MailReason
+from identity.services.outbox import DeliveryRejected
 from identity.settings import SmtpSecurity, SmtpSettings
-from identity.testing.clock import RunningClock
-from identity.testing.fixtures import MakeWorld
-from identity.testing.post import PASSWORD as POST_PASSWORD
-from identity.testing.post import USER as POST_USER
-from identity.testing.post import Post, a_certificate, text_of
+from identity.testing.clock import TickingClock
+from identity.testing.fixtures import WorldFactory
+from identity.testing.mail_server import PASSWORD as POST_PASSWORD
+from identity.testing.mail_server import USER as POST_USER
+from identity.testing.mail_server import MailServer, make_certificate, message_text
 from identity.testing.world import World
-from identity.worker import Job, Worker
 
 HELLO = Mail(to="ada@acme.example", subject="Hello", text="Hello to you\n", html="<p>Hello to you</p>")
 
 
 def queue(world: World) -> None:
-    with world.transaction() as services:
-        services.mails.queue(HELLO, Reason.NOTICE)
+    with world.transaction_services() as services:
+        services.mails.queue(HELLO, MailReason.NOTICE)
 
 
 @pytest.mark.storages("memory")
-def test_a_server_that_is_down_gets_it_later_and_once(make_world: MakeWorld, caplog: pytest.LogCaptureFixture) -> None:
-    post = Post()
+def test_a_server_that_is_down_gets_it_later_and_once(
+    make_world: WorldFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    post = MailServer()
     world = make_world(**post.settings)
     caplog.set_level(logging.DEBUG)
     queue(world)
     assert world.identity.senders["mail"].send_due() == 0
-    assert world.identity.mailer.check() is not None
-    post.open()
-    assert world.identity.mailer.check() is None
+    assert world.identity.mailer.find_problem() is not None
+    post.start()
+    assert world.identity.mailer.find_problem() is None
     assert world.identity.senders["mail"].send_due() == 0, "it waits for its next try"
     world.clock.advance(10)
     assert world.identity.senders["mail"].send_due() == 1
     world.clock.advance(hours=1)
     assert world.identity.senders["mail"].send_due() == 0
-    assert text_of(post.only()) == HELLO.text
+    assert message_text(post.pop_only_message()) == HELLO.text
     ours = "\n".join(one.getMessage() for one in caplog.records if one.name.startswith("identity"))
     assert "could not be sent: ConnectionRefusedError" in ours
     assert HELLO.text not in ours
     assert HELLO.to not in ours
-    post.close()
+    post.stop()
 
 
 @pytest.mark.storages("memory")
 def test_the_worker_sends_it_although_nobody_asks_anything_more(
-    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+    make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request, then silence: the mail goes out, also if the server first is down."""
-    monkeypatch.setattr(MailDelivery, "first_delay", timedelta(seconds=1))
-    post = Post()
+    monkeypatch.setattr(MailDelivery, "initial_delay", timedelta(seconds=1))
+    post = MailServer()
     world = make_world(**post.settings)
-    world.identity.clock = RunningClock()
+    world.identity.clock = TickingClock()
     tried = []
 
     def empty() -> timedelta | None:
         again = world.identity.senders["mail"].run()
         tried.append(again)
         if len(tried) == 1:
-            post.open()
+            post.start()
         return again
 
-    world.identity.worker = Worker([Job("outbox: mail", timedelta(minutes=1), empty)])
+    world.identity.background_worker = BackgroundWorker([BackgroundJob("outbox: mail", timedelta(minutes=1), empty)])
     queue(world)
     post.arrived.wait()
-    world.identity.worker.stop()
+    world.identity.background_worker.stop()
     assert tried[0] is not None
-    assert text_of(post.only()) == HELLO.text
-    post.close()
+    assert message_text(post.pop_only_message()) == HELLO.text
+    post.stop()
 
 
-def test_a_refusal_for_good_is_told_from_one_for_now(post: Post) -> None:
+def test_a_refusal_for_good_is_told_from_one_for_now(post: MailServer) -> None:
     mailer = Mailer(settings_of(post))
-    post.answer = "550 5.1.1 no such user"
-    with pytest.raises(Undeliverable):
+    post.rcpt_response = "550 5.1.1 no such user"
+    with pytest.raises(DeliveryRejected):
         mailer.send(HELLO)
-    post.answer = "451 4.3.0 later"
+    post.rcpt_response = "451 4.3.0 later"
     with pytest.raises(Exception, match="later"):
         mailer.send(HELLO)
 
 
-def settings_of(post: Post, **members: Any) -> SmtpSettings:
+def settings_of(post: MailServer, **members: Any) -> SmtpSettings:
     security = SmtpSecurity(post.settings["identity.smtp.security"])
     return SmtpSettings(
         host="localhost", port=post.port, security=security, sender="no-reply@id.example.com", **members
@@ -108,41 +110,41 @@ class TestProtected:
     def test_the_server_proves_who_it_is(
         self, tmp_path: Path, password_file: Path, monkeypatch: pytest.MonkeyPatch, kind: str
     ) -> None:
-        certificate, context = a_certificate(tmp_path)
-        post = Post(**{kind: context})
-        post.open()
+        certificate, context = make_certificate(tmp_path)
+        post = MailServer(**{kind: context})
+        post.start()
         given = {"user": POST_USER, "password_file": password_file} if kind == "starttls" else {}
         mailer = Mailer(settings_of(post, **given))
-        problem = mailer.check()
+        problem = mailer.find_problem()
         assert problem is not None
         assert "does not prove the name in identity.smtp.host" in problem
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        assert mailer.check() is None
+        assert mailer.find_problem() is None
         mailer.send(HELLO)
-        assert post.only()["To"] == "ada@acme.example"
-        post.close()
+        assert post.pop_only_message()["To"] == "ada@acme.example"
+        post.stop()
 
     def test_a_wrong_password_is_told(
         self, tmp_path: Path, password_file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        certificate, context = a_certificate(tmp_path)
-        post = Post(starttls=context)
-        post.open()
+        certificate, context = make_certificate(tmp_path)
+        post = MailServer(starttls=context)
+        post.start()
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         password_file.write_text("another password")
         mailer = Mailer(settings_of(post, user=POST_USER, password_file=password_file))
-        problem = mailer.check()
+        problem = mailer.find_problem()
         assert problem is not None
         assert "it refuses identity.smtp.user, or the password in identity.smtp.password_file" in problem
         assert "another password" not in problem
         missing = Mailer(settings_of(post, user=POST_USER, password_file=tmp_path / "none"))
-        assert "identity.smtp.password_file" in str(missing.check())
-        post.close()
+        assert "identity.smtp.password_file" in str(missing.find_problem())
+        post.stop()
 
-    def test_nothing_is_sent_in_the_clear_where_it_is_not_to_be(self, post: Post) -> None:
+    def test_nothing_is_sent_in_the_clear_where_it_is_not_to_be(self, post: MailServer) -> None:
         """A server that offers no STARTTLS gets nothing."""
         mailer = Mailer(replace(settings_of(post), security=SmtpSecurity.STARTTLS))
-        assert "SMTPNotSupportedError" in str(mailer.check())
+        assert "SMTPNotSupportedError" in str(mailer.find_problem())
         with pytest.raises(Exception, match="STARTTLS"):
             mailer.send(HELLO)
-        assert post.letters == []
+        assert post.received_messages == []

@@ -12,11 +12,11 @@ import pytest
 from identity.domain.audit import ActorKind
 from identity.domain.organizations import Organization
 from identity.domain.users import EmailVerifier, HumanUser
-from identity.pages import mails
-from identity.services.access import THE_OPERATOR
+from identity.pages import transactional_mails
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.users import ChangeHumanUser
-from identity.testing.browser import Browser, give_password
-from identity.testing.post import Post, link_in, text_of
+from identity.testing.browser import Browser, set_password
+from identity.testing.mail_server import MailServer, extract_one_time_link, message_text
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.journeys.conftest import shape
@@ -33,18 +33,18 @@ def world(mailing: World) -> World:
 
 
 @pytest.fixture(autouse=True)
-def nothing_waits(world: World, post: Post) -> None:
+def nothing_waits(world: World, post: MailServer) -> None:
     """Worlds in memory go on with what tests before left."""
     world.identity.senders["mail"].send_due()
-    post.letters.clear()
+    post.received_messages.clear()
     post.recipients.clear()
 
 
-def an_address() -> str:
+def make_email_address() -> str:
     return f"ada{next(_NUMBERS)}@mailbox.example"
 
 
-def a_person(
+def make_user_with_password(
     world: World,
     email: str,
     *,
@@ -53,9 +53,9 @@ def a_person(
     **changes: Any,
 ) -> tuple[HumanUser, str]:
     """Somebody with a password, and their login name; ``by`` is who verified the address."""
-    person = world.a_person(organization)
-    login_name = give_password(world, person)
-    with world.transaction() as services:
+    person = world.make_human_user(organization)
+    login_name = set_password(world, person)
+    with world.transaction_services() as services:
         stored = services.users.get(person.id)
         profile = replace(stored.profile, email=email, email_verified=by is not None)
         changed = {"profile": profile, "email_verified_by": by, "version": stored.version + 1} | changes
@@ -64,17 +64,17 @@ def a_person(
 
 
 def verifier_of(world: World, person: HumanUser) -> EmailVerifier | None:
-    with world.reading() as services:
+    with world.read_only_services() as services:
         stored = services.users.get(person.id)
     assert stored.profile.email_verified is (stored.email_verified_by is not None)
     return stored.email_verified_by
 
 
-def sent(world: World, post: Post) -> list[Any]:
+def sent(world: World, post: MailServer) -> list[Any]:
     """What has come, one after the other."""
     world.identity.senders["mail"].send_due()
-    letters = list(post.letters)
-    post.letters.clear()
+    letters = list(post.received_messages)
+    post.received_messages.clear()
     return letters
 
 
@@ -86,8 +86,8 @@ def use(world: World, link: str) -> None:
 
 
 def owner(world: World, organization: Organization) -> Browser:
-    manager = world.a_person(organization)
-    world.make_manager(manager, "ORG_OWNER")
+    manager = world.make_human_user(organization)
+    world.assign_manager_role(manager, "ORG_OWNER")
     browser = Browser(world)
     browser.start_session(manager)
     return browser
@@ -97,7 +97,7 @@ def invited(world: World, browser: Browser, organization: Organization, email: s
     browser.open(f"/console/organizations/{organization.id}/users/new")
     typed = {"user_name": f"new{next(_NUMBERS)}", "given_name": "Ada", "family_name": "L", "email": email}
     browser.submit(typed, form="page-form")
-    with world.reading() as services:
+    with world.read_only_services() as services:
         found = services.storage.users.find_by_email(organization.id, email)
     user = found[-1].user
     assert isinstance(user, HumanUser)
@@ -107,12 +107,12 @@ def invited(world: World, browser: Browser, organization: Organization, email: s
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
-def test_mailed_invitation_confirms_the_address_once_it_is_used(world: World, post: Post) -> None:
-    organization, address = world.an_organization(), an_address()
+def test_mailed_invitation_confirms_the_address_once_it_is_used(world: World, post: MailServer) -> None:
+    organization, address = world.make_organization(), make_email_address()
     browser = owner(world, organization)
     person = invited(world, browser, organization, address)
     [letter] = sent(world, post)
-    link = link_in(letter)
+    link = extract_one_time_link(letter)
     assert link.rpartition("/")[2] not in browser.page.text
     Browser(world).open(link)
     assert verifier_of(world, person) is None, "looking proves nothing"
@@ -124,16 +124,18 @@ def test_mailed_invitation_confirms_the_address_once_it_is_used(world: World, po
     assert [one.event for one in world.audit_events(object_id=person.id)].count("email.verified") == 1
 
 
-def test_new_password_link_of_a_manager_is_mailed_and_confirms(world: World, post: Post) -> None:
-    organization = world.an_organization()
-    person, _ = a_person(world, an_address(), by=EmailVerifier.PROVIDER, organization=organization)
+def test_new_password_link_of_a_manager_is_mailed_and_confirms(world: World, post: MailServer) -> None:
+    organization = world.make_organization()
+    person, _ = make_user_with_password(
+        world, make_email_address(), by=EmailVerifier.PROVIDER, organization=organization
+    )
     browser = owner(world, organization)
     browser.open(f"/console/users/{person.id}/password-link")
     browser.submit(form="page-form")
     assert f"We have sent the link to {person.profile.email}." in browser.page.text
     [letter] = sent(world, post)
-    assert link_in(letter).rpartition("/")[2] not in browser.page.text
-    use(world, link_in(letter))
+    assert extract_one_time_link(letter).rpartition("/")[2] not in browser.page.text
+    use(world, extract_one_time_link(letter))
     assert verifier_of(world, person) is EmailVerifier.OWN_LINK
 
 
@@ -146,25 +148,25 @@ def _handed_out_by_console(world: World, organization: Organization, person: Hum
 
 
 def _handed_out_by_api(world: World, organization: Organization, person: HumanUser) -> str:
-    robot = world.a_robot(organization)
-    world.make_manager(robot, "ORG_OWNER")
-    answer = world.client.management(f"/users/{person.id}/password-link", robot.managing_token(), "POST")
+    robot = world.make_service_user_program(organization)
+    world.assign_manager_role(robot, "ORG_OWNER")
+    answer = world.client.call_management_api(f"/users/{person.id}/password-link", robot.management_token(), "POST")
     return str(answer.json["password_link"])
 
 
 def _handed_out_by_command(world: World, _: Organization, person: HumanUser) -> str:
-    with world.transaction() as services:
-        return services.passwords.issue_link(person.id)
+    with world.transaction_services() as services:
+        return services.passwords.issue_reset_link(person.id)
 
 
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("make", [_handed_out_by_console, _handed_out_by_api, _handed_out_by_command])
 @pytest.mark.parametrize("by", [None, EmailVerifier.EARLIER])
 def test_link_that_was_shown_to_a_manager_proves_nothing(
-    world: World, post: Post, make: Callable[..., str], by: EmailVerifier | None
+    world: World, post: MailServer, make: Callable[..., str], by: EmailVerifier | None
 ) -> None:
-    organization = world.an_organization()
-    person, _ = a_person(world, an_address(), by=by, organization=organization)
+    organization = world.make_organization()
+    person, _ = make_user_with_password(world, make_email_address(), by=by, organization=organization)
     link = make(world, organization, person)
     assert sent(world, post) == []
     use(world, link)
@@ -172,20 +174,20 @@ def test_link_that_was_shown_to_a_manager_proves_nothing(
 
 
 @pytest.mark.storages("memory")
-def test_mailed_link_proves_nothing_for_another_address(world: World, post: Post) -> None:
-    organization, first = world.an_organization(), an_address()
+def test_mailed_link_proves_nothing_for_another_address(world: World, post: MailServer) -> None:
+    organization, first = world.make_organization(), make_email_address()
     person = invited(world, owner(world, organization), organization, first)
     [letter] = sent(world, post)
-    with world.transaction() as services:
-        services.users.change(person.id, ChangeHumanUser(email=an_address()), by=THE_OPERATOR)
-        services.users.change(person.id, ChangeHumanUser(email=first), by=THE_OPERATOR)
-    assert Browser(world).open(link_in(letter)).status_int == 410
+    with world.transaction_services() as services:
+        services.users.change(person.id, ChangeHumanUser(email=make_email_address()), by=OPERATOR_PRINCIPAL)
+        services.users.change(person.id, ChangeHumanUser(email=first), by=OPERATOR_PRINCIPAL)
+    assert Browser(world).open(extract_one_time_link(letter)).status_int == 410
     assert verifier_of(world, person) is None
 
 
 @pytest.mark.storages("memory")
-def test_link_that_could_not_be_mailed_is_shown_to_nobody(world: World, post: Post) -> None:
-    organization, address = world.an_organization(), an_address()
+def test_link_that_could_not_be_mailed_is_shown_to_nobody(world: World, post: MailServer) -> None:
+    organization, address = world.make_organization(), make_email_address()
     browser = owner(world, organization)
     for _ in range(5):
         invited(world, browser, organization, address)
@@ -202,16 +204,16 @@ def test_link_that_could_not_be_mailed_is_shown_to_nobody(world: World, post: Po
 
 
 @pytest.mark.storages("memory")
-def test_invitation_names_who_invites_and_shows_no_address_in_their_name(world: World, post: Post) -> None:
-    organization = world.an_organization()
+def test_invitation_names_who_invites_and_shows_no_address_in_their_name(world: World, post: MailServer) -> None:
+    organization = world.make_organization()
     browser = owner(world, organization)
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         [manager] = [one for one in services.storage.users.page(organization.id, None) if isinstance(one, HumanUser)]
         name = "Dr. Eve https://evil.example/now evil.example"
-        services.users.change(manager.id, ChangeHumanUser(display_name=name), by=THE_OPERATOR)
-    person = invited(world, browser, organization, an_address())
+        services.users.change(manager.id, ChangeHumanUser(display_name=name), by=OPERATOR_PRINCIPAL)
+    person = invited(world, browser, organization, make_email_address())
     [letter] = sent(world, post)
-    text = " ".join(text_of(letter).split())
+    text = " ".join(message_text(letter).split())
     assert f"Dr. Eve https evil example now evil example invites you to {organization.name}." in text
     assert f"Your login name is {person.user_name}@{organization.primary_domain}." in text
     assert "evil.example" not in text
@@ -230,17 +232,17 @@ def ask(world: World, typed: str, organization: Organization | None = None) -> B
     return asking
 
 
-def test_forgotten_password_by_address_from_end_to_end(world: World, post: Post) -> None:
-    address = an_address()
-    person, login_name = a_person(world, address)
-    other, other_login_name = a_person(world, address, by=EmailVerifier.OPERATOR)
-    a_person(world, address, by=None)
-    a_person(world, address, by=EmailVerifier.PROVIDER)
-    a_person(world, address, active=False)
+def test_forgotten_password_by_address_from_end_to_end(world: World, post: MailServer) -> None:
+    address = make_email_address()
+    person, login_name = make_user_with_password(world, address)
+    other, other_login_name = make_user_with_password(world, address, by=EmailVerifier.OPERATOR)
+    make_user_with_password(world, address, by=None)
+    make_user_with_password(world, address, by=EmailVerifier.PROVIDER)
+    make_user_with_password(world, address, active=False)
     ask(world, f" {address.upper()} ")
     [letter] = sent(world, post)
     assert letter["To"] == address
-    text = text_of(letter)
+    text = message_text(letter)
     names = re.findall(r"Login name: (\S+)", text)
     assert names == [login_name, other_login_name]
     links = re.findall(r"https://\S+/password/reset/\S{43}", text)
@@ -253,56 +255,66 @@ def test_forgotten_password_by_address_from_end_to_end(world: World, post: Post)
 
 
 @pytest.mark.storages("memory")
-def test_forgotten_at_an_organization_finds_those_verified_there_too(world: World, post: Post) -> None:
-    here, address = world.an_organization(), an_address()
-    _, own = a_person(world, address)
-    _, there = a_person(world, address, by=EmailVerifier.EARLIER, organization=here)
-    a_person(world, address, by=EmailVerifier.EARLIER)
+def test_forgotten_at_an_organization_finds_those_verified_there_too(world: World, post: MailServer) -> None:
+    here, address = world.make_organization(), make_email_address()
+    _, own = make_user_with_password(world, address)
+    _, there = make_user_with_password(world, address, by=EmailVerifier.EARLIER, organization=here)
+    make_user_with_password(world, address, by=EmailVerifier.EARLIER)
     ask(world, address, here)
     [letter] = sent(world, post)
-    assert set(re.findall(r"Login name: (\S+)", text_of(letter))) == {own, there}
+    assert set(re.findall(r"Login name: (\S+)", message_text(letter))) == {own, there}
     ask(world, address)
     [letter] = sent(world, post)
-    assert re.findall(r"Login name: (\S+)", text_of(letter)) == [own]
+    assert re.findall(r"Login name: (\S+)", message_text(letter)) == [own]
 
 
 @pytest.mark.storages("memory")
-def test_forgot_takes_a_login_name_that_exists_for_no_address(world: World, post: Post) -> None:
+def test_forgot_takes_a_login_name_that_exists_for_no_address(world: World, post: MailServer) -> None:
     """Active or not, with an address or without."""
-    for active, email in ((True, ""), (False, an_address())):
-        named, login_name = a_person(world, email, by=None, active=active)
-        _, anothers = a_person(world, login_name)
+    for active, email in ((True, ""), (False, make_email_address())):
+        named, login_name = make_user_with_password(world, email, by=None, active=active)
+        _, anothers = make_user_with_password(world, login_name)
         ask(world, login_name)
         assert sent(world, post) == []
-        with world.transaction() as services:
-            services.users.remove(named.id, by=THE_OPERATOR)
+        with world.transaction_services() as services:
+            services.users.remove(named.id, by=OPERATOR_PRINCIPAL)
         ask(world, login_name)
         [letter] = sent(world, post)
-        assert anothers in text_of(letter)
+        assert anothers in message_text(letter)
 
 
 @pytest.mark.storages("memory")
-def test_forgot_says_the_same_whatever_is_found(world: World, post: Post) -> None:
-    one, many, gone = an_address(), an_address(), an_address()
-    _, login_name = a_person(world, one)
+def test_forgot_says_the_same_whatever_is_found(world: World, post: MailServer) -> None:
+    one, many, gone = make_email_address(), make_email_address(), make_email_address()
+    _, login_name = make_user_with_password(world, one)
     for _ in range(12):
-        a_person(world, many)
-    a_person(world, gone, active=False)
-    typed = (login_name, one, many, gone, an_address(), "nobody", "a@b", "\ud7ff@x.example", "x" * 4000 + "@x.example")
+        make_user_with_password(world, many)
+    make_user_with_password(world, gone, active=False)
+    typed = (
+        login_name,
+        one,
+        many,
+        gone,
+        make_email_address(),
+        "nobody",
+        "a@b",
+        "\ud7ff@x.example",
+        "x" * 4000 + "@x.example",
+    )
     shapes = [shape(ask(world, each)) for each in typed]
     assert all(each == shapes[0] for each in shapes)
-    with world.reading() as services:
-        assert len(services.outbox.due("mail")) == len(typed)
+    with world.read_only_services() as services:
+        assert len(services.outbox.list_due("mail")) == len(typed)
     letters = sent(world, post)
     assert sorted(each["To"] for each in letters) == sorted([one, one, many])
     [long] = [each for each in letters if each["To"] == many]
-    assert len(re.findall("Login name:", text_of(long))) == 10
+    assert len(re.findall("Login name:", message_text(long))) == 10
 
 
 @pytest.mark.storages("memory")
-def test_mailbox_gets_three_mails_an_hour_that_tell_its_accounts(world: World, post: Post) -> None:
-    address = an_address()
-    _, login_name = a_person(world, address)
+def test_mailbox_gets_three_mails_an_hour_that_tell_its_accounts(world: World, post: MailServer) -> None:
+    address = make_email_address()
+    _, login_name = make_user_with_password(world, address)
     for spelling in (address, address.upper(), f" {address}", address, address):
         ask(world, spelling)
     assert len(sent(world, post)) == 3
@@ -314,13 +326,13 @@ def test_mailbox_gets_three_mails_an_hour_that_tell_its_accounts(world: World, p
 
 
 @pytest.mark.storages("memory")
-def test_each_spelling_of_an_address_gets_the_links_of_its_own_accounts(world: World, post: Post) -> None:
+def test_each_spelling_of_an_address_gets_the_links_of_its_own_accounts(world: World, post: MailServer) -> None:
     """A mail server may tell them apart."""
-    small = an_address()
+    small = make_email_address()
     large = small.replace("ada", "Ada")
-    (_, one), (_, other) = a_person(world, small), a_person(world, large)
+    (_, one), (_, other) = make_user_with_password(world, small), make_user_with_password(world, large)
     ask(world, small)
-    letters = {letter["To"]: text_of(letter) for letter in sent(world, post)}
+    letters = {letter["To"]: message_text(letter) for letter in sent(world, post)}
     assert letters.keys() == {small, large}
     assert one in letters[small]
     assert other in letters[large]
@@ -332,43 +344,43 @@ def test_each_spelling_of_an_address_gets_the_links_of_its_own_accounts(world: W
 @pytest.mark.storages("memory")
 @pytest.mark.parametrize("of_directory", [True, False])
 def test_accounts_without_a_password_here_are_named_without_a_link(
-    world: World, post: Post, monkeypatch: pytest.MonkeyPatch, of_directory: bool
+    world: World, post: MailServer, monkeypatch: pytest.MonkeyPatch, of_directory: bool
 ) -> None:
-    address = an_address()
-    person, login_name = a_person(world, address)
+    address = make_email_address()
+    person, login_name = make_user_with_password(world, address)
     if of_directory:
-        monkeypatch.setattr(mails, "is_of_directory", lambda directories, subject, services: True)
+        monkeypatch.setattr(transactional_mails, "is_directory_account", lambda directories, subject, services: True)
     else:
-        provided = world.a_person()
-        with world.transaction() as services:
+        provided = world.make_human_user()
+        with world.transaction_services() as services:
             stored = services.users.get(provided.id)
             profile = replace(stored.profile, email=address, email_verified=True)
             changed = replace(stored, profile=profile, email_verified_by=EmailVerifier.OWN_LINK, version=2)
             services.storage.users.update(changed)
-            services.storage.users.note_sign_in(stored.id, services.now)
-            services.users.deactivate(person.id, by=THE_OPERATOR)
+            services.storage.users.update_last_sign_in(stored.id, services.now)
+            services.users.deactivate(person.id, by=OPERATOR_PRINCIPAL)
             subject = services.storage.users.find_subject(stored.id)
             assert subject is not None
             login_name = subject.login_name
     ask(world, address)
     [letter] = sent(world, post)
-    assert login_name in text_of(letter)
-    assert "/password/reset/" not in text_of(letter)
-    assert "This account has no password here." in text_of(letter)
+    assert login_name in message_text(letter)
+    assert "/password/reset/" not in message_text(letter)
+    assert "This account has no password here." in message_text(letter)
 
 
 @pytest.mark.storages("memory")
-def test_password_page_leads_to_forgot_of_its_organization(world: World, post: Post) -> None:
-    party, address = RelyingParty.of(world), an_address()
+def test_password_page_leads_to_forgot_of_its_organization(world: World, post: MailServer) -> None:
+    party, address = RelyingParty.register(world), make_email_address()
     browser = Browser(world)
-    browser.open(party.ask().url, by=party.origin)
+    browser.open(party.new_request().url, initiator=party.origin)
     browser.submit({"login_name": address}, form="page-form")
     browser.click("Forgot your password?")
     domain = parse_qs(urlsplit(browser.url).query)["organization"][0]
-    with world.reading() as services:
+    with world.read_only_services() as services:
         organization = services.storage.organizations.find_by_domain(domain)
     assert organization is not None
-    a_person(world, address, by=EmailVerifier.EARLIER, organization=organization)
+    make_user_with_password(world, address, by=EmailVerifier.EARLIER, organization=organization)
     browser.submit(form="page-form")
     [letter] = sent(world, post)
     assert letter["To"] == address

@@ -8,7 +8,7 @@ import pytest
 from identity.domain.users import EmailVerifier, HumanUser
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser
-from identity.testing.post import Post, link_in, text_of
+from identity.testing.mail_server import MailServer, extract_one_time_link, message_text
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 from tests.journeys.conftest import next_link, shape
@@ -28,35 +28,35 @@ TYPED = {"given_name": "Grace", "family_name": "Hopper", "password": NEW, "passw
 
 def register(world: World, party: RelyingParty, **fields: str) -> tuple[Browser, Any]:
     browser = Browser(world)
-    asked = party.ask(prompt="create")
-    browser.open(asked.url, by=party.origin)
+    asked = party.new_request(prompt="create")
+    browser.open(asked.url, initiator=party.origin)
     browser.submit(TYPED | fields, form="page-form")
     return browser, asked
 
 
-def test_registration_from_end_to_end(world: World, post: Post) -> None:
-    party = RelyingParty.of(world)
+def test_registration_from_end_to_end(world: World, post: MailServer) -> None:
+    party = RelyingParty.register(world)
     browser, asked = register(world, party, user_name="grace", email="grace@navy.example")
     assert "We have sent you a link to finish." in browser.page.text
     assert world.identity.senders["mail"].send_due() == 1
-    letter = post.only()
+    letter = post.pop_only_message()
     assert (letter["To"], letter["Subject"]) == ("grace@navy.example", "Finish your account")
     # Nothing that a stranger typed: it could be anybody's address.
-    assert "Grace" not in text_of(letter)
-    link = link_in(letter)
-    with world.reading() as services:
-        assert services.storage.users.find_by_bare_name("grace", first_in="") is None
+    assert "Grace" not in message_text(letter)
+    link = extract_one_time_link(letter)
+    with world.read_only_services() as services:
+        assert services.storage.users.find_by_user_name_alone("grace", preferred_organization_id="") is None
 
     # In the same browser the sign-in goes on, to the application that it was begun for.
     page = browser.tab()
     page.open(link)
     assert "grace@navy.example" in page.page.text
     page.submit(form="page-form")
-    assert page.step == "registered"
+    assert page.sign_in_step == "registered"
     login_name = page.page.html.find(class_="login__who").get_text(strip=True)
     assert login_name.startswith("grace@")
-    tokens = party.tokens(page.submit(form="page-form"), asked)
-    with world.reading() as services:
+    tokens = party.obtain_tokens(page.submit(form="page-form"), asked)
+    with world.read_only_services() as services:
         user = services.users.get(tokens.claims["sub"])
     assert (user.user_name, user.profile.email, user.profile.email_verified) == ("grace", "grace@navy.example", True)
     assert user.email_verified_by is EmailVerifier.OWN_LINK
@@ -64,9 +64,9 @@ def test_registration_from_end_to_end(world: World, post: Post) -> None:
 
     # The login name, of which only the first part was typed, is said on the page and in a mail.
     world.identity.senders["mail"].send_due()
-    letter = next(one for one in post.letters if one["Subject"] == "Your account is ready")
+    letter = next(one for one in post.received_messages if one["Subject"] == "Your account is ready")
     assert letter["To"] == "grace@navy.example"
-    assert login_name in text_of(letter)
+    assert login_name in message_text(letter)
 
 
 #: What somebody types who opens the link in another browser than the one in which it was asked for.
@@ -79,9 +79,9 @@ OWN = {
 }
 
 
-def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(world: World, post: Post) -> None:
+def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(world: World, post: MailServer) -> None:
     """Registered with another person's address, by somebody who knows the password: the owner opens the link."""
-    party = RelyingParty.of(world)
+    party = RelyingParty.register(world)
     stranger, _ = register(world, party, user_name="mallory", email="grace@navy.example")
     link = next_link(world, post)
     owner = Browser(world)
@@ -96,9 +96,9 @@ def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(w
     assert owner.path.endswith("/password")
     owner.submit({"password": OWN["password"]}, form="page-form")
     assert owner.path == "/account/profile"
-    with world.reading() as services:
-        assert services.storage.users.find_by_bare_name("mallory", first_in="") is None
-        subject = services.storage.users.find_by_bare_name("hopper", first_in="")
+    with world.read_only_services() as services:
+        assert services.storage.users.find_by_user_name_alone("mallory", preferred_organization_id="") is None
+        subject = services.storage.users.find_by_user_name_alone("hopper", preferred_organization_id="")
     assert subject is not None
     assert isinstance(subject.user, HumanUser)
     profile = subject.user.profile
@@ -115,25 +115,25 @@ def test_what_a_stranger_typed_is_gone_with_the_link_of_whoever_reads_the_mail(w
 
 
 @pytest.mark.storages("memory")
-def test_the_browser_of_a_registration_that_is_over_is_another_one(world: World, post: Post) -> None:
-    party = RelyingParty.of(world)
+def test_the_browser_of_a_registration_that_is_over_is_another_one(world: World, post: MailServer) -> None:
+    party = RelyingParty.register(world)
     browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
     link = next_link(world, post)
     world.clock.advance(minutes=31)
     browser.open(link)
-    assert "password" in browser.form("page-form").fields
+    assert "password" in browser.find_form("page-form").fields
     browser.submit(OWN, form="page-form")
     assert browser.path.endswith("/password")
 
 
 @pytest.mark.storages("memory")
-def test_registration_tells_nobody_who_is_known(world: World, post: Post) -> None:
-    party = RelyingParty.of(world)
-    with world.reading() as services:
+def test_registration_tells_nobody_who_is_known(world: World, post: MailServer) -> None:
+    party = RelyingParty.register(world)
+    with world.read_only_services() as services:
         client = services.applications.find_client(party.client_id)
     assert client is not None
-    person = world.a_person(client.organization)
-    with world.transaction() as services:
+    person = world.make_human_user(client.organization)
+    with world.transaction_services() as services:
         services.users.change_profile(person.id, ChangeProfile(email="Ada@acme.example"))
     known, _ = register(world, party, user_name="ada2", email="ada@ACME.example")
     unknown, _ = register(world, party, user_name="eve", email="eve@acme.example")
@@ -141,34 +141,34 @@ def test_registration_tells_nobody_who_is_known(world: World, post: Post) -> Non
     assert shape(known) == shape(unknown) == shape(taken)
     assert len({len(one.cookies) for one in (known, unknown, taken)}) == 1
     world.identity.senders["mail"].send_due()
-    letters = {str(one["To"]): one for one in post.letters}
+    letters = {str(one["To"]): one for one in post.received_messages}
     assert letters.keys() == {"ada@ACME.example", "eve@acme.example", "eve2@acme.example"}
-    told = text_of(letters["ada@ACME.example"])
+    told = message_text(letters["ada@ACME.example"])
     assert letters["ada@ACME.example"]["Subject"] == "You have an account already"
     assert f"{person.user_name}@{client.organization.primary_domain}" in told
     assert "https://id.example.com/password/reset\n" in told
 
     # A user name that is taken is asked again behind the link, and the link stays good meanwhile.
     browser = taken.tab()
-    browser.open(link_in(letters["eve2@acme.example"]))
-    assert browser.form("page-form")["user_name"].value == person.user_name
+    browser.open(extract_one_time_link(letters["eve2@acme.example"]))
+    assert browser.find_form("page-form")["user_name"].value == person.user_name
     browser.submit(form="page-form")
     assert browser.page.status_int == 422
     assert "Choose another user name; this one cannot be used." in browser.page.text
     browser.submit({"user_name": "e v e"}, form="page-form")
     assert browser.page.status_int == 422
-    assert browser.form("page-form")["user_name"].value == "e v e"
+    assert browser.find_form("page-form")["user_name"].value == "e v e"
     browser.submit({"user_name": "eve2"}, form="page-form")
     browser.submit(form="page-form")
-    assert browser.left_for is not None
+    assert browser.external_redirect is not None
 
 
 @pytest.mark.storages("memory")
-def test_registration_that_was_closed_meanwhile(world: World, post: Post) -> None:
-    party = RelyingParty.of(world)
+def test_registration_that_was_closed_meanwhile(world: World, post: MailServer) -> None:
+    party = RelyingParty.register(world)
     browser, _ = register(world, party, user_name="grace", email="grace@navy.example")
     browser.open(next_link(world, post))
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         client = services.applications.find_client(party.client_id)
         assert client is not None
         organization = services.storage.organizations.find(client.organization.id)

@@ -5,95 +5,95 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
-from identity.testing.service import KeyPool
-from identity.testing.service_client import Credentials
-from identity.testing.world import BrowserSession, Robot, World
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.container import Services
+from identity.testing.assembled_service import RsaKeyPool
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import BrowserSession, ServiceUserProgram, World
 
 pytestmark = [pytest.mark.storages("sqlite", "postgresql"), pytest.mark.thorough]  # memory belongs to one node
 
 
-class Scene:
+class TwoNodeScenario:
     """Two nodes of one service. The first has just seen everything succeed, and so could have kept it."""
 
     def __init__(self, world: World, other: World) -> None:
         self.world, self.other = world, other
-        self.robot: Robot = world.a_manager()
-        self.project = world.a_project(self.robot.organization)
-        self.client: Credentials = world.a_web_application(self.project.id)
-        self.resource: Credentials = world.an_application(self.project.id)
-        self.person: HumanUser = world.a_person(self.robot.organization)
-        self.session: BrowserSession = world.a_session(self.person)
-        tokens = world.tokens(self.client, self.session, scope="openid profile offline_access")
+        self.robot: ServiceUserProgram = world.make_manager_program()
+        self.project = world.make_project(self.robot.organization)
+        self.client: Credentials = world.make_web_application(self.project.id)
+        self.resource: Credentials = world.make_application(self.project.id)
+        self.person: HumanUser = world.make_human_user(self.robot.organization)
+        self.session: BrowserSession = world.make_browser_session(self.person)
+        tokens = world.obtain_tokens(self.client, self.session, scope="openid profile offline_access")
         self.token, self.refresh_token = tokens["access_token"], tokens["refresh_token"]
-        self.managing = self.robot.managing_token()
+        self.managing = self.robot.management_token()
         assert self.seen() == dict.fromkeys(self.seen(), True)
 
     def seen(self) -> dict[str, bool]:
         """What the first node lets through."""
         client = self.world.client
         return {
-            "userinfo": client.userinfo(self.token).status_int == 200,
+            "userinfo": client.fetch_userinfo(self.token).status_int == 200,
             "introspection": client.introspect(self.token, self.resource).json.get("active") is True,
             "session": "code=" in self.session.authorize(self.client, prompt="none").headers.get("Location", ""),
-            "assertion": self.robot.token("openid").status_int == 200,
-            "management": client.management("/organizations", self.managing).status_int == 200,
+            "assertion": self.robot.request_token("openid").status_int == 200,
+            "management": client.call_management_api("/organizations", self.managing).status_int == 200,
         }
 
 
 @pytest.fixture
-def scene(key_pool: KeyPool, make_world: Callable[..., World]) -> Iterator[Scene]:
+def scene(key_pool: RsaKeyPool, make_world: Callable[..., World]) -> Iterator[TwoNodeScenario]:
     world = make_world()
     other = World(world.settings, clock=world.clock, key_pool=key_pool)
-    yield Scene(world, other)
+    yield TwoNodeScenario(world, other)
     other.close()
 
 
-def _end_sessions(scene: Scene, services: Services) -> None:
-    services.users.end_sessions(scene.person.id, by=THE_OPERATOR)
+def _end_sessions(scene: TwoNodeScenario, services: Services) -> None:
+    services.users.end_sessions(scene.person.id, by=OPERATOR_PRINCIPAL)
 
 
-def _remove_key(scene: Scene, services: Services) -> None:
-    [key] = services.service_users.keys(scene.robot.id)
-    services.service_users.remove_key(scene.robot.id, key.id, by=THE_OPERATOR)
+def _remove_key(scene: TwoNodeScenario, services: Services) -> None:
+    [key] = services.service_users.page_keys(scene.robot.id)
+    services.service_users.remove_key(scene.robot.id, key.id, by=OPERATOR_PRINCIPAL)
 
 
-def _remove_manager(scene: Scene, services: Services) -> None:
-    [manager] = services.storage.managers.of_user(scene.robot.id)
-    services.managers.remove(manager.id, by=THE_OPERATOR)
+def _remove_manager(scene: TwoNodeScenario, services: Services) -> None:
+    [manager] = services.storage.managers.list_for_user(scene.robot.id)
+    services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
 
 
 #: Change → what it ends.
-CHANGES: dict[str, tuple[Callable[[Scene, Services], object], set[str]]] = {
+CHANGES: dict[str, tuple[Callable[[TwoNodeScenario, Services], object], set[str]]] = {
     "person deactivated": (
-        lambda scene, services: services.users.deactivate(scene.person.id, by=THE_OPERATOR),
+        lambda scene, services: services.users.deactivate(scene.person.id, by=OPERATOR_PRINCIPAL),
         {"userinfo", "introspection", "session"},
     ),
     "person removed": (
-        lambda scene, services: services.users.remove(scene.person.id, by=THE_OPERATOR),
+        lambda scene, services: services.users.remove(scene.person.id, by=OPERATOR_PRINCIPAL),
         {"userinfo", "introspection", "session"},
     ),
     "sessions ended": (_end_sessions, {"userinfo", "introspection", "session"}),
     "application deactivated": (
-        lambda scene, services: services.applications.deactivate(scene.client.client_id, by=THE_OPERATOR),
+        lambda scene, services: services.applications.deactivate(scene.client.client_id, by=OPERATOR_PRINCIPAL),
         {"userinfo", "introspection", "session"},
     ),
     "resource server deactivated": (
-        lambda scene, services: services.applications.deactivate(scene.resource.client_id, by=THE_OPERATOR),
+        lambda scene, services: services.applications.deactivate(scene.resource.client_id, by=OPERATOR_PRINCIPAL),
         {"introspection"},
     ),
     "project deactivated": (
-        lambda scene, services: services.projects.deactivate(scene.project.id, by=THE_OPERATOR),
+        lambda scene, services: services.projects.deactivate(scene.project.id, by=OPERATOR_PRINCIPAL),
         {"userinfo", "introspection", "session"},
     ),
     "organization deactivated": (
-        lambda scene, services: services.organizations.deactivate(scene.robot.organization.id, by=THE_OPERATOR),
+        lambda scene, services: services.organizations.deactivate(scene.robot.organization.id, by=OPERATOR_PRINCIPAL),
         {"userinfo", "introspection", "session", "assertion", "management"},
     ),
     "key removed": (_remove_key, {"assertion", "management"}),
     "service user deactivated": (
-        lambda scene, services: services.service_users.deactivate(scene.robot.id, by=THE_OPERATOR),
+        lambda scene, services: services.service_users.deactivate(scene.robot.id, by=OPERATOR_PRINCIPAL),
         {"assertion", "management"},
     ),
     "manager removed": (_remove_manager, {"management"}),
@@ -101,33 +101,33 @@ CHANGES: dict[str, tuple[Callable[[Scene, Services], object], set[str]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_by_one_node_counts_at_the_next_request_of_another(scene: Scene, change: str) -> None:
+def test_a_change_by_one_node_counts_at_the_next_request_of_another(scene: TwoNodeScenario, change: str) -> None:
     act, ends = CHANGES[change]
-    with scene.other.transaction() as services:
+    with scene.other.transaction_services() as services:
         act(scene, services)
     assert {name for name, passes in scene.seen().items() if not passes} == ends
 
 
-def test_what_one_client_was_told_is_not_told_another(scene: Scene) -> None:
+def test_what_one_client_was_told_is_not_told_another(scene: TwoNodeScenario) -> None:
     """The same token right after a success: another client, another token of the same person, and back again."""
-    world, stranger = scene.world, scene.world.an_application()
-    narrow = world.tokens(scene.client, scene.session, scope="openid")["access_token"]
+    world, stranger = scene.world, scene.world.make_application()
+    narrow = world.obtain_tokens(scene.client, scene.session, scope="openid")["access_token"]
     for _ in range(2):
         assert world.client.introspect(scene.token, scene.resource).json["scope"] == "openid profile offline_access"
         assert world.client.introspect(scene.token, stranger).json == {"active": False}
         assert world.client.introspect(narrow, scene.resource).json["scope"] == "openid"
-        assert "name" in world.client.userinfo(scene.token).json
-        assert "name" not in world.client.userinfo(narrow).json
-        assert world.client.management("/me", scene.managing).status_int == 200
-        assert world.client.management("/me", narrow).status_int == 401
+        assert "name" in world.client.fetch_userinfo(scene.token).json
+        assert "name" not in world.client.fetch_userinfo(narrow).json
+        assert world.client.call_management_api("/me", scene.managing).status_int == 200
+        assert world.client.call_management_api("/me", narrow).status_int == 401
 
 
-def test_a_new_signing_key_is_known_to_every_node_in_half_a_minute(scene: Scene) -> None:
+def test_a_new_signing_key_is_known_to_every_node_in_half_a_minute(scene: TwoNodeScenario) -> None:
     """Decisions, lifetimes: nodes may keep the list of keys for 30 seconds."""
-    scene.world.client.keys()
-    with scene.other.transaction() as services:
+    scene.world.client.fetch_jwks()
+    with scene.other.transaction_services() as services:
         services.signing_keys.rotate()
     scene.world.clock.advance(31)
-    known = [{key["kid"] for key in node.client.keys().json["keys"]} for node in (scene.world, scene.other)]
+    known = [{key["kid"] for key in node.client.fetch_jwks().json["keys"]} for node in (scene.world, scene.other)]
     assert known[0] == known[1]
     assert len(known[0]) == 2

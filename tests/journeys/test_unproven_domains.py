@@ -8,9 +8,9 @@ import pytest
 from identity.crypto.secrets import new_id
 from identity.domain.organizations import Organization
 from identity.domain.users import HumanUser
-from identity.testing.browser import Browser, give_password
+from identity.testing.browser import Browser, set_password
 from identity.testing.world import World
-from tests.journeys.domains import api_of, asked, manager, path_of
+from tests.journeys.domain_requests import api_of, asked, manager, path_of
 
 pytestmark = pytest.mark.storages("memory")
 
@@ -24,22 +24,22 @@ def _created(world: World) -> str:
 
 
 def _changed(world: World) -> str:
-    organization = world.an_organization()
+    organization = world.make_organization()
     path = f"/organizations/{organization.id}"
     assert api_of(world, organization).patch(path, {"primary_domain": FOREIGN})["primary_domain"] != FOREIGN
     return organization.id
 
 
 def _asked(world: World) -> str:
-    organization = world.an_organization()
+    organization = world.make_organization()
     asked(api_of(world, organization), organization, FOREIGN)
     return organization.id
 
 
 def _typed(world: World) -> str:
-    organization = world.an_organization()
-    person = world.a_person(organization)
-    world.make_manager(person, "ORG_OWNER")
+    organization = world.make_organization()
+    person = world.make_human_user(organization)
+    world.assign_manager_role(person, "ORG_OWNER")
     browser = Browser(world)
     browser.start_session(person)
     browser.open(f"/console/organizations/{organization.id}/edit")
@@ -60,7 +60,7 @@ ROLES = "urn:service:iam:org:projects:roles"
 
 def _signs_in(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
     """As user@name on the login page."""
-    give_password(world, person)
+    set_password(world, person)
     browser = Browser(world)
     browser.open("/account")
     browser.sign_in(f"{person.user_name}@{name}")
@@ -69,33 +69,35 @@ def _signs_in(world: World, organization: Organization, person: HumanUser, name:
 
 def _is_scope(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
     """``…:org:domain:primary:name``, that only members of the organization are granted."""
-    client = world.a_web_application(world.a_project(organization).id)
+    client = world.make_web_application(world.make_project(organization).id)
     scope = f"openid urn:service:iam:org:domain:primary:{name}"
-    answer = world.a_session(person).authorize(client, scope=scope, prompt="none")
+    answer = world.make_browser_session(person).authorize(client, scope=scope, prompt="none")
     members = parse_qs(urlsplit(answer.headers["Location"]).query)
     return "code" in members
 
 
 def _is_claimed(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
     """Role claims (role → {organization id: primary domain}) and claims of the resource owner."""
-    project = world.a_project(organization, roles=["reader"])
-    world.a_user_grant(person, project, "reader")
-    client = world.a_web_application(project.id)
+    project = world.make_project(organization, roles=["reader"])
+    world.make_user_grant(person, project, "reader")
+    client = world.make_web_application(project.id)
     scope = f"openid profile email {ROLES} urn:service:iam:user:resourceowner"
-    token = world.tokens(client, world.a_session(person), scope=scope)["access_token"]
-    told: str = world.client.userinfo(token).text + world.client.introspect(token, client).text
+    token = world.obtain_tokens(client, world.make_browser_session(person), scope=scope)["access_token"]
+    told: str = world.client.fetch_userinfo(token).text + world.client.introspect(token, client).text
     assert "primary_domain" in told
     return name in told
 
 
 def _is_on_login_pages(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
     """What the pages of a sign-in say of the application's organization, and of the person's."""
-    client = world.a_web_application(world.a_project(organization).id)
+    client = world.make_web_application(world.make_project(organization).id)
     browser = Browser(world)
     shown = []
-    login_name = give_password(world, person)
+    login_name = set_password(world, person)
     for parameters in ({}, {"scope": f"openid urn:service:iam:org:id:{organization.id}"}):
-        browser.open(world.a_session(person).authorize(client, **parameters, prompt="login").headers["Location"])
+        browser.open(
+            world.make_browser_session(person).authorize(client, **parameters, prompt="login").headers["Location"]
+        )
         shown.append(browser.page.text)
     browser.open("/account")
     browser.sign_in(login_name)
@@ -112,7 +114,7 @@ def _is_represented(world: World, organization: Organization, person: HumanUser,
 
 def _is_found(world: World, organization: Organization, person: HumanUser, name: str) -> bool:
     """By programs, apply and documents that name an organization by its domain."""
-    with world.reading() as services:
+    with world.read_only_services() as services:
         return services.storage.organizations.find_by_domain(name) is not None
 
 
@@ -134,28 +136,28 @@ READERS: dict[str, Callable[[World, Organization, HumanUser, str], bool]] = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_a_domain_that_waits_is_said_nowhere(own_world: World, door: str) -> None:
-    api, organization_id = manager(own_world, "IAM_OWNER"), DOORS[door](own_world)
-    with own_world.reading() as services:
+def test_a_domain_that_waits_is_said_nowhere(isolated_world: World, door: str) -> None:
+    api, organization_id = manager(isolated_world, "IAM_OWNER"), DOORS[door](isolated_world)
+    with isolated_world.read_only_services() as services:
         organization = services.organizations.get(organization_id)
         assert services.domains.get(organization_id, FOREIGN).proof is None
-    person = own_world.a_person(organization)
+    person = isolated_world.make_human_user(organization)
     for reader, says in READERS.items():
-        assert not says(own_world, organization, person, FOREIGN), f"{reader} says it"
+        assert not says(isolated_world, organization, person, FOREIGN), f"{reader} says it"
     # Each of them would say it if it counted.
     assert api.patch(f"/organizations/{organization_id}", {"primary_domain": FOREIGN})["primary_domain"] == FOREIGN
-    with own_world.reading() as services:
+    with isolated_world.read_only_services() as services:
         organization = services.organizations.get(organization_id)
     for reader, says in READERS.items():
         if reader != "login pages":
-            assert says(own_world, organization, person, FOREIGN), f"{reader} does not say it"
+            assert says(isolated_world, organization, person, FOREIGN), f"{reader} does not say it"
 
 
-def test_no_spelling_of_a_domain_counts_without_a_proof(own_world: World) -> None:
+def test_no_spelling_of_a_domain_counts_without_a_proof(isolated_world: World) -> None:
     """Unicode, punycode, dots and cases; addresses and single names; the service's own hosts; others' names."""
-    acme = own_world.an_organization(name="Acme")
-    evil = own_world.an_organization(name="Evil")
-    api = api_of(own_world, evil)
+    acme = isolated_world.make_organization(name="Acme")
+    evil = isolated_world.make_organization(name="Evil")
+    api = api_of(isolated_world, evil)
     spellings = [
         *(FOREIGN, "MICROSOFT.com", "microsoft.com.", ".microsoft.com", "microsoft..com", "microsoft.com\n"),
         *("microsоft.com", "ｍicrosoft.com", "microsoft。com", "xn--mirosoft-cgb.com", "microsoft.com "),
@@ -172,8 +174,8 @@ def test_no_spelling_of_a_domain_counts_without_a_proof(own_world: World) -> Non
             api.ask("POST", "/organizations", {"name": "Evil", "primary_domain": name}),
         ]
         assert {one.status_int for one in answers} <= {200, 201, 403, 422}, name
-        with own_world.reading() as services:
+        with isolated_world.read_only_services() as services:
             assert services.organizations.get(evil.id).primary_domain == evil.primary_domain, name
-            counting = [one.name for one in services.domains.of_organization(evil.id) if one.counts]
+            counting = [one.name for one in services.domains.list_by_organization(evil.id) if one.is_effective]
             assert counting == [evil.primary_domain], name
     assert evil.primary_domain == "evil.id.example.com"

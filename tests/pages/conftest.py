@@ -11,64 +11,64 @@ from pyramid.security import NO_PERMISSION_REQUIRED
 from webtest import TestApp
 
 from identity import hookimpl
-from identity.app import assemble, configure
+from identity.application_factory import create_application, create_wsgi_app
 from identity.domain.errors import Conflict, Denied, Invalid
-from identity.domain.words import say
+from identity.domain.messages import gettext_lazy
 from identity.pages.forms import Form
-from identity.pages.frame import Frame, Group, Item, Person, Switcher
+from identity.pages.layout import NavigationGroup, NavigationItem, OrganizationSwitcher, PageLayout, SignedInUser
 from identity.pages.page import FormPage, Page
-from identity.storage.errors import Unavailable
-from identity.testing.clock import MovableClock
+from identity.storage.errors import StorageUnavailable
+from identity.testing.clock import FakeClock
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-FRAME = Frame(
-    home="/account",
-    sign_out="/oauth/v2/endsession",
-    person=Person(name="Ada <Lovelace>", login_name="ada@acme.example"),
-    switcher=Switcher(
-        meaning="Organization:",
+FRAME = PageLayout(
+    home_path="/account",
+    sign_out_path="/oauth/v2/endsession",
+    user=SignedInUser(name="Ada <Lovelace>", login_name="ada@acme.example"),
+    switcher=OrganizationSwitcher(
+        prefix="Organization:",
         label="Acme & Co",
-        head="Your organizations",
-        items=(Item(label="Acme & Co", href="/o/1", current=True),),
+        heading="Your organizations",
+        items=(NavigationItem(label="Acme & Co", href="/o/1", is_current=True),),
     ),
     groups=(
-        Group(items=(Item(label="Overview", href="/overview", icon="overview"),)),
-        Group(
+        NavigationGroup(items=(NavigationItem(label="Overview", href="/overview", icon="overview"),)),
+        NavigationGroup(
             title="Acme & Co",
             items=(
-                Item(label="Things", href="/things", icon="service", current=True),
-                Item(label="Users", href="/users", icon="users"),
+                NavigationItem(label="Things", href="/things", icon="service", is_current=True),
+                NavigationItem(label="Users", href="/users", icon="users"),
             ),
         ),
     ),
 )
 
 
-class Thing(FormPage):
+class SamplePage(FormPage):
     """A form with every kind of field; what it does is told by the test that posts it."""
 
     template = "thing.html"
     fields = ("name", "note", "kind", "agreed", "role", "password")
     secret_fields = frozenset({"password"})
     repeated_fields = frozenset({"role"})
-    creates = True
+    is_creation = True
     submitted: ClassVar[list[Form]] = []
     raises: ClassVar[list[Exception]] = []
 
-    def shared(self) -> dict[str, Any]:
+    def common_variables(self) -> dict[str, Any]:
         return {"frame": FRAME}
 
-    def values(self) -> dict[str, Any]:
+    def initial_values(self) -> dict[str, Any]:
         return {"name": "Stored <name>", "kind": "b", "role": ("writer",), "version": "7"}
 
-    def check(self, form: Form) -> None:
-        if form.one("name") == "bad":
-            raise Invalid({"name": say("Use at most {length} characters.", length=200)})
+    def validate(self, form: Form) -> None:
+        if form.text("name") == "bad":
+            raise Invalid({"name": gettext_lazy("Use at most {length} characters.", length=200)})
 
     def submit(self, form: Form) -> Any:
         self.submitted.append(form)
-        self.request.services.organizations.create(_a_command(form.one("name")))
+        self.request.services.organizations.create(_a_command(form.text("name")))
         if self.raises:
             raise self.raises.pop()
         return self.redirect("/things")
@@ -80,61 +80,61 @@ def _a_command(name: str) -> Any:
     return CreateOrganization(name=f"{name[:20]} {uuid.uuid4()}")
 
 
-class OneField(FormPage):
+class OneFieldPage(FormPage):
     template = "one.html"
     fields = ("code",)
 
     def submit(self, form: Form) -> Any:
-        raise Invalid({"code": say("Enter the code.")})
+        raise Invalid({"code": gettext_lazy("Enter the code.")})
 
 
-class Looked(Page):
+class BrandedSamplePage(Page):
     template = "looked.html"
 
-    def shared(self) -> dict[str, Any]:
+    def common_variables(self) -> dict[str, Any]:
         return {"frame": FRAME}
 
-    def show(self) -> dict[str, Any]:
-        return {"who": "<b>Ada</b>", "now": self.request.registry.identity.clock()}
+    def template_variables(self) -> dict[str, Any]:
+        return {"who": "<b>Ada</b>", "now": self.request.registry.application.clock()}
 
 
-class Failing(Page):
+class FailingPage(Page):
     template = "looked.html"
     problems: ClassVar[dict[str, Exception]] = {
-        "denied": Denied(say("This needs the permission {permission}.", permission="user.read")),
-        "unavailable": Unavailable("db.internal"),
+        "denied": Denied(gettext_lazy("This needs the permission {permission}.", permission="user.read")),
+        "unavailable": StorageUnavailable("db.internal"),
         "unexpected": RuntimeError("db.internal"),
-        "conflict": Conflict(say("This domain has to be proven first.")),
+        "conflict": Conflict(gettext_lazy("This domain has to be proven first.")),
     }
 
-    def show(self) -> dict[str, Any]:
+    def template_variables(self) -> dict[str, Any]:
         raise self.problems[self.request.matchdict["what"]]
 
 
-class Plugin:
+class SamplePagesPlugin:
     @hookimpl
     def identity_configure(self, config: Configurator) -> None:
         config.include("identity.pages")
         config.include("identity.pages")
         config.add_page_templates(str(TEMPLATES))
         everybody = NO_PERMISSION_REQUIRED
-        config.add_page("thing", "/things/new", Thing, permission=everybody)
-        config.add_page("one", "/one", OneField, permission=everybody)
-        config.add_page("looked", "/things", Looked, permission=everybody)
-        config.add_page("failing", "/failing/{what}", Failing, permission=everybody)
-        config.add_page("closed", "/closed", Looked, permission="user.read", authenticate="bearer")
+        config.add_page("thing", "/things/new", SamplePage, permission=everybody)
+        config.add_page("one", "/one", OneFieldPage, permission=everybody)
+        config.add_page("looked", "/things", BrandedSamplePage, permission=everybody)
+        config.add_page("failing", "/failing/{what}", FailingPage, permission=everybody)
+        config.add_page("closed", "/closed", BrandedSamplePage, permission="user.read", authenticate="bearer")
         config.add_route("by_hand", "/by-hand", host="login")
         config.add_view(lambda request: request.response, route_name="by_hand", permission=everybody)
 
 
-class Browser:
+class PageBrowser:
     """WebTest with the headers of a browser, on one service."""
 
     def __init__(self, settings: dict[str, str]) -> None:
-        self.identity = assemble(settings, clock=MovableClock())
-        self.identity.worker.stop()
-        self.identity.host.register("things", Plugin())
-        self.router = configure(self.identity, settings)
+        self.identity = create_application(settings, clock=FakeClock())
+        self.identity.background_worker.stop()
+        self.identity.plugin_host.register("things", SamplePagesPlugin())
+        self.router = create_wsgi_app(self.identity, settings)
         self.pages = self.router.registry.pages
         self.before = 0
         self.app = TestApp(self.router, extra_environ={"HTTP_HOST": "id.example.com", "wsgi.url_scheme": "https"})
@@ -154,7 +154,7 @@ class Browser:
 
     def organizations(self) -> int:
         """How many a test has made."""
-        with self.identity.reading() as services:
+        with self.identity.read_session() as services:
             from identity.storage.paging import PageRequest
 
             return len(services.storage.organizations.page(PageRequest(limit=100)).items) - self.before
@@ -165,24 +165,24 @@ def _named(headers: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.fixture
-def settings(databases: Any) -> dict[str, str]:
-    found: dict[str, str] = databases.settings("memory")
+def settings(database_factory: Any) -> dict[str, str]:
+    found: dict[str, str] = database_factory.new_database_settings("memory")
     return found
 
 
 @pytest.fixture(scope="session")
-def service(databases: Any) -> Iterator[Browser]:
+def service(database_factory: Any) -> Iterator[PageBrowser]:
     """Making one takes longer than most tests."""
-    made = Browser(databases.settings("memory"))
+    made = PageBrowser(database_factory.new_database_settings("memory"))
     yield made
     made.identity.close()
 
 
 @pytest.fixture
-def browser(service: Browser) -> Iterator[Browser]:
+def browser(service: PageBrowser) -> Iterator[PageBrowser]:
     """A browser without cookies."""
     service.app.reset()
     service.before = service.before + service.organizations()
     yield service
-    Thing.submitted.clear()
-    Thing.raises.clear()
+    SamplePage.submitted.clear()
+    SamplePage.raises.clear()

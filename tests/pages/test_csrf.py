@@ -6,7 +6,7 @@ import pytest
 
 from identity.http import csrf
 
-from .conftest import Browser, Thing
+from .conftest import PageBrowser, SamplePage
 
 OWN = "https://id.example.com"
 
@@ -23,35 +23,35 @@ OWN = "https://id.example.com"
         *(("", origin, 403) for origin in ("https://evil.example", "http://id.example.com", f"{OWN}:8443", f"{OWN}.x")),
     ],
 )
-def test_what_the_browser_says_of_the_sender(browser: Browser, site: str, origin: str, status: int) -> None:
+def test_what_the_browser_says_of_the_sender(browser: PageBrowser, site: str, origin: str, status: int) -> None:
     answer = browser.send("/things/new", {}, sec_fetch_site=site, origin=origin)
     assert answer.status_int == status
-    assert len(Thing.submitted) == int(status == 303)
+    assert len(SamplePage.submitted) == int(status == 303)
     if status == 403:
         assert "We did not take this form" in answer.text
         assert browser.organizations() == 0
 
 
 @pytest.mark.parametrize("token", ["", "x", "A" * 43, "é"])
-def test_a_form_with_another_token_is_drawn_again_with_what_was_typed(browser: Browser, token: str) -> None:
+def test_a_form_with_another_token_is_drawn_again_with_what_was_typed(browser: PageBrowser, token: str) -> None:
     answer = browser.send("/things/new", {"csrf_token": token, "name": "Kept"})
     assert answer.status_int == 422
     assert "This page had been open for too long. Check what you typed and send it again." in answer.text
-    assert Thing.submitted == []
+    assert SamplePage.submitted == []
     form = answer.forms["page-form"]
     assert form["name"].value == "Kept"
     assert browser.post("/things/new", dict(form.submit_fields())).status_int == 303
 
 
-def test_a_token_of_another_browser_is_refused(browser: Browser) -> None:
+def test_a_token_of_another_browser_is_refused(browser: PageBrowser) -> None:
     stolen = browser.get("/things/new").forms["page-form"]["csrf_token"].value
     browser.app.reset()
     answer = browser.send("/things/new", {"csrf_token": stolen})
     assert answer.status_int == 422
-    assert Thing.submitted == []
+    assert SamplePage.submitted == []
 
 
-def test_the_cookie_of_a_page_without_session(browser: Browser) -> None:
+def test_the_cookie_of_a_page_without_session(browser: PageBrowser) -> None:
     answer = browser.get("/one")
     cookie = answer.headers["Set-Cookie"]
     assert cookie.startswith("__Host-form=")
@@ -61,14 +61,14 @@ def test_the_cookie_of_a_page_without_session(browser: Browser) -> None:
 
 
 def test_in_development_on_plain_http_the_cookie_has_no_prefix(settings: dict[str, str]) -> None:
-    plain = Browser(settings | {"identity.issuer_url": "http://localhost:8080", "identity.development": "true"})
+    plain = PageBrowser(settings | {"identity.issuer_url": "http://localhost:8080", "identity.development": "true"})
     answer = plain.app.get("/one", extra_environ={"HTTP_HOST": "localhost:8080"})
     assert answer.headers["Set-Cookie"].startswith("form=")
     assert "secure" not in answer.headers["Set-Cookie"].lower()
     plain.identity.close()
 
 
-def test_a_view_that_forgot_is_checked_all_the_same(browser: Browser) -> None:
+def test_a_view_that_forgot_is_checked_all_the_same(browser: PageBrowser) -> None:
     assert browser.get("/by-hand").status_int == 200
     assert browser.post("/by-hand", {"a": "b"}).status_int == 422
     token = browser.get("/one").forms["page-form"]["csrf_token"].value
@@ -79,7 +79,7 @@ def test_a_view_that_forgot_is_checked_all_the_same(browser: Browser) -> None:
         assert refused.status_int in (400, 422)
 
 
-def test_protocol_endpoints_are_exempt(browser: Browser) -> None:
+def test_protocol_endpoints_are_exempt(browser: PageBrowser) -> None:
     """Programs and other sites call them."""
     answer = browser.post("/oauth/v2/token", {"grant_type": "x"}, sec_fetch_site="cross-site")
     assert answer.status_int == 400
@@ -93,6 +93,6 @@ def test_a_token_is_bound_to_the_secret_of_its_page() -> None:
 
     one, other = Request(), Request()
     other.form_secret = "other"
-    assert csrf.token(one) == csrf.token(one) != csrf.token(other)
-    assert csrf.is_fresh(one, csrf.token(one))
-    assert not csrf.is_fresh(one, csrf.token(other))
+    assert csrf.csrf_token(one) == csrf.csrf_token(one) != csrf.csrf_token(other)
+    assert csrf.is_valid_token(one, csrf.csrf_token(one))
+    assert not csrf.is_valid_token(one, csrf.csrf_token(other))

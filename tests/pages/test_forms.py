@@ -8,12 +8,12 @@ import html5lib
 import pytest
 
 from identity.domain.errors import Conflict, Invalid
-from identity.domain.words import say
+from identity.domain.messages import gettext_lazy
 from identity.pages.forms import Form
-from identity.pages.page import Again
+from identity.pages.page import FormRedisplay
 from identity.provider.errors import InvalidRequest
 
-from .conftest import Browser, Thing
+from .conftest import PageBrowser, SamplePage
 
 TYPED = {"name": 'Ünï "<x>', "note": "a\r\n<b>\r\n c", "kind": "a", "agreed": "yes", "password": "hunter2-hunter2"}
 SECRET = "hunter2-hunter2"
@@ -40,7 +40,7 @@ def check_kept(answer: Any) -> None:
     assert answer.forms["page-form"].get("role", index=1).checked is False
 
 
-def send(browser: Browser, changed: dict[str, str] | None = None, **headers: str) -> Any:
+def send(browser: PageBrowser, changed: dict[str, str] | None = None, **headers: str) -> Any:
     """The form as TYPED, with role reader ticked."""
     form = browser.get("/things/new").forms["page-form"]
     fields = [(name, value) for name, value in form.submit_fields() if name not in {*TYPED, "role"}]
@@ -49,18 +49,18 @@ def send(browser: Browser, changed: dict[str, str] | None = None, **headers: str
     return browser.post("/things/new", sent, **headers)
 
 
-def test_a_form_that_is_taken_answers_303(browser: Browser) -> None:
+def test_a_form_that_is_taken_answers_303(browser: PageBrowser) -> None:
     answer = send(browser)
     assert (answer.status_int, answer.headers["Location"]) == (303, "https://id.example.com/things")
-    [form] = Thing.submitted
-    assert form.one("note") == "a\n<b>\n c"
-    assert form.several("role") == ("reader",)
-    assert form.texts("name", "kind", "nothing") == {"name": TYPED["name"], "kind": "a", "nothing": ""}
+    [form] = SamplePage.submitted
+    assert form.text("note") == "a\n<b>\n c"
+    assert form.texts("role") == ("reader",)
+    assert form.command_values("name", "kind", "nothing") == {"name": TYPED["name"], "kind": "a", "nothing": ""}
     assert browser.organizations() == 1
 
 
-def test_bad_fields_are_told_beside_them_and_above(browser: Browser) -> None:
-    Thing.raises.append(Invalid({"role": say("Choose a role."), "name": say("Use <less>.")}))
+def test_bad_fields_are_told_beside_them_and_above(browser: PageBrowser) -> None:
+    SamplePage.raises.append(Invalid({"role": gettext_lazy("Choose a role."), "name": gettext_lazy("Use <less>.")}))
     answer = send(browser)
     assert answer.status_int == 422
     check_kept(answer)
@@ -81,15 +81,15 @@ def test_bad_fields_are_told_beside_them_and_above(browser: Browser) -> None:
     assert browser.organizations() == 0
 
 
-def test_a_problem_without_a_field_is_told_above(browser: Browser) -> None:
-    Thing.raises.append(Invalid({"request": say("Too much at once.")}))
+def test_a_problem_without_a_field_is_told_above(browser: PageBrowser) -> None:
+    SamplePage.raises.append(Invalid({"request": gettext_lazy("Too much at once.")}))
     answer = send(browser)
     assert answer.status_int == 422
     assert "<li>Too much at once.</li>" in answer.text
     check_kept(answer)
 
 
-def test_one_field_tells_its_problem_by_itself(browser: Browser) -> None:
+def test_one_field_tells_its_problem_by_itself(browser: PageBrowser) -> None:
     answer = browser.send("/one", {"code": "12"})
     page = tree(answer)
     assert answer.status_int == 422
@@ -99,8 +99,8 @@ def test_one_field_tells_its_problem_by_itself(browser: Browser) -> None:
     assert "autofocus" in field.attrib
 
 
-def test_a_conflict_shows_what_others_saved(browser: Browser) -> None:
-    Thing.raises.append(Conflict("stale"))
+def test_a_conflict_shows_what_others_saved(browser: PageBrowser) -> None:
+    SamplePage.raises.append(Conflict("stale"))
     answer = send(browser, {"version": "6"})
     assert answer.status_int == 409
     check_kept(answer)
@@ -110,10 +110,15 @@ def test_a_conflict_shows_what_others_saved(browser: Browser) -> None:
     assert browser.organizations() == 0
 
 
-def test_again_says_something_above_the_form(browser: Browser) -> None:
-    message = say("Wait {n} seconds.", n=8)
-    Thing.raises.append(
-        Again(message, status=429, link=("/reset?a=1&b=2", say("Choose a new one.")), headers={"Retry-After": "8"})
+def test_again_says_something_above_the_form(browser: PageBrowser) -> None:
+    message = gettext_lazy("Wait {n} seconds.", n=8)
+    SamplePage.raises.append(
+        FormRedisplay(
+            message,
+            status=429,
+            link=("/reset?a=1&b=2", gettext_lazy("Choose a new one.")),
+            headers={"Retry-After": "8"},
+        )
     )
     answer = send(browser)
     assert (answer.status_int, answer.headers["Retry-After"]) == (429, "8")
@@ -123,16 +128,16 @@ def test_again_says_something_above_the_form(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_changes_are_dropped_unless_the_refusal_keeps_them(browser: Browser, kept: bool) -> None:
-    Thing.raises.append(Again("Counted.", keep_changes=kept))
+def test_changes_are_dropped_unless_the_refusal_keeps_them(browser: PageBrowser, kept: bool) -> None:
+    SamplePage.raises.append(FormRedisplay("Counted.", keep_changes=kept))
     send(browser)
     assert browser.organizations() == int(kept)
 
 
-def test_an_id_for_creating_stays_while_the_form_is_drawn_again(browser: Browser) -> None:
+def test_an_id_for_creating_stays_while_the_form_is_drawn_again(browser: PageBrowser) -> None:
     once = shown(browser.get("/things/new"))["once"]
     assert once != shown(browser.get("/things/new"))["once"]
-    Thing.raises.append(Invalid({"name": "No."}))
+    SamplePage.raises.append(Invalid({"name": "No."}))
     assert shown(send(browser, {"once": once}))["once"] == once
     assert "once" not in shown(browser.get("/one"))
 
@@ -140,27 +145,27 @@ def test_an_id_for_creating_stays_while_the_form_is_drawn_again(browser: Browser
 # --- what is not a form -----------------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_read_is_400(browser: Browser) -> None:
+def test_what_cannot_be_read_is_400(browser: PageBrowser) -> None:
     browser.get("/things/new")
     too_many = b"&".join([b"a%d=1" % n for n in range(101)])
     for body in (b"name=a&name=b", b"name=%ff", b"name=%zz", b"name=a%00b", b"name=\xff", too_many):
         answer = browser.post("/things/new", body, content_type="application/x-www-form-urlencoded")
         assert answer.status_int == 400
         assert "This request cannot be read" in answer.text
-        assert Thing.submitted == []
+        assert SamplePage.submitted == []
 
 
-def test_another_content_type_is_415(browser: Browser) -> None:
+def test_another_content_type_is_415(browser: PageBrowser) -> None:
     assert browser.post("/things/new", b"{}", content_type="application/json").status_int == 415
 
 
-def test_too_large_is_413(browser: Browser) -> None:
+def test_too_large_is_413(browser: PageBrowser) -> None:
     answer = browser.post("/things/new", {"note": "x" * 70_000})
     assert answer.status_int == 413
     assert answer.content_type == "text/html"
 
 
-def test_another_method_is_405(browser: Browser) -> None:
+def test_another_method_is_405(browser: PageBrowser) -> None:
     answer = browser.app.put("/things/new", headers={"Accept": "text/html"}, expect_errors=True)
     assert (answer.status_int, answer.headers["Allow"]) == (405, "GET, HEAD, POST")
     answer = browser.post("/things", {})
@@ -169,7 +174,7 @@ def test_another_method_is_405(browser: Browser) -> None:
 
 def test_repeated_fields_are_read_only_where_declared() -> None:
     form = Form.parse(b"role=a&role=b&role=a&x=", frozenset({"role"}))
-    assert form.several("role") == ("a", "b")
+    assert form.texts("role") == ("a", "b")
     assert "x" not in form
     with pytest.raises(InvalidRequest):
         Form.parse(b"role=a&role=b")
@@ -179,13 +184,13 @@ def test_repeated_fields_are_read_only_where_declared() -> None:
 
 
 @pytest.mark.parametrize(("name", "fields"), [("bad", {"name": "Use at most 200 characters."}), ("good", {})])
-def test_the_script_asks_what_is_wrong_and_nothing_is_saved(browser: Browser, name: str, fields: Any) -> None:
+def test_the_script_asks_what_is_wrong_and_nothing_is_saved(browser: PageBrowser, name: str, fields: Any) -> None:
     answer = browser.send("/things/new", {"name": name}, x_check="1")
     assert (answer.status_int, json.loads(answer.body)) == (200, {"fields": fields})
-    assert Thing.submitted == []
+    assert SamplePage.submitted == []
 
 
-def test_no_page_has_a_form_without_a_token(browser: Browser) -> None:
+def test_no_page_has_a_form_without_a_token(browser: PageBrowser) -> None:
     """Also those of menus."""
     for path in ("/things", "/things/new", "/one"):
         page = browser.get(path).text

@@ -6,41 +6,41 @@ from typing import Any
 
 import pytest
 
-from identity.domain.applications import Client
+from identity.domain.applications import ApplicationClient
 from identity.domain.audit import SYSTEM
-from identity.provider.client_authentication import ClientAuthentication, authenticate_client
+from identity.provider.client_authentication import ClientAuthenticationMethod, authenticate_client
 from identity.provider.errors import InvalidClient, InvalidRequest
 from identity.provider.parameters import Parameters
-from identity.provider.request import ProtocolRequest
-from identity.testing.factories import a_project, an_application, an_organization
+from identity.provider.protocol_request import ProtocolRequest
+from identity.testing.factories import make_application, make_organization, make_project
 
 REQUEST = ProtocolRequest("POST", b"", b"", "application/x-www-form-urlencoded", None)
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Client):
+class KnownClient(ApplicationClient):
     """A client that says by which method it was known."""
 
     by: str = ""
 
 
-class Method(ClientAuthentication):
+class Method(ClientAuthenticationMethod):
     """Uses the form parameters that it is given, and knows one client."""
 
     def __init__(self, name: str, *parameters: str, proves: bool = True) -> None:
         self.name = name  # type: ignore[misc]
         self.parameters = frozenset(parameters)  # type: ignore[misc]
-        self.proves = proves  # type: ignore[misc]
+        self.is_proof = proves  # type: ignore[misc]
 
-    def presented(self, request: ProtocolRequest, parameters: Parameters) -> bool:
+    def is_used_in(self, request: ProtocolRequest, parameters: Parameters) -> bool:
         return self.parameters <= parameters.keys()
 
     def authenticate(self, request: ProtocolRequest, parameters: Parameters, context: Any) -> Any:
         if parameters.get(min(self.parameters)) == "wrong":
             raise InvalidClient("client authentication failed")
-        organization = an_organization()
-        project = a_project(organization)
-        return Known(an_application(project, id="client"), (), project, organization, by=self.name)
+        organization = make_organization()
+        project = make_project(organization)
+        return KnownClient(make_application(project, id="client"), (), project, organization, by=self.name)
 
 
 NAME = Method("none", "client_id", proves=False)
@@ -50,9 +50,9 @@ SECRET = Method("client_secret_post", "client_secret")
 
 def authenticated(form: dict[str, str], *methods: Method) -> Any:
     """The client that the form authenticates where these methods are offered."""
-    audit = SimpleNamespace(refuse=lambda *_, **__: None, actor=SYSTEM)
+    audit = SimpleNamespace(record_refusal=lambda *_, **__: None, actor=SYSTEM)
     context: Any = SimpleNamespace(
-        protocol=SimpleNamespace(client_authentications={one.name: one for one in methods}),
+        protocol=SimpleNamespace(client_authentication_methods={one.name: one for one in methods}),
         services=SimpleNamespace(audit=audit),
     )
     return authenticate_client(REQUEST, Parameters(form), context)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from identity.provider.errors import InvalidRequest
-from identity.provider.parameters import MAX_LENGTH, MAX_PARAMETERS, SECRETS, Parameters, refuse_secrets
+from identity.provider.parameters import MAX_BODY_LENGTH, MAX_PARAMETERS, SECRET_PARAMETERS, Parameters, refuse_secrets
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20)
 values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=50)
@@ -23,7 +23,7 @@ def test_what_is_read_is_what_the_standard_library_reads(text: str) -> None:
     with suppress(InvalidRequest):
         read = Parameters.parse_leniently(text.encode())
         pairs = [(name, value) for name, value in parse_qsl(text, errors="strict") if value]
-        assert {name: read.several(name) for name in (*read, *read.repeated) if read.several(name)} == {
+        assert {name: read.get_values(name) for name in (*read, *read.repeated) if read.get_values(name)} == {
             name: tuple(value for one, value in pairs if one == name) for name, _ in pairs
         }
 
@@ -54,20 +54,20 @@ def test_limits() -> None:
     Parameters.parse("&".join(f"p{i}=1" for i in range(MAX_PARAMETERS)).encode())
     with pytest.raises(InvalidRequest, match="more than"):
         Parameters.parse("&".join(f"p{i}=1" for i in range(MAX_PARAMETERS + 1)).encode())
-    Parameters.parse(b"p=" + b"x" * MAX_LENGTH)
+    Parameters.parse(b"p=" + b"x" * MAX_BODY_LENGTH)
     with pytest.raises(InvalidRequest, match="too long"):
-        Parameters.parse(b"p=" + b"x" * (MAX_LENGTH + 1))
+        Parameters.parse(b"p=" + b"x" * (MAX_BODY_LENGTH + 1))
 
 
 def test_an_empty_parameter_counts_as_absent() -> None:
     parameters = Parameters.parse(b"scope=&grant_type=x")
-    assert parameters.one("scope") is None
-    assert parameters.words("scope") == ()
+    assert parameters.get_value("scope") is None
+    assert parameters.get_space_delimited("scope") == ()
     with pytest.raises(InvalidRequest, match="scope is missing"):
-        parameters.required("scope")
+        parameters.require_value("scope")
 
 
-@pytest.mark.parametrize("name", sorted(SECRETS))
+@pytest.mark.parametrize("name", sorted(SECRET_PARAMETERS))
 def test_secrets_do_not_belong_in_an_address(name: str) -> None:
     with pytest.raises(InvalidRequest, match="never in the address"):
         refuse_secrets(f"x=1&{name}=secret".encode())

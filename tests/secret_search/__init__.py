@@ -10,8 +10,8 @@ import logging
 import os
 import sys
 
-from tests.secret_search import exchanges, makers, processes
-from tests.secret_search.search import Search
+from tests.secret_search import http_capture, process_output, secret_recorders
+from tests.secret_search.search import SecretSearch
 
 OPTION = "--search-logs"
 #: Processes of a test run inherit it.
@@ -25,17 +25,17 @@ def wanted() -> bool:
     return _VARIABLE in os.environ
 
 
-def begin() -> Search:
+def begin() -> SecretSearch:
     """Wrap what makes secrets, and listen to all loggers, each at DEBUG; others go on to hear what they would."""
-    search = Search()
-    makers.wrap(search)
-    exchanges.wrap(search)
-    processes.wrap(search)
+    search = SecretSearch()
+    secret_recorders.wrap(search)
+    http_capture.wrap(search)
+    process_output.wrap(search)
     _listen(search)
     return search
 
 
-def _listen(search: Search) -> None:
+def _listen(search: SecretSearch) -> None:
     call_handlers = logging.Logger.callHandlers
 
     def hear(logger: logging.Logger, record: logging.LogRecord) -> None:

@@ -55,7 +55,7 @@ _FUNCTIONS_OF_OTHERS = frozenset(
 )
 
 
-class Search:
+class SecretSearch:
     """Lines and secrets, from one ``found()`` to the next."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server_conformance.servers import QUICK, ROOT, SERVERS, Kind, Server, running
+from tests.server_conformance.servers import QUICK, ROOT, SERVERS, ServerKind, ServerProcess, running
 
 TABLE = ROOT / "docs" / "operators" / "servers.csv"
 #: A test with the word "no" has to fail; with "mostly" it may.
@@ -51,7 +51,7 @@ def _open_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def _option(kind: Kind) -> tuple[pytest.MarkDecorator, ...]:
+def _option(kind: ServerKind) -> tuple[pytest.MarkDecorator, ...]:
     """The option with which it is asked."""
     if kind.name == QUICK:
         return ()
@@ -62,20 +62,20 @@ def _option(kind: Kind) -> tuple[pytest.MarkDecorator, ...]:
     scope="module",
     params=[pytest.param(kind, id=kind.id, marks=_option(kind)) for kind in SERVERS.values()],
 )
-def kind(request: pytest.FixtureRequest) -> Kind:
-    found: Kind = request.param
+def kind(request: pytest.FixtureRequest) -> ServerKind:
+    found: ServerKind = request.param
     return found
 
 
 @pytest.fixture(scope="module")
-def server(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(kind: ServerKind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """For tests that leave it as it was."""
     with running(kind, tmp_path_factory.mktemp("server")) as server:
         yield server
 
 
 @pytest.fixture
-def own_server(kind: Kind, tmp_path: Path) -> Iterator[Server]:
+def own_server(kind: ServerKind, tmp_path: Path) -> Iterator[ServerProcess]:
     """For tests that stop, kill or reload it."""
     with running(kind, tmp_path) as server:
         yield server

@@ -20,7 +20,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 #: The end of everything that is waited for; what takes long on a busy machine is no failure.
 WAIT = 60
-MODULE = "tests.server_conformance.application"
+MODULE = "tests.server_conformance.conformance_application"
 
 #: For how long a connection is kept between two requests, and how long a stopping server waits for requests.
 KEEP_ALIVE, GRACE = 5, 30
@@ -29,7 +29,7 @@ LONGEST_LINE = 16 << 10
 
 
 @dataclass(frozen=True)
-class Kind:
+class ServerKind:
     """A server as a column of the table: how it is started, and what it can be asked to do.
 
     ``command`` takes the port and the application's name.
@@ -79,33 +79,33 @@ SERVERS = {
     kind.name: kind
     for kind in (
         # What `identity serve` starts.
-        Kind(
+        ServerKind(
             "identity serve",
             "identity-serve",
-            ("gunicorn", "identity.serving.worker"),
-            _gunicorn("-k", "identity.serving.worker.Worker", "--http-parser", "python"),
+            ("gunicorn", "identity.serving.asgi_worker"),
+            _gunicorn("-k", "identity.serving.asgi_worker.AsgiWorker", "--http-parser", "python"),
         ),
-        Kind(
+        ServerKind(
             "identity serve, C parser",
             "identity-serve-c",
-            ("gunicorn", "gunicorn_h1c", "identity.serving.worker"),
-            _gunicorn("-k", "identity.serving.worker.Worker", "--http-parser", "fast"),
+            ("gunicorn", "gunicorn_h1c", "identity.serving.asgi_worker"),
+            _gunicorn("-k", "identity.serving.asgi_worker.AsgiWorker", "--http-parser", "fast"),
         ),
-        Kind("gunicorn asgi", "gunicorn-asgi", ("gunicorn",), _gunicorn("-k", "asgi", "--http-parser", "python")),
-        Kind(
+        ServerKind("gunicorn asgi", "gunicorn-asgi", ("gunicorn",), _gunicorn("-k", "asgi", "--http-parser", "python")),
+        ServerKind(
             "gunicorn asgi, C parser",
             "gunicorn-asgi-c",
             ("gunicorn", "gunicorn_h1c"),
             _gunicorn("-k", "asgi", "--http-parser", "fast"),
         ),
-        Kind(
+        ServerKind(
             "gunicorn, uvicorn's worker",
             "gunicorn-uvicorn",
             ("gunicorn", "uvicorn_worker", "uvloop", "httptools"),
             _gunicorn("-k", "uvicorn_worker.UvicornWorker"),
         ),
-        Kind("uvicorn", "uvicorn", ("uvicorn", "uvloop", "httptools"), _uvicorn, supervised=False),
-        Kind("waitress", "waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
+        ServerKind("uvicorn", "uvicorn", ("uvicorn", "uvloop", "httptools"), _uvicorn, supervised=False),
+        ServerKind("waitress", "waitress", ("waitress",), _waitress, f"{MODULE}:wsgi_application", supervised=False),
     )
 }
 #: The one that is asked always. With --thorough its other parser is asked, with --servers the others are.
@@ -113,10 +113,10 @@ QUICK = "identity serve"
 
 
 @dataclass
-class Server:
+class ServerProcess:
     """A running server."""
 
-    kind: Kind
+    kind: ServerKind
     port: int
     process: subprocess.Popen[bytes]
     log: Path
@@ -215,7 +215,7 @@ def _is_installed(module: str) -> bool:
 
 
 @contextmanager
-def running(kind: Kind, folder: Path, *more: str) -> Iterator[Server]:
+def running(kind: ServerKind, folder: Path, *more: str) -> Iterator[ServerProcess]:
     """The server until the block ends; ``more`` are further words of its command."""
     if missing := [name for name in kind.modules if not _is_installed(name)]:
         pytest.skip(f"a server is not installed: {', '.join(missing)}")
@@ -230,7 +230,7 @@ def running(kind: Kind, folder: Path, *more: str) -> Iterator[Server]:
         process = subprocess.Popen(
             [sys.executable, "-m", *words], stdout=output, stderr=output, env=environ, cwd=ROOT, start_new_session=True
         )
-    server = Server(kind, port, process, log, release)
+    server = ServerProcess(kind, port, process, log, release)
     try:
         wait_until(lambda: process.poll() is not None or server.answers(), f"{kind.name} answers")
         assert process.poll() is None, server.output()

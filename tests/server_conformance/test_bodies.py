@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from tests.server_conformance.application import PIECE, PIECES
-from tests.server_conformance.servers import WAIT, Server, read_head, wait_until
+from tests.server_conformance.conformance_application import PIECE, PIECES
+from tests.server_conformance.servers import WAIT, ServerProcess, read_head, wait_until
 
 #: More than the buffers of kernel and server hold, less than what is sent.
 BUFFERED = 24 << 20
@@ -22,7 +22,7 @@ def asked(path: str, *headers: str, method: str = "POST") -> bytes:
 
 
 @pytest.mark.requirement("A refusal reaches a client that is still sending: no reset before 1 MiB of an unread body")
-def test_refusal_reaches_a_client_that_is_still_sending(server: Server) -> None:
+def test_refusal_reaches_a_client_that_is_still_sending(server: ServerProcess) -> None:
     """RFC 9112 §9.6: a connection closed over unread bytes is reset, and a proxy answers 502 then."""
     for _ in range(5):
         with server.connect() as connection:
@@ -37,7 +37,7 @@ def test_refusal_reaches_a_client_that_is_still_sending(server: Server) -> None:
 
 
 @pytest.mark.requirement("A client that sends on after a refusal is cut off, or its connection ends, within 1 GiB")
-def test_endless_body_is_cut_off_after_its_refusal(server: Server) -> None:
+def test_endless_body_is_cut_off_after_its_refusal(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(asked("/refuse", "Content-Length: 100000000000"))
         assert read_head(connection).startswith(b"HTTP/1.1 413 ")
@@ -49,7 +49,7 @@ def test_endless_body_is_cut_off_after_its_refusal(server: Server) -> None:
 
 
 @pytest.mark.requirement("A body that the application does not read yet waits at the client, not in memory")
-def test_unread_body_waits_at_the_client(server: Server) -> None:
+def test_unread_body_waits_at_the_client(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(asked("/unread", f"Content-Length: {WHOLE}", "Connection: close"))
         connection.settimeout(0.5)
@@ -67,7 +67,7 @@ def test_unread_body_waits_at_the_client(server: Server) -> None:
 
 
 @pytest.mark.requirement("A response that the client does not read waits in the application, not in memory")
-def test_unread_response_waits_in_the_application(server: Server) -> None:
+def test_unread_response_waits_in_the_application(server: ServerProcess) -> None:
     before = server.ask("/progress")["sent"]
     with server.connect() as connection:
         connection.sendall(asked("/stream", "Connection: close", method="GET"))
@@ -85,7 +85,7 @@ def test_unread_response_waits_in_the_application(server: Server) -> None:
 
 
 @pytest.mark.requirement("Expect: 100-continue is answered with 100 when the application reads the body")
-def test_expected_continue_is_sent_when_the_body_is_read(server: Server) -> None:
+def test_expected_continue_is_sent_when_the_body_is_read(server: ServerProcess) -> None:
     with server.connect() as connection:
         for _ in range(2):
             connection.sendall(asked("/echo", "Content-Length: 3", "Expect: 100-continue"))
@@ -101,20 +101,20 @@ def test_expected_continue_is_sent_when_the_body_is_read(server: Server) -> None
 
 
 @pytest.mark.requirement("Expect: 100-continue is answered with the refusal alone when the application refuses")
-def test_refused_body_is_not_asked_for(server: Server) -> None:
+def test_refused_body_is_not_asked_for(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(asked("/refuse", "Content-Length: 3000000", "Expect: 100-continue"))
         assert read_head(connection).startswith(b"HTTP/1.1 413 ")
 
 
 @pytest.mark.requirement("A client that does not wait for 100 is answered all the same")
-def test_body_sent_without_waiting_for_continue_is_read(server: Server) -> None:
+def test_body_sent_without_waiting_for_continue_is_read(server: ServerProcess) -> None:
     answer = server.say(asked("/echo", "Content-Length: 3", "Expect: 100-continue", "Connection: close") + b"abc")
     assert answer.count(b'"length": 3') == 1
 
 
 @pytest.mark.requirement("Nothing is processed of a body that does not come whole")
-def test_incomplete_body_is_not_taken_for_a_whole_one(server: Server) -> None:
+def test_incomplete_body_is_not_taken_for_a_whole_one(server: ServerProcess) -> None:
     for framing, body in (("Content-Length: 10", b"abc"), ("Transfer-Encoding: chunked", b"a\r\nabc")):
         with server.connect() as connection:
             connection.sendall(asked("/echo", framing) + body)
@@ -127,7 +127,7 @@ def test_incomplete_body_is_not_taken_for_a_whole_one(server: Server) -> None:
 
 
 @pytest.mark.requirement("Ten clients that send their bodies slowly hold up no others")
-def test_slow_bodies_hold_up_no_others(server: Server) -> None:
+def test_slow_bodies_hold_up_no_others(server: ServerProcess) -> None:
     slow = [server.connect() for _ in range(10)]
     ended = threading.Event()
 

@@ -7,13 +7,13 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from tests.server_conformance.servers import KEEP_ALIVE, Server, wait_until
+from tests.server_conformance.servers import KEEP_ALIVE, ServerProcess, wait_until
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
 
 @pytest.mark.requirement("1,000 idle connections, and 300 that send a header slowly, hold up no others")
-def test_idle_and_slow_connections_hold_up_no_others(server: Server) -> None:
+def test_idle_and_slow_connections_hold_up_no_others(server: ServerProcess) -> None:
     with ExitStack() as stack:
         connections = [stack.enter_context(server.connect()) for _ in range(1300)]
         for one in connections[1000:]:
@@ -28,7 +28,7 @@ def test_idle_and_slow_connections_hold_up_no_others(server: Server) -> None:
 
 
 @pytest.mark.requirement("Clients that do not read their responses hold up no others")
-def test_slow_readers_hold_up_no_others(server: Server) -> None:
+def test_slow_readers_hold_up_no_others(server: ServerProcess) -> None:
     with ExitStack() as stack:
         for _ in range(20):
             one = stack.enter_context(server.connect())
@@ -38,7 +38,7 @@ def test_slow_readers_hold_up_no_others(server: Server) -> None:
 
 
 @pytest.mark.requirement("A connection that is kept alive is closed when it has been idle")
-def test_idle_connection_is_closed_after_its_request(server: Server) -> None:
+def test_idle_connection_is_closed_after_its_request(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(HALF + b"\r\n")
         while connection.recv(1 << 16):
@@ -63,7 +63,7 @@ def is_cut_off(connection: socket.socket, piece: bytes) -> bool:
 
 @pytest.mark.thorough
 @pytest.mark.requirement("A header that is sent slowly is cut off after a time in all")
-def test_slow_header_is_cut_off(server: Server) -> None:
+def test_slow_header_is_cut_off(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(HALF)
         assert is_cut_off(connection, b"X: y\r\n")
@@ -71,7 +71,7 @@ def test_slow_header_is_cut_off(server: Server) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.requirement("A body that is sent slowly is cut off after a time in all")
-def test_slow_body_is_cut_off(server: Server) -> None:
+def test_slow_body_is_cut_off(server: ServerProcess) -> None:
     with server.connect() as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
         assert is_cut_off(connection, b"x")
@@ -79,7 +79,7 @@ def test_slow_body_is_cut_off(server: Server) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.requirement("One address has a number of connections, not all")
-def test_connections_of_an_address_are_limited(server: Server) -> None:
+def test_connections_of_an_address_are_limited(server: ServerProcess) -> None:
     with ExitStack() as stack:
         connections = [stack.enter_context(server.connect()) for _ in range(200)]
         refused = 0
@@ -95,7 +95,7 @@ def test_connections_of_an_address_are_limited(server: Server) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.requirement("Connections that are reset, left or closed half-way leave no open file")
-def test_left_connections_leave_no_open_file(server: Server) -> None:
+def test_left_connections_leave_no_open_file(server: ServerProcess) -> None:
     worker = server.worker()
     before = worker.num_fds()
     for wave in range(20):

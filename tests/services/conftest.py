@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from identity.app import assemble
-from identity.process import Identity
-from identity.services.bundle import Services
-from identity.testing.clock import MovableClock
-from identity.testing.service import _NextToNothing
+from identity.application import IdentityApplication
+from identity.application_factory import create_application
+from identity.services.container import Services
+from identity.testing.assembled_service import _CheapCost
+from identity.testing.clock import FakeClock
 
 
 @pytest.fixture
-def clock() -> MovableClock:
-    return MovableClock(datetime(2026, 11, 21, 12, tzinfo=UTC))
+def clock() -> FakeClock:
+    return FakeClock(datetime(2026, 11, 21, 12, tzinfo=UTC))
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def further() -> dict[str, str]:
 
 
 @pytest.fixture
-def identity(tmp_path: Path, clock: MovableClock, plugins: str, further: dict[str, str]) -> Iterator[Identity]:
+def identity(tmp_path: Path, clock: FakeClock, plugins: str, further: dict[str, str]) -> Iterator[IdentityApplication]:
     """An assembled service on memory, empty."""
     settings = {
         "identity.issuer_url": "https://id.example.com",
@@ -38,14 +38,14 @@ def identity(tmp_path: Path, clock: MovableClock, plugins: str, further: dict[st
         "identity.development": "true",
         "identity.data": str(tmp_path),
     }
-    made = assemble(settings | further, clock=clock)
-    made.process.hasher.cost = _NextToNothing.of(made.process.hasher.cost)
+    made = create_application(settings | further, clock=clock)
+    made.process_state.hasher.cost = _CheapCost.of(made.process_state.hasher.cost)
     yield made
     made.close()
 
 
 @pytest.fixture
-def services(identity: Identity) -> Iterator[Services]:
+def services(identity: IdentityApplication) -> Iterator[Services]:
     """Services inside one transaction."""
     with identity.transaction() as services:
         yield services

@@ -8,13 +8,13 @@ import pytest
 from identity.domain.applications import Application
 from identity.domain.errors import Conflict, Invalid
 from identity.domain.projects import Project
-from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands import decode
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.projects import CreateProject
-from identity.testing.service import PLUGINS
-from tests.services.people import an_organization
+from identity.services.container import Services
+from identity.testing.assembled_service import DEFAULT_PLUGINS
+from tests.services.factories import make_organization
 
 _URI = "https://app.example/callback"
 _WEB: dict[str, Any] = {"name": "Shop", "type": "web", "redirect_uris": [_URI]}
@@ -22,21 +22,23 @@ _WEB: dict[str, Any] = {"name": "Shop", "type": "web", "redirect_uris": [_URI]}
 
 @pytest.fixture
 def plugins() -> str:
-    return PLUGINS
+    return DEFAULT_PLUGINS
 
 
 @pytest.fixture
 def project(services: Services) -> Project:
-    organization = an_organization(services)
-    return services.projects.create(organization.id, CreateProject(name="Project"), by=THE_OPERATOR)
+    organization = make_organization(services)
+    return services.projects.create(organization.id, CreateProject(name="Project"), by=OPERATOR_PRINCIPAL)
 
 
 def register(services: Services, project: Project, **values: Any) -> tuple[Application, str | None]:
-    return services.applications.register(project.id, decode(RegisterApplication, values), by=THE_OPERATOR)
+    return services.applications.register_with_secret(
+        project.id, decode(RegisterApplication, values), by=OPERATOR_PRINCIPAL
+    )
 
 
 def change(services: Services, application: Application, **values: Any) -> Application:
-    return services.applications.change(application.id, decode(ChangeApplication, values), by=THE_OPERATOR)
+    return services.applications.change(application.id, decode(ChangeApplication, values), by=OPERATOR_PRINCIPAL)
 
 
 def refused(services: Services, project: Project, **values: Any) -> dict[str, str]:
@@ -53,7 +55,7 @@ def test_people_sign_in_with_a_code_unless_said_otherwise(
     assert application.response_types == {"code"}
     assert application.grant_types == {"authorization_code"}
     assert application.authentication_method == method
-    assert (secret is None) is application.public
+    assert (secret is None) is application.is_public
 
 
 def test_nobody_signs_in_to_an_api(services: Services, project: Project) -> None:
@@ -119,7 +121,7 @@ def test_a_change_is_of_what_is_given(services: Services, project: Project) -> N
     assert (after.name, after.redirect_uris, after.version) == ("Store", (_URI,), 2)
     assert after.access_token_lifetime == timedelta(minutes=10)
     assert services.applications.get(before.id) == after
-    event = services.audit.recorded[-1]
+    event = services.audit.recorded_events[-1]
     assert (event.event, event.detail["name"]) == ("application.changed", {"before": "Shop", "after": "Store"})
 
 
@@ -151,18 +153,18 @@ def test_the_type_stays() -> None:
 
 def test_an_application_that_becomes_public_loses_its_secrets(services: Services, project: Project) -> None:
     application, first = register(services, project, **_WEB)
-    services.applications.add_secret(application.id, by=THE_OPERATOR)
+    services.applications.add_secret(application.id, by=OPERATOR_PRINCIPAL)
     change(services, application, authentication_method="none")
-    assert services.applications.secrets(application.id) == ()
+    assert services.applications.list_secrets(application.id) == ()
     assert first is not None
     assert services.applications.authenticate(application.id, first) is None
     with pytest.raises(Conflict, match="public"):
-        services.applications.add_secret(application.id, by=THE_OPERATOR)
+        services.applications.add_secret(application.id, by=OPERATOR_PRINCIPAL)
 
 
 def test_one_that_was_public_gets_a_secret_on_request(services: Services, project: Project) -> None:
     application, _ = register(services, project, **{**_WEB, "type": "browser"})
     change(services, application, authentication_method="client_secret_post")
-    assert services.applications.secrets(application.id) == ()
-    _, secret = services.applications.add_secret(application.id, by=THE_OPERATOR)
+    assert services.applications.list_secrets(application.id) == ()
+    _, secret = services.applications.add_secret(application.id, by=OPERATOR_PRINCIPAL)
     assert services.applications.authenticate(application.id, secret) is not None

@@ -5,18 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from identity.domain.applications import Client
+from identity.application import IdentityApplication
+from identity.domain.applications import ApplicationClient
 from identity.domain.audit import EVENTS, AuditFilter
-from identity.domain.domains import Proof
-from identity.domain.legal_holds import Held
+from identity.domain.domains import DomainProof
+from identity.domain.legal_holds import LegalHoldKind
 from identity.domain.login_names import LoginName
 from identity.domain.permissions import organization_resource
-from identity.process import Identity
-from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 from identity.services.commands.branding import ChangeBranding
-from identity.services.commands.legal_holds import PlaceLegalHold
+from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.managers import AddManager, ChangeManager
 from identity.services.commands.organizations import AddDomain, ChangeOrganization, CreateOrganization
 from identity.services.commands.policies import ChangePolicy
@@ -37,11 +36,12 @@ from identity.services.commands.service_users import (
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.commands.users import ChangeProfile, CreateHumanUser, InviteHumanUser, RegisterUser
-from identity.services.policies import INSTANCE
-from identity.storage.errors import Unavailable
+from identity.services.container import Services
+from identity.services.policies import INSTANCE_OWNER_ID
+from identity.storage.errors import StorageUnavailable
 from identity.storage.memory import MemoryBackend
-from identity.testing.clock import MovableClock
-from identity.testing.factories import a_family
+from identity.testing.clock import FakeClock
+from identity.testing.factories import make_token_family
 
 _PASSWORD = "correct horse battery staple"
 _WEB = RegisterApplication(name="Web", type="web", redirect_uris=("https://app.example/callback",))
@@ -53,131 +53,135 @@ def everything(services: Services) -> set[str]:
     other = services.organizations.create(CreateOrganization(name="Other"))
     services.organizations.change(own.id, ChangeOrganization(name="Owned"))
     for domain in ("own.example", "owned.example"):
-        services.domains.ask(own.id, AddDomain(domain=domain))
-    services.domains.verify(services.domains.get(own.id, "own.example"), Proof.DNS)
-    services.domains.assert_domain(own.id, "owned.example", by=THE_OPERATOR)
-    services.domains.remove(own.id, "owned.example", by=THE_OPERATOR)
-    services.organizations.deactivate(other.id, by=THE_OPERATOR)
-    services.organizations.reactivate(other.id, by=THE_OPERATOR)
-    project = services.projects.create(own.id, CreateProject(name="Project"), by=THE_OPERATOR)
-    services.projects.change(project.id, ChangeProject(check_roles=True), by=THE_OPERATOR)
-    services.projects.deactivate(project.id, by=THE_OPERATOR)
-    services.projects.reactivate(project.id, by=THE_OPERATOR)
+        services.domains.add(own.id, AddDomain(domain=domain))
+    services.domains.verify(services.domains.get(own.id, "own.example"), DomainProof.DNS)
+    services.domains.assert_domain(own.id, "owned.example", by=OPERATOR_PRINCIPAL)
+    services.domains.remove(own.id, "owned.example", by=OPERATOR_PRINCIPAL)
+    services.organizations.deactivate(other.id, by=OPERATOR_PRINCIPAL)
+    services.organizations.reactivate(other.id, by=OPERATOR_PRINCIPAL)
+    project = services.projects.create(own.id, CreateProject(name="Project"), by=OPERATOR_PRINCIPAL)
+    services.projects.change(project.id, ChangeProject(check_roles=True), by=OPERATOR_PRINCIPAL)
+    services.projects.deactivate(project.id, by=OPERATOR_PRINCIPAL)
+    services.projects.reactivate(project.id, by=OPERATOR_PRINCIPAL)
     services.projects.add_role(project.id, AddProjectRole(key="editor", display_name="Editor"))
     services.projects.change_role(project.id, "editor", ChangeProjectRole(display_name="Writer"))
     grant = services.project_grants.add(
-        project.id, AddProjectGrant(organization_id=other.id, roles=frozenset({"editor"})), by=THE_OPERATOR
+        project.id, AddProjectGrant(organization_id=other.id, roles=frozenset({"editor"})), by=OPERATOR_PRINCIPAL
     )
-    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()), by=THE_OPERATOR)
-    services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
-    services.project_grants.reactivate(grant.id, by=THE_OPERATOR)
-    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset({"editor"})), by=THE_OPERATOR)
+    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset()), by=OPERATOR_PRINCIPAL)
+    services.project_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
+    services.project_grants.reactivate(grant.id, by=OPERATOR_PRINCIPAL)
+    services.project_grants.change(grant.id, ChangeProjectGrant(roles=frozenset({"editor"})), by=OPERATOR_PRINCIPAL)
     guest = services.users.create(other.id, CreateHumanUser(user_name="guest", given_name="G", family_name="H"))
     given = services.user_grants.add(
-        AddUserGrant(user_id=guest.id, project_id=project.id, roles=frozenset({"editor"})), by=THE_OPERATOR
+        AddUserGrant(user_id=guest.id, project_id=project.id, roles=frozenset({"editor"})), by=OPERATOR_PRINCIPAL
     )
-    services.user_grants.change(given.id, ChangeUserGrant(roles=frozenset()), by=THE_OPERATOR)
-    services.user_grants.deactivate(given.id, by=THE_OPERATOR)
-    services.user_grants.reactivate(given.id, by=THE_OPERATOR)
-    services.user_grants.remove(given.id, by=THE_OPERATOR)
-    services.users.deactivate(guest.id, by=THE_OPERATOR)
-    services.users.reactivate(guest.id, by=THE_OPERATOR)
-    services.users.remove(guest.id, by=THE_OPERATOR)
+    services.user_grants.change(given.id, ChangeUserGrant(roles=frozenset()), by=OPERATOR_PRINCIPAL)
+    services.user_grants.deactivate(given.id, by=OPERATOR_PRINCIPAL)
+    services.user_grants.reactivate(given.id, by=OPERATOR_PRINCIPAL)
+    services.user_grants.remove(given.id, by=OPERATOR_PRINCIPAL)
+    services.users.deactivate(guest.id, by=OPERATOR_PRINCIPAL)
+    services.users.reactivate(guest.id, by=OPERATOR_PRINCIPAL)
+    services.users.remove(guest.id, by=OPERATOR_PRINCIPAL)
     invited = InviteHumanUser(user_name="ida", given_name="I", family_name="J")
-    ida, invitation = services.users.invite(own.id, invited, by=THE_OPERATOR)
-    initial = services.users.one_time_password(ida.id, by=THE_OPERATOR)
-    services.project_grants.remove(grant.id, by=THE_OPERATOR)
+    ida, invitation = services.users.invite(own.id, invited, by=OPERATOR_PRINCIPAL)
+    initial = services.users.set_one_time_password(ida.id, by=OPERATOR_PRINCIPAL)
+    services.project_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
     services.projects.remove_role(project.id, "editor")
-    application, secret = services.applications.register(
-        project.id, RegisterApplication(name="API", type="api"), by=THE_OPERATOR
+    application, secret = services.applications.register_with_secret(
+        project.id, RegisterApplication(name="API", type="api"), by=OPERATOR_PRINCIPAL
     )
     assert secret is not None
-    _, second = services.applications.add_secret(application.id, by=THE_OPERATOR)
+    _, second = services.applications.add_secret(application.id, by=OPERATOR_PRINCIPAL)
     services.applications.remove_secret(
-        application.id, services.storage.applications.secrets(application.id)[0].id, by=THE_OPERATOR
+        application.id, services.storage.applications.list_secrets(application.id)[0].id, by=OPERATOR_PRINCIPAL
     )
-    services.applications.change(application.id, ChangeApplication(name="The API"), by=THE_OPERATOR)
-    services.branding.change(own, ChangeBranding(accent="#2540ad"), by=THE_OPERATOR)
-    services.applications.deactivate(application.id, by=THE_OPERATOR)
-    services.applications.reactivate(application.id, by=THE_OPERATOR)
-    services.applications.remove(application.id, by=THE_OPERATOR)
+    services.applications.change(application.id, ChangeApplication(name="The API"), by=OPERATOR_PRINCIPAL)
+    services.branding.change(own, ChangeBranding(accent="#2540ad"), by=OPERATOR_PRINCIPAL)
+    services.applications.deactivate(application.id, by=OPERATOR_PRINCIPAL)
+    services.applications.reactivate(application.id, by=OPERATOR_PRINCIPAL)
+    services.applications.remove(application.id, by=OPERATOR_PRINCIPAL)
     person = services.users.create(
         own.id, CreateHumanUser(user_name="anna", given_name="Anna", family_name="B", email="a@b.example")
     )
-    password = services.passwords.set_one_time(person.id)
+    password = services.passwords.set_one_time_password(person.id)
     recovered = services.users.recover(person.id)
-    services.passwords.reserve(LoginName.of("anna"), {})
-    services.users.unlock(person.id, by=THE_OPERATOR)
+    services.passwords.begin_attempt(LoginName.parse("anna"), {})
+    services.users.unlock(person.id, by=OPERATOR_PRINCIPAL)
     services.users.change_profile(person.id, ChangeProfile(nickname="Anni"))
-    link = services.passwords.issue_link(person.id)
+    link = services.passwords.issue_reset_link(person.id)
     services.passwords.reset(link.rpartition("/")[2], services.passwords.hash(_PASSWORD))
     email_link = services.users.issue_email_link(person.id, "anna@b.example")
     services.users.verify_email(email_link.rpartition("/")[2], person.id)
     anna = services.storage.users.find_subject(person.id)
     assert anna is not None
-    account, session_secret = services.sessions.sign_in(anna, (), proofs=(), user_agent="")
-    account, renewed_secret = services.sessions.sign_in(anna, (account,), proofs=(), user_agent="")
-    app = services.factors.add(anna, "app", {"key": "the app's key"}, name="Phone")
+    account, session_secret = services.sessions.start(anna, (), proofs=(), user_agent="")
+    account, renewed_secret = services.sessions.start(anna, (account,), proofs=(), user_agent="")
+    app = services.factors.enrol(anna, "app", {"key": "the app's key"}, name="Phone")
     app = services.factors.rename(anna, app.id, "Old phone")
-    services.factors.tell_used(app, anna, 3)
-    services.factors.suspect(anna, app)
+    services.factors.record_backup_code_used(app, anna, 3)
+    services.factors.record_suspected_clone(anna, app)
     services.factors.remove(anna, app.id)
-    services.factors.add(anna, "app", {"key": "the app's key"})
-    services.factors.reset(person.id)
+    services.factors.enrol(anna, "app", {"key": "the app's key"})
+    services.factors.remove_all(person.id)
     browser, browser_secret = services.remembered_browsers.remember(anna, "", timedelta(days=1))
     services.remembered_browsers.forget(anna, browser)
-    services.policies.change(INSTANCE, ChangePolicy.of(remember_browser=7))
-    services.policies.change(INSTANCE, ChangePolicy(account_deletion=True))
-    services.own_account.take_along(anna)
-    services.deletions.ask(anna)
-    services.deletions.withdraw(anna)
-    held = services.legal_holds.place(PlaceLegalHold(kind=Held.ORGANIZATION, held_id=own.id, reason="Case 12"))
+    services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(remember_browser=7))
+    services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(account_deletion=True))
+    services.account_recovery.record_export(anna)
+    services.account_deletions.schedule(anna)
+    services.account_deletions.cancel_own(anna)
+    held = services.legal_holds.create(
+        CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=own.id, reason="Case 12")
+    )
     services.legal_holds.release(held.id)
-    services.own_account.report(anna)
+    services.account_recovery.report_compromise(anna)
     elsewhere = services.upstream_providers.create(
         own.id,
         CreateUpstreamProvider(
             name="Elsewhere", issuer="https://elsewhere.example", client_id="us", client_secret="their secret of ours"
         ),
-        by=THE_OPERATOR,
+        by=OPERATOR_PRINCIPAL,
     )
-    services.upstream_providers.change(elsewhere.id, ChangeUpstreamProvider(name="There"), by=THE_OPERATOR)
-    services.upstream_providers.deactivate(elsewhere.id, by=THE_OPERATOR)
-    services.upstream_providers.reactivate(elsewhere.id, by=THE_OPERATOR)
-    services.upstream_providers.remove(elsewhere.id, by=THE_OPERATOR)
+    services.upstream_providers.change(elsewhere.id, ChangeUpstreamProvider(name="There"), by=OPERATOR_PRINCIPAL)
+    services.upstream_providers.deactivate(elsewhere.id, by=OPERATOR_PRINCIPAL)
+    services.upstream_providers.reactivate(elsewhere.id, by=OPERATOR_PRINCIPAL)
+    services.upstream_providers.remove(elsewhere.id, by=OPERATOR_PRINCIPAL)
     registered = RegisterUser(user_name="rita", given_name="Rita", family_name="C", email="r@b.example")
     services.registration.register(own, registered, services.passwords.hash(_PASSWORD))
-    web = services.applications.register(project.id, _WEB, by=THE_OPERATOR)[0]
-    family = a_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
-    services.tokens.begin(family)
-    client = Client(web, (), project, own)
-    services.consents.refuse(anna, client, ("openid",))
-    services.consents.give(anna, client, ("openid",))
-    services.users.disconnect(anna, web.id)
-    services.tokens.replayed(family.id, client, "refresh_token")
+    web = services.applications.register_with_secret(project.id, _WEB, by=OPERATOR_PRINCIPAL)[0]
+    family = make_token_family(person, web, started_at=services.now, ends_at=services.now + timedelta(days=1))
+    services.tokens.store_family(family)
+    client = ApplicationClient(web, (), project, own)
+    services.consents.record_refusal(anna, client, ("openid",))
+    services.consents.grant_consent(anna, client, ("openid",))
+    services.users.disconnect_application(anna, web.id)
+    services.tokens.revoke_replayed_family(family.id, client, "refresh_token")
     services.sessions.end(account)
     robot = services.service_users.create(own.id, CreateServiceUser(user_name="robot", display_name="Robot"))
-    services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), by=THE_OPERATOR)
-    file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
-    services.service_users.remove_key(robot.id, file.key_id, by=THE_OPERATOR)
-    _, robot_secret = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
-    [stored] = services.service_users.secrets(robot.id)
-    services.service_users.remove_secret(robot.id, stored.id, by=THE_OPERATOR)
+    services.service_users.change(robot.id, ChangeServiceUser(description="Runs."), by=OPERATOR_PRINCIPAL)
+    file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=OPERATOR_PRINCIPAL)
+    services.service_users.remove_key(robot.id, file.key_id, by=OPERATOR_PRINCIPAL)
+    _, robot_secret = services.service_users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
+    [stored] = services.service_users.list_secrets(robot.id)
+    services.service_users.remove_secret(robot.id, stored.id, by=OPERATOR_PRINCIPAL)
     named = AddPersonalAccessToken(name="Nightly")
-    personal, token = services.service_users.add_token(robot.id, named, by=THE_OPERATOR)
-    services.service_users.remove_token(robot.id, personal.id, by=THE_OPERATOR)
-    services.service_users.deactivate(robot.id, by=THE_OPERATOR)
-    services.service_users.reactivate(robot.id, by=THE_OPERATOR)
+    personal, token = services.service_users.add_personal_access_token(robot.id, named, by=OPERATOR_PRINCIPAL)
+    services.service_users.remove_personal_access_token(robot.id, personal.id, by=OPERATOR_PRINCIPAL)
+    services.service_users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
+    services.service_users.reactivate(robot.id, by=OPERATOR_PRINCIPAL)
     manager = services.managers.add(
-        organization_resource(own.id), AddManager(user_id=robot.id, roles=frozenset({"ORG_OWNER"})), by=THE_OPERATOR
+        organization_resource(own.id),
+        AddManager(user_id=robot.id, roles=frozenset({"ORG_OWNER"})),
+        by=OPERATOR_PRINCIPAL,
     )
-    services.managers.change(manager.id, ChangeManager(roles=frozenset({"ORG_OWNER_VIEWER"})), by=THE_OPERATOR)
-    services.managers.remove(manager.id, by=THE_OPERATOR)
-    services.service_users.remove(robot.id, by=THE_OPERATOR)
+    services.managers.change(manager.id, ChangeManager(roles=frozenset({"ORG_OWNER_VIEWER"})), by=OPERATOR_PRINCIPAL)
+    services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
+    services.service_users.remove(robot.id, by=OPERATOR_PRINCIPAL)
     services.signing_keys.add_first()
     services.signing_keys.rotate()
-    services.projects.remove(project.id, by=THE_OPERATOR)
-    services.organizations.remove(other.id, by=THE_OPERATOR)
+    services.projects.remove(project.id, by=OPERATOR_PRINCIPAL)
+    services.organizations.remove(other.id, by=OPERATOR_PRINCIPAL)
     links = {one.rpartition("/")[2] for one in (link, email_link, invitation.secret)}
     passwords = {password, recovered, initial, _PASSWORD}
     secrets = {
@@ -196,9 +200,9 @@ def everything(services: Services) -> set[str]:
 
 def test_every_change_has_its_event_and_none_holds_a_secret(services: Services) -> None:
     secrets = everything(services)
-    told = "\n".join(repr(event) for event in services.audit.recorded)
+    told = "\n".join(repr(event) for event in services.audit.recorded_events)
     assert not [secret for secret in secrets if secret in told]
-    written = {event.event for event in services.audit.recorded}
+    written = {event.event for event in services.audit.recorded_events}
     elsewhere = {
         *("instance.bootstrapped", "organization.exported", "organization.imported", "password.link_asked"),
         *("service_user_key.expiring", "personal_access_token.expiring", "token.revoked"),
@@ -211,44 +215,44 @@ def test_every_change_has_its_event_and_none_holds_a_secret(services: Services) 
     }
     assert EVENTS - written == elsewhere, "\n".join(sorted((EVENTS - written) ^ elsewhere))
     stored = {event.id for event in services.storage.audit.page().items}
-    assert {event.id for event in services.audit.recorded[-20:]} <= stored
+    assert {event.id for event in services.audit.recorded_events[-20:]} <= stored
 
 
 def test_a_change_tells_before_and_after(services: Services) -> None:
     organization = services.organizations.create(CreateOrganization(name="Acme"))
     services.organizations.change(organization.id, ChangeOrganization(name="Acme GmbH"))
-    assert services.audit.recorded[-1].detail == {"name": {"before": "Acme", "after": "Acme GmbH"}}
+    assert services.audit.recorded_events[-1].detail == {"name": {"before": "Acme", "after": "Acme GmbH"}}
 
 
 def test_a_change_whose_event_cannot_be_written_does_not_happen(
-    identity: Identity, monkeypatch: pytest.MonkeyPatch
+    identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(self: object, event: object) -> bool:
-        raise Unavailable("disk full")
+        raise StorageUnavailable("disk full")
 
     with identity.transaction() as services:
         audit_store = type(services.storage.audit)
     monkeypatch.setattr(audit_store, "append", refuse)
-    with pytest.raises(Unavailable), identity.transaction() as services:
+    with pytest.raises(StorageUnavailable), identity.transaction() as services:
         services.organizations.create(CreateOrganization(name="Acme"))
     monkeypatch.undo()
-    with identity.reading() as services:
+    with identity.read_session() as services:
         assert not services.storage.organizations.page().items
 
 
-def refuse_once(identity: Identity, reason: str) -> None:
-    with identity.reading() as services:
-        services.audit.refuse("authentication.refused", kind="service_user", id="u", reason=reason)
-        identity.write_refusals(services.refused)
+def refuse_once(identity: IdentityApplication, reason: str) -> None:
+    with identity.read_session() as services:
+        services.audit.record_refusal("authentication.refused", kind="service_user", id="u", reason=reason)
+        identity.record_refusals(services.refused)
 
 
-def refusals(identity: Identity) -> list[str | None]:
-    with identity.reading() as services:
+def refusals(identity: IdentityApplication) -> list[str | None]:
+    with identity.read_session() as services:
         events = services.storage.audit.page(filter=AuditFilter(event="authentication.refused")).items
         return [event.reason for event in events]
 
 
-def test_the_same_refusal_is_written_once_a_minute(identity: Identity, clock: MovableClock) -> None:
+def test_the_same_refusal_is_written_once_a_minute(identity: IdentityApplication, clock: FakeClock) -> None:
     for _ in range(3):
         refuse_once(identity, "expired")
     refuse_once(identity, "bad signature")
@@ -258,18 +262,20 @@ def test_the_same_refusal_is_written_once_a_minute(identity: Identity, clock: Mo
     assert len(refusals(identity)) == 3
 
 
-def test_once_holds_over_processes(identity: Identity) -> None:
+def test_once_holds_over_processes(identity: IdentityApplication) -> None:
     refuse_once(identity, "expired")
     identity._refusals.clear()
     refuse_once(identity, "expired")
     assert refusals(identity) == ["expired"]
 
 
-def test_a_storage_that_is_away_does_not_spoil_the_answer(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_storage_that_is_away_does_not_spoil_the_answer(
+    identity: IdentityApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away(self: object, transactions: object) -> None:
-        raise Unavailable("away")
+        raise StorageUnavailable("away")
 
-    monkeypatch.setattr(MemoryBackend, "writing", away)
+    monkeypatch.setattr(MemoryBackend, "join_transaction", away)
     refuse_once(identity, "expired")
     monkeypatch.undo()
     assert refusals(identity) == []
@@ -277,10 +283,10 @@ def test_a_storage_that_is_away_does_not_spoil_the_answer(identity: Identity, mo
     assert refusals(identity) == ["expired"]
 
 
-def test_observers_hear_of_changes_after_the_commit_alone(identity: Identity) -> None:
+def test_observers_hear_of_changes_after_the_commit_alone(identity: IdentityApplication) -> None:
     heard: list[str] = []
     tell: Callable[..., None] = lambda events: heard.extend(event.event for event in events)  # noqa: E731
-    identity.host.notify = tell  # type: ignore[method-assign]
+    identity.plugin_host.notify_audit_events = tell  # type: ignore[method-assign]
     with identity.transaction() as services:
         services.organizations.create(CreateOrganization(name="Acme"))
         assert heard == []

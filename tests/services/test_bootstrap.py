@@ -5,143 +5,145 @@ from pathlib import Path
 
 import pytest
 
-from identity import first_start
-from identity.crypto.passwords import verify_password
+from identity import bootstrap
+from identity.application import IdentityApplication
+from identity.crypto.argon2id import verify_password
 from identity.domain.errors import Invalid
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
 from identity.domain.users import EmailVerifier
-from identity.process import Identity
-from identity.services import bootstrap
-from identity.services.access import THE_OPERATOR
-from identity.testing.clock import MovableClock
+from identity.services import instance_bootstrap
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.testing.clock import FakeClock
 
 
-def test_the_first_run_makes_everything_and_the_second_nothing(identity: Identity, tmp_path: Path) -> None:
+def test_the_first_run_makes_everything_and_the_second_nothing(identity: IdentityApplication, tmp_path: Path) -> None:
     key_file, client_file = tmp_path / "key.json", tmp_path / "client.json"
-    first = first_start.run(identity, user_name="robot", key_out=key_file, client_out=client_file)
+    first = bootstrap.run_bootstrap(identity, user_name="robot", key_out=key_file, client_out=client_file)
     texts = key_file.read_text(), client_file.read_text()
-    second = first_start.run(identity, user_name="robot", key_out=key_file, client_out=client_file)
+    second = bootstrap.run_bootstrap(identity, user_name="robot", key_out=key_file, client_out=client_file)
     assert (key_file.read_text(), client_file.read_text()) == texts
     assert second.owner is None
     assert (second.organization_id, second.project_id) == (first.organization_id, first.project_id)
-    with identity.reading() as services:
-        assert len(services.storage.signing_keys.all()) == 1
+    with identity.read_session() as services:
+        assert len(services.storage.signing_keys.list_all()) == 1
         assert len(services.storage.organizations.page()) == 1
 
 
-def test_the_owner_is_iam_owner_and_must_change_the_password(identity: Identity) -> None:
-    owner = first_start.run(identity, owner_email="owner@acme.example").owner
+def test_the_owner_is_iam_owner_and_must_change_the_password(identity: IdentityApplication) -> None:
+    owner = bootstrap.run_bootstrap(identity, owner_email="owner@acme.example").owner
     assert owner is not None
     assert (owner.user.profile.email, owner.user.email_verified_by) == ("owner@acme.example", EmailVerifier.OPERATOR)
     assert owner.password not in repr(owner)
-    with identity.reading() as services:
+    with identity.read_session() as services:
         stored = services.storage.users.find_password(owner.user.id)
         assert stored is not None
         assert stored.must_change
-        assert verify_password(stored.hash, owner.password).matches
-        (manager,) = services.storage.managers.of_user(owner.user.id)
+        assert verify_password(stored.hash, owner.password).is_match
+        (manager,) = services.storage.managers.list_for_user(owner.user.id)
         assert manager.roles == {"IAM_OWNER"}
 
 
-def test_secret_files_are_for_their_owner_alone(identity: Identity, tmp_path: Path) -> None:
+def test_secret_files_are_for_their_owner_alone(identity: IdentityApplication, tmp_path: Path) -> None:
     files = tmp_path / "deep" / "key.json", tmp_path / "deep" / "client.json"
-    first_start.run(identity, user_name="robot", key_out=files[0], client_out=files[1])
+    bootstrap.run_bootstrap(identity, user_name="robot", key_out=files[0], client_out=files[1])
     for file in files:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["client.json", "key.json"]
 
 
-def test_a_lost_key_file_is_made_anew_and_the_old_key_stays(identity: Identity, tmp_path: Path) -> None:
+def test_a_lost_key_file_is_made_anew_and_the_old_key_stays(identity: IdentityApplication, tmp_path: Path) -> None:
     file = tmp_path / "key.json"
-    first_start.run(identity, user_name="robot", key_out=file)
+    bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     old = KeyFile.from_json(file.read_text())
     file.unlink()
-    first_start.run(identity, user_name="robot", key_out=file)
+    bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     new = KeyFile.from_json(file.read_text())
     assert new.user_id == old.user_id
     assert new.key_id != old.key_id
-    with identity.reading() as services:
+    with identity.read_session() as services:
         assert len(services.storage.credentials.page(ServiceUserKey, new.user_id)) == 2
 
 
-def test_a_key_that_was_removed_is_replaced(identity: Identity, tmp_path: Path) -> None:
+def test_a_key_that_was_removed_is_replaced(identity: IdentityApplication, tmp_path: Path) -> None:
     file = tmp_path / "key.json"
-    first_start.run(identity, user_name="robot", key_out=file)
+    bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     old = KeyFile.from_json(file.read_text())
     with identity.transaction() as services:
-        services.service_users.remove_key(old.user_id, old.key_id, by=THE_OPERATOR)
-    first_start.run(identity, user_name="robot", key_out=file)
+        services.service_users.remove_key(old.user_id, old.key_id, by=OPERATOR_PRINCIPAL)
+    bootstrap.run_bootstrap(identity, user_name="robot", key_out=file)
     assert KeyFile.from_json(file.read_text()).key_id != old.key_id
 
 
-def test_a_file_of_something_else_is_left_alone(identity: Identity, tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_left_alone(identity: IdentityApplication, tmp_path: Path) -> None:
     file = tmp_path / "precious.txt"
     file.write_text("precious")
     for arguments in ({"user_name": "robot", "key_out": file}, {"client_out": file}):
         with pytest.raises(Invalid, match="move it away"):
-            first_start.run(identity, **arguments)
+            bootstrap.run_bootstrap(identity, **arguments)
     assert file.read_text() == "precious"
 
 
-def test_if_a_file_cannot_be_written_nothing_happens(identity: Identity, tmp_path: Path) -> None:
+def test_if_a_file_cannot_be_written_nothing_happens(identity: IdentityApplication, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     first_key = tmp_path / "key.json"
     with pytest.raises(Invalid, match="cannot be written"):
-        first_start.run(identity, user_name="robot", key_out=first_key, client_out=blocked / "client.json")
+        bootstrap.run_bootstrap(identity, user_name="robot", key_out=first_key, client_out=blocked / "client.json")
     assert not first_key.exists()
-    with identity.reading() as services:
+    with identity.read_session() as services:
         assert services.storage.organizations.find_instance() is None
 
 
-def test_a_role_is_given_once_and_added_to(identity: Identity) -> None:
-    first_start.run(identity, user_name="robot", role="ORG_OWNER")
-    first_start.run(identity, user_name="robot", role="ORG_OWNER")
-    first_start.run(identity, user_name="robot", role="ORG_USER_MANAGER")
-    first_start.run(identity, user_name="robot", role="IAM_OWNER")
-    with identity.reading() as services:
+def test_a_role_is_given_once_and_added_to(identity: IdentityApplication) -> None:
+    bootstrap.run_bootstrap(identity, user_name="robot", role="ORG_OWNER")
+    bootstrap.run_bootstrap(identity, user_name="robot", role="ORG_OWNER")
+    bootstrap.run_bootstrap(identity, user_name="robot", role="ORG_USER_MANAGER")
+    bootstrap.run_bootstrap(identity, user_name="robot", role="IAM_OWNER")
+    with identity.read_session() as services:
         instance = services.storage.organizations.find_instance()
         assert instance is not None
         user = services.storage.users.find_by_name(instance.organization_id, "robot")
         assert user is not None
-        held = {manager.resource.level: manager.roles for manager in services.storage.managers.of_user(user.id)}
+        held = {manager.resource.level: manager.roles for manager in services.storage.managers.list_for_user(user.id)}
     assert held == {"organization": {"ORG_OWNER", "ORG_USER_MANAGER"}, "instance": {"IAM_OWNER"}}
 
 
 @pytest.mark.parametrize(("role", "problem"), [("NO_ROLE", "There is no role"), ("PROJECT_OWNER", "held at a project")])
-def test_a_role_that_cannot_be_given_stops_everything(identity: Identity, role: str, problem: str) -> None:
+def test_a_role_that_cannot_be_given_stops_everything(identity: IdentityApplication, role: str, problem: str) -> None:
     with pytest.raises(Invalid, match=problem):
-        first_start.run(identity, user_name="robot", role=role)
-    with identity.reading() as services:
+        bootstrap.run_bootstrap(identity, user_name="robot", role=role)
+    with identity.read_session() as services:
         assert services.storage.organizations.find_instance() is None
 
 
-def test_a_person_is_not_taken_for_a_service_user(identity: Identity) -> None:
-    first_start.run(identity)
+def test_a_person_is_not_taken_for_a_service_user(identity: IdentityApplication) -> None:
+    bootstrap.run_bootstrap(identity)
     with pytest.raises(Invalid, match="a person"):
-        first_start.run(identity, user_name=bootstrap.OWNER_NAME)
+        bootstrap.run_bootstrap(identity, user_name=instance_bootstrap.OWNER_USER_NAME)
 
 
-def test_a_lost_client_secret_is_replaced_within_the_limit_of_two(identity: Identity, tmp_path: Path) -> None:
+def test_a_lost_client_secret_is_replaced_within_the_limit_of_two(
+    identity: IdentityApplication, tmp_path: Path
+) -> None:
     file = tmp_path / "client.json"
     seen = []
     for _ in range(4):
-        first_start.run(identity, client_out=file)
+        bootstrap.run_bootstrap(identity, client_out=file)
         seen.append(json.loads(file.read_text()))
         file.unlink()
     assert len({one["client_id"] for one in seen}) == 1
-    with identity.reading() as services:
+    with identity.read_session() as services:
         accepted = [services.applications.authenticate(one["client_id"], one["client_secret"]) for one in seen]
     assert [one is not None for one in accepted] == [False, False, True, True]
 
 
 def test_where_keys_must_expire_the_key_expires_as_late_as_it_may(
-    identity: Identity, tmp_path: Path, clock: MovableClock
+    identity: IdentityApplication, tmp_path: Path, clock: FakeClock
 ) -> None:
     object.__setattr__(identity.settings, "service_user_key_max_age", timedelta(days=90))
-    first_start.run(identity, user_name="robot", key_out=tmp_path / "key.json")
+    bootstrap.run_bootstrap(identity, user_name="robot", key_out=tmp_path / "key.json")
     file = KeyFile.from_json((tmp_path / "key.json").read_text())
-    with identity.reading() as services:
+    with identity.read_session() as services:
         key = services.storage.credentials.find(ServiceUserKey, file.key_id, file.user_id)
     assert key is not None
     assert key.expires_at == clock() + timedelta(days=90)

@@ -2,16 +2,16 @@
 
 import pytest
 
-from identity.annotations import annotated
+from identity.annotations import annotated_names
+from identity.application import IdentityApplication
 from identity.domain.audit import OPERATOR, Actor
 from identity.lazily import lazily
-from identity.process import Identity
-from identity.services.bundle import Services
+from identity.services.container import Services
 from identity.storage.backend import Storage
 
 
-def test_constructing_any_service_opens_no_storage(identity: Identity) -> None:
-    services = identity.services(lambda: pytest.fail("the storage was opened"), OPERATOR)
+def test_constructing_any_service_opens_no_storage(identity: IdentityApplication) -> None:
+    services = identity.create_services(lambda: pytest.fail("the storage was opened"), OPERATOR)
     names = [name for name, value in vars(Services).items() if isinstance(value, lazily)]
     assert {"users", "tokens", "access"} <= {*names}
     for name in names:
@@ -19,29 +19,29 @@ def test_constructing_any_service_opens_no_storage(identity: Identity) -> None:
     assert not services.storage.opened
 
 
-def test_storage_is_opened_once_and_has_every_store(identity: Identity) -> None:
+def test_storage_is_opened_once_and_has_every_store(identity: IdentityApplication) -> None:
     opened: list[Storage] = []
-    with identity.backend.reading() as storage:
+    with identity.backend.read_session() as storage:
 
         def open_storage() -> Storage:
             opened.append(storage)
             return storage
 
-        services = identity.services(open_storage, OPERATOR)
-        for name in annotated(Storage):
+        services = identity.create_services(open_storage, OPERATOR)
+        for name in annotated_names(Storage):
             assert getattr(services.storage, name) is getattr(storage, name)
     assert opened == [storage]
 
 
-def test_actor_is_asked_once_when_first_needed(identity: Identity) -> None:
+def test_actor_is_asked_once_when_first_needed(identity: IdentityApplication) -> None:
     asked: list[Actor] = []
 
     def actor() -> Actor:
         asked.append(OPERATOR)
         return OPERATOR
 
-    services = identity.services(lambda: pytest.fail("the storage was opened"), actor)
-    assert services.audit.recorded == []
+    services = identity.create_services(lambda: pytest.fail("the storage was opened"), actor)
+    assert services.audit.recorded_events == []
     assert asked == []
     assert services.audit.actor is services.audit.actor is OPERATOR
     assert asked == [OPERATOR]

@@ -3,37 +3,37 @@ import base64
 import pytest
 
 from identity.domain.errors import Invalid
-from identity.services.bundle import Services
-from identity.storage.paging import Cursor
+from identity.services.container import Services
+from identity.storage.paging import PageCursor
 
-_CURSOR = Cursor("Äpfel\x00", "0192-id")
+_CURSOR = PageCursor("Äpfel\x00", "0192-id")
 
 
 def test_a_cursor_comes_back_as_it_went_out(services: Services) -> None:
-    text = services.cursors.text(_CURSOR, "users of acme")
+    text = services.cursors.encode(_CURSOR, "users of acme")
     assert text is not None
     assert text.replace("-", "").replace("_", "").isalnum()
     assert "0192" not in text
-    assert services.cursors.read(text, "users of acme") == _CURSOR
+    assert services.cursors.decode(text, "users of acme") == _CURSOR
 
 
 def test_the_last_page_has_none(services: Services) -> None:
-    assert services.cursors.text(None, "users of acme") is None
+    assert services.cursors.encode(None, "users of acme") is None
 
 
 def test_nobody_makes_one_up(services: Services) -> None:
     """Security 14.2."""
-    text = services.cursors.text(_CURSOR, "users of acme")
+    text = services.cursors.encode(_CURSOR, "users of acme")
     assert text is not None
     made_up = base64.urlsafe_b64encode(b'["a", "b"]').decode()
     for wrong in ("", "x", "ä", made_up, text[:-1], text[:-2] + "AA", text + "x", text.swapcase(), "\ud800"):
         with pytest.raises(Invalid) as refusal:
-            services.cursors.read(wrong, "users of acme")
+            services.cursors.decode(wrong, "users of acme")
         assert refusal.value.fields == {"cursor": "This list has changed. Start it again."}
 
 
 def test_a_cursor_opens_its_own_list_alone(services: Services) -> None:
-    text = services.cursors.text(_CURSOR, "users of acme")
+    text = services.cursors.encode(_CURSOR, "users of acme")
     assert text is not None
     with pytest.raises(Invalid):
-        services.cursors.read(text, "users of other")
+        services.cursors.decode(text, "users of other")

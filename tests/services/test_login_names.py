@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from identity.domain.domains import OrganizationDomain, Proof
+from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.domain.users import EmailVerifier, HumanUser
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeHumanUser
-from identity.testing.fixtures import MakeWorld
+from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 
 ADDRESS = "ada@post.example"
@@ -20,7 +20,7 @@ OWN, MANAGER, EARLIER = EmailVerifier.OWN_LINK, EmailVerifier.MANAGER, EmailVeri
 
 
 @dataclass
-class Scene:
+class LoginNameScenario:
     """Three organizations; who has the address is noted by a name for the person."""
 
     world: World
@@ -38,8 +38,8 @@ class Scene:
         email: str = ADDRESS,
     ) -> HumanUser:
         """A new person with the address."""
-        person = self.world.a_person(organization)
-        with self.world.transaction() as services:
+        person = self.world.make_human_user(organization)
+        with self.world.transaction_services() as services:
             stored = services.storage.users.find(person.id)
             assert isinstance(stored, HumanUser)
             profile = replace(stored.profile, email=email, email_verified=by is not None)
@@ -47,12 +47,12 @@ class Scene:
                 replace(stored, profile=profile, email_verified_by=by, active=active, version=stored.version + 1)
             )
         if holder:
-            self.world.make_manager(person, "IAM_OWNER_VIEWER", resource=INSTANCE)
+            self.world.assign_manager_role(person, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
         return person
 
-    def proves(self, organization: Organization, proof: Proof = Proof.DNS) -> None:
+    def proves(self, organization: Organization, proof: DomainProof = DomainProof.DNS) -> None:
         """The organization has the address's domain from now on."""
-        with self.world.transaction() as services:
+        with self.world.transaction_services() as services:
             now = services.now
             services.storage.organizations.add_domain(
                 OrganizationDomain(
@@ -67,18 +67,18 @@ class Scene:
 
     def means(self, typed: str = ADDRESS, at: Organization | None = None) -> str | None:
         """The id of whom it means."""
-        with self.world.reading() as services:
-            subject = services.login_names.resolve(LoginName.of(typed, at)).subject
+        with self.world.read_only_services() as services:
+            subject = services.login_names.resolve(LoginName.parse(typed, at)).subject
         return None if subject is None else subject.user.id
 
 
 @pytest.fixture
-def scene(make_world: MakeWorld) -> Scene:
+def scene(make_world: WorldFactory) -> LoginNameScenario:
     world = make_world()
-    return Scene(world, *(world.an_organization() for _ in range(3)))
+    return LoginNameScenario(world, *(world.make_organization() for _ in range(3)))
 
 
-def test_an_address_means_the_one_who_has_it_verified_there(scene: Scene) -> None:
+def test_an_address_means_the_one_who_has_it_verified_there(scene: LoginNameScenario) -> None:
     ada = scene.has(scene.acme, MANAGER)
     assert scene.means(at=scene.acme) == ada.id
     assert scene.means() is None, "what a manager says counts in the organization alone"
@@ -86,18 +86,18 @@ def test_an_address_means_the_one_who_has_it_verified_there(scene: Scene) -> Non
 
 
 @pytest.mark.parametrize("by", EmailVerifier)
-def test_who_verified_an_address_decides_where_it_counts(scene: Scene, by: EmailVerifier) -> None:
+def test_who_verified_an_address_decides_where_it_counts(scene: LoginNameScenario, by: EmailVerifier) -> None:
     ada = scene.has(scene.acme, by)
     assert scene.means(at=scene.acme) == ada.id
-    assert scene.means() == (ada.id if by.counts_everywhere else None)
+    assert scene.means() == (ada.id if by.is_globally_trusted else None)
 
 
-def test_an_address_that_is_not_verified_means_nobody(scene: Scene) -> None:
+def test_an_address_that_is_not_verified_means_nobody(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, None)
     assert (scene.means(at=scene.acme), scene.means()) == (None, None)
 
 
-def test_of_several_in_one_organization_nobody_is_meant(scene: Scene) -> None:
+def test_of_several_in_one_organization_nobody_is_meant(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, OWN)
     scene.has(scene.acme, MANAGER)
     elsewhere = scene.has(scene.bolt, MANAGER)
@@ -105,19 +105,19 @@ def test_of_several_in_one_organization_nobody_is_meant(scene: Scene) -> None:
     assert scene.means(at=scene.bolt) == elsewhere.id
 
 
-def test_of_several_who_proved_an_address_nobody_is_meant(scene: Scene) -> None:
+def test_of_several_who_proved_an_address_nobody_is_meant(scene: LoginNameScenario) -> None:
     for organization in (scene.acme, scene.bolt):
         scene.has(organization, OWN)
     assert scene.means() is None
     assert scene.means(at=scene.post) is None
 
 
-def test_where_nobody_there_has_it_it_means_whom_it_means_everywhere(scene: Scene) -> None:
+def test_where_nobody_there_has_it_it_means_whom_it_means_everywhere(scene: LoginNameScenario) -> None:
     ada = scene.has(scene.acme, OWN)
     assert scene.means(at=scene.bolt) == ada.id
 
 
-def test_holders_of_an_instance_role_come_first_but_for_whoever_has_it_there(scene: Scene) -> None:
+def test_holders_of_an_instance_role_come_first_but_for_whoever_has_it_there(scene: LoginNameScenario) -> None:
     holder = scene.has(scene.acme, OWN, holder=True)
     there = scene.has(scene.post, MANAGER)
     scene.has(scene.bolt, OWN)
@@ -125,46 +125,48 @@ def test_holders_of_an_instance_role_come_first_but_for_whoever_has_it_there(sce
     assert scene.means() == holder.id
     assert scene.means(at=scene.bolt) != holder.id
     assert scene.means(at=scene.post) == there.id
-    assert scene.means(at=scene.world.an_organization()) == holder.id
+    assert scene.means(at=scene.world.make_organization()) == holder.id
 
 
-def test_a_holder_who_did_not_prove_an_address_comes_first_nowhere(scene: Scene) -> None:
+def test_a_holder_who_did_not_prove_an_address_comes_first_nowhere(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, MANAGER, holder=True)
     other = scene.has(scene.bolt, OWN)
     assert scene.means() == other.id
 
 
-@pytest.mark.parametrize("proof", Proof)
-def test_whose_organization_has_proven_the_domain_comes_before_others(scene: Scene, proof: Proof) -> None:
+@pytest.mark.parametrize("proof", DomainProof)
+def test_whose_organization_has_proven_the_domain_comes_before_others(
+    scene: LoginNameScenario, proof: DomainProof
+) -> None:
     elsewhere, there = scene.has(scene.acme, OWN), scene.has(scene.post, MANAGER)
     scene.proves(scene.post, proof)
-    assert scene.means() == (elsewhere.id if proof is Proof.UNPROVEN else there.id)
+    assert scene.means() == (elsewhere.id if proof is DomainProof.UNPROVEN else there.id)
     scene.has(scene.post, MANAGER)
     assert scene.means() == elsewhere.id, "two there have it"
 
 
 @pytest.mark.parametrize("of", ["person", "organization"])
-def test_who_cannot_sign_in_is_not_meant_by_an_address(scene: Scene, of: str) -> None:
+def test_who_cannot_sign_in_is_not_meant_by_an_address(scene: LoginNameScenario, of: str) -> None:
     ada = scene.has(scene.acme, OWN, active=of != "person")
     if of == "organization":
-        scene.world.operator.organizations.deactivate(scene.acme.id)
+        scene.world.operator_services.organizations.deactivate(scene.acme.id)
     assert (scene.means(at=scene.acme), scene.means()) == (None, None)
     other = scene.has(scene.bolt, OWN)
     assert scene.means() == other.id != ada.id
 
 
-def test_a_login_name_that_exists_wins_active_or_not(scene: Scene) -> None:
-    named = scene.world.a_person(scene.acme)
+def test_a_login_name_that_exists_wins_active_or_not(scene: LoginNameScenario) -> None:
+    named = scene.world.make_human_user(scene.acme)
     login_name = f"{named.user_name}@{scene.acme.primary_domain}"
     scene.has(scene.acme, OWN, email=login_name, holder=True)
     assert scene.means(login_name) == named.id
-    scene.world.operator.users.deactivate(named.id)
+    scene.world.operator_services.users.deactivate(named.id)
     assert scene.means(login_name) == named.id
     assert scene.means(login_name, scene.bolt) == named.id
 
 
-def test_a_service_user_wins_as_well(scene: Scene) -> None:
-    robot = scene.world.a_robot(scene.acme).user
+def test_a_service_user_wins_as_well(scene: LoginNameScenario) -> None:
+    robot = scene.world.make_service_user_program(scene.acme).user
     login_name = f"{robot.user_name}@{scene.acme.primary_domain}"
     scene.has(scene.acme, OWN, email=login_name)
     assert scene.means(login_name) == robot.id
@@ -181,18 +183,20 @@ def test_a_service_user_wins_as_well(scene: Scene) -> None:
         ("ada", False),
     ],
 )
-def test_addresses_are_compared_but_for_the_case_of_ascii_letters(scene: Scene, typed: str, is_meant: bool) -> None:
+def test_addresses_are_compared_but_for_the_case_of_ascii_letters(
+    scene: LoginNameScenario, typed: str, is_meant: bool
+) -> None:
     ada = scene.has(scene.acme, OWN)
     assert scene.means(typed) == (ada.id if is_meant else None)
 
 
-def off(scene: Scene, organization: Organization | None) -> None:
-    with scene.world.transaction() as services:
+def off(scene: LoginNameScenario, organization: Organization | None) -> None:
+    with scene.world.transaction_services() as services:
         owner = "instance" if organization is None else organization.id
-        services.policies.change(owner, ChangePolicy.of(sign_in_by_email=False))
+        services.policies.change(owner, ChangePolicy.build(sign_in_by_email=False))
 
 
-def by_nobody(_: Scene) -> None:
+def by_nobody(_: LoginNameScenario) -> None:
     """The policy is as it comes."""
 
 
@@ -206,7 +210,7 @@ def by_nobody(_: Scene) -> None:
     ],
 )
 def test_the_policy_of_the_person_decides(
-    scene: Scene, prepare: Callable[[Scene], None], person: bool, holder: bool
+    scene: LoginNameScenario, prepare: Callable[[LoginNameScenario], None], person: bool, holder: bool
 ) -> None:
     """Of holders of an instance role the instance's alone: an organization does not shut them out."""
     ada = scene.has(scene.acme, OWN)
@@ -217,13 +221,13 @@ def test_the_policy_of_the_person_decides(
         assert (scene.means("boss@post.example", at) == boss.id) is holder
 
 
-def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: Scene) -> None:
+def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: LoginNameScenario) -> None:
     boss, _ = scene.has(scene.acme, OWN, holder=True), scene.has(scene.bolt, MANAGER)
-    with scene.world.reading() as services:
+    with scene.world.read_only_services() as services:
         resolve = services.login_names.resolve
-        assert resolve(LoginName.of(ADDRESS, scene.bolt)).is_barred
-        assert not resolve(LoginName.of(ADDRESS)).is_barred
-        own = resolve(LoginName.of(ADDRESS)).subject
+        assert resolve(LoginName.parse(ADDRESS, scene.bolt)).is_barred
+        assert not resolve(LoginName.parse(ADDRESS)).is_barred
+        own = resolve(LoginName.parse(ADDRESS)).subject
     assert own is not None
     assert own.user.id == boss.id
 
@@ -241,23 +245,23 @@ def test_an_address_that_a_holder_proved_is_barred_for_everybody_else(scene: Sce
     ],
 )
 def test_who_loses_by_a_domain_that_is_proven_is_counted(
-    scene: Scene, prepare: Callable[[Scene], object], losing: int
+    scene: LoginNameScenario, prepare: Callable[[LoginNameScenario], object], losing: int
 ) -> None:
     """Before and after: whom the address meant, and then means no more."""
     prepare(scene)
-    with scene.world.reading() as services:
-        assert services.login_names.people_losing(scene.post.id, "post.example") == losing
+    with scene.world.read_only_services() as services:
+        assert services.login_names.count_losing_email_sign_in(scene.post.id, "post.example") == losing
     before = scene.means()
     scene.proves(scene.post)
     assert (scene.means() != before) or not losing
-    with scene.world.reading() as services:
-        assert services.login_names.people_losing(scene.post.id, "post.example") == losing
+    with scene.world.read_only_services() as services:
+        assert services.login_names.count_losing_email_sign_in(scene.post.id, "post.example") == losing
 
 
-def test_who_loses_by_login_names_of_a_primary_domain_is_counted(scene: Scene) -> None:
+def test_who_loses_by_login_names_of_a_primary_domain_is_counted(scene: LoginNameScenario) -> None:
     scene.has(scene.acme, OWN)
-    person = scene.world.a_person(scene.post)
-    scene.world.operator.users.change(person.id, ChangeHumanUser(user_name="ada"))
-    with scene.world.reading() as services:
-        assert services.login_names.people_losing(scene.post.id, "post.example") == 0
-        assert services.login_names.people_losing(scene.post.id, "post.example", primary=True) == 1
+    person = scene.world.make_human_user(scene.post)
+    scene.world.operator_services.users.change(person.id, ChangeHumanUser(user_name="ada"))
+    with scene.world.read_only_services() as services:
+        assert services.login_names.count_losing_email_sign_in(scene.post.id, "post.example") == 0
+        assert services.login_names.count_losing_email_sign_in(scene.post.id, "post.example", primary=True) == 1

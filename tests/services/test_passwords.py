@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from identity.app import _known_bad
+from identity.application import IdentityApplication
+from identity.application_factory import _read_password_blocklist
 from identity.domain.audit import AuditFilter
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.login_names import LoginName
 from identity.domain.organizations import Organization
 from identity.domain.users import Subject
-from identity.ini_values import BadSetting
-from identity.process import Identity
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.attempts import TooManyAttempts
-from identity.services.bundle import Services
 from identity.services.commands.policies import ChangePolicy
-from identity.services.links import LinkUsed
-from identity.services.passwords import Trial, strength_of
+from identity.services.container import Services
+from identity.services.one_time_links import InvalidOneTimeLink
+from identity.services.passwords import PasswordAttempt, estimate_strength
+from identity.settings_parser import InvalidSetting
 from identity.storage.paging import FIRST_PAGE
-from identity.testing.clock import MovableClock
-from tests.services.people import a_person, an_organization, subject_of
+from identity.testing.clock import FakeClock
+from tests.services.factories import make_human_user, make_organization, subject_of
 
 _SINCE = datetime(2030, 1, 1, tzinfo=UTC)
 ELSEWHERE = Organization(
@@ -32,20 +32,20 @@ GOOD = "correct horse battery staple"
 
 
 @pytest.fixture
-def anna(identity: Identity) -> Subject:
+def anna(identity: IdentityApplication) -> Subject:
     with identity.transaction() as services:
-        organization = an_organization(services, domain="acme.example")
-        subject = subject_of(services, a_person(services, organization, email="a@b.example"))
+        organization = make_organization(services, domain="acme.example")
+        subject = subject_of(services, make_human_user(services, organization, email="a@b.example"))
         services.passwords.change(subject, services.passwords.hash(GOOD))
         return subject
 
 
-def attempt(services: Services, login_name: str) -> Trial:
+def attempt(services: Services, login_name: str) -> PasswordAttempt:
     """One attempt at a browser that nobody knows."""
-    return services.passwords.reserve(LoginName.of(login_name), {})
+    return services.passwords.begin_attempt(LoginName.parse(login_name), {})
 
 
-def tried(identity: Identity, login_name: str) -> int | None:
+def tried(identity: IdentityApplication, login_name: str) -> int | None:
     """Seconds to wait, None if an attempt was granted."""
     try:
         with identity.transaction() as services:
@@ -55,7 +55,7 @@ def tried(identity: Identity, login_name: str) -> int | None:
     return None
 
 
-def test_after_five_failures_delays_double(identity: Identity, anna: Subject, clock: MovableClock) -> None:
+def test_after_five_failures_delays_double(identity: IdentityApplication, anna: Subject, clock: FakeClock) -> None:
     assert [tried(identity, "anna") for _ in range(5)] == [None] * 5
     waits = []
     for _ in range(12):
@@ -67,42 +67,42 @@ def test_after_five_failures_delays_double(identity: Identity, anna: Subject, cl
     assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]
 
 
-def test_a_hundred_failures_need_a_reset(identity: Identity, anna: Subject, clock: MovableClock) -> None:
+def test_a_hundred_failures_need_a_reset(identity: IdentityApplication, anna: Subject, clock: FakeClock) -> None:
     granted = 0
     for _ in range(110):
         granted += tried(identity, "anna") is None
         clock.advance(seconds=900)
     assert granted == 100
     with identity.transaction() as services:
-        assert services.users.failures(anna.user.id) == 100
-        code = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
+        assert services.users.count_failed_attempts(anna.user.id) == 100
+        code = services.passwords.issue_reset_link(anna.user.id).rpartition("/")[2]
         services.passwords.reset(code, services.passwords.hash(GOOD))
-        assert services.users.failures(anna.user.id) == 0
+        assert services.users.count_failed_attempts(anna.user.id) == 0
     assert tried(identity, "anna") is None
 
 
-def test_an_unlock_is_told_once_and_only_if_there_was_something(identity: Identity, anna: Subject) -> None:
+def test_an_unlock_is_told_once_and_only_if_there_was_something(identity: IdentityApplication, anna: Subject) -> None:
     tried(identity, "anna")
     for _ in range(2):
         with identity.transaction() as services:
-            services.users.unlock(anna.user.id, by=THE_OPERATOR)
-    with identity.reading() as services:
+            services.users.unlock(anna.user.id, by=OPERATOR_PRINCIPAL)
+    with identity.read_session() as services:
         events = services.storage.audit.page(FIRST_PAGE, AuditFilter(event="user.unlocked")).items
         assert [event.object_id for event in events] == [anna.user.id]
-        assert services.users.failures(anna.user.id) == 0
+        assert services.users.count_failed_attempts(anna.user.id) == 0
 
 
-def test_a_deactivated_person_is_refused_with_the_right_password(identity: Identity, anna: Subject) -> None:
+def test_a_deactivated_person_is_refused_with_the_right_password(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
-        services.organizations.deactivate(anna.organization.id, by=THE_OPERATOR)
+        services.organizations.deactivate(anna.organization.id, by=OPERATOR_PRINCIPAL)
     with identity.transaction() as services:
-        assert services.passwords.succeeded(attempt(services, "anna")) is None
+        assert services.passwords.complete_attempt(attempt(services, "anna")) is None
 
 
-def test_an_outdated_hash_is_replaced_and_nothing_else(identity: Identity, anna: Subject) -> None:
+def test_an_outdated_hash_is_replaced_and_nothing_else(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
         before = services.storage.users.find_password(anna.user.id)
-        services.passwords.succeeded(attempt(services, "anna"), outdated_hash="$new$")
+        services.passwords.complete_attempt(attempt(services, "anna"), outdated_hash="$new$")
         after = services.storage.users.find_password(anna.user.id)
     assert before is not None
     assert after is not None
@@ -120,13 +120,13 @@ def test_what_is_wrong_with_a_password(services: Services) -> None:
         *((one, known) for one in ("1qaz2wsx3edc4rfv", "1QAZ2WSX3EDC4RFV")),
     ):
         with pytest.raises(Invalid) as refusal:
-            services.passwords.check(password, None, whose=ELSEWHERE, names=("anna", "anna@acme.example"))
+            services.passwords.require_acceptable(password, None, owner=ELSEWHERE, names=("anna", "anna@acme.example"))
         assert refusal.value.fields == {"new_password": sentence}
     with pytest.raises(Invalid) as refusal:
-        services.passwords.check(GOOD, GOOD[:-1], whose=ELSEWHERE, names=())
+        services.passwords.require_acceptable(GOOD, GOOD[:-1], owner=ELSEWHERE, names=())
     assert refusal.value.fields == {"new_password_again": "Type the same password twice."}
     for good in (GOOD, "ü" * 15, "密码密码密码密码密码密码密码密", "               x", "x" * 256):
-        services.passwords.check(good, good, whose=ELSEWHERE, names=("anna",))
+        services.passwords.require_acceptable(good, good, owner=ELSEWHERE, names=("anna",))
 
 
 @pytest.mark.parametrize(
@@ -139,15 +139,15 @@ def test_what_is_wrong_with_a_password(services: Services) -> None:
     ],
 )
 def test_the_policy_of_an_organization_asks_more_of_passwords(
-    identity: Identity, anna: Subject, rules: dict[str, int], refused: str, taken: str
+    identity: IdentityApplication, anna: Subject, rules: dict[str, int], refused: str, taken: str
 ) -> None:
     def checked(password: str, whose: Subject | Organization) -> None:
-        with identity.reading() as services:
-            services.passwords.check(password, password, whose=whose, names=("anna",))
+        with identity.read_session() as services:
+            services.passwords.require_acceptable(password, password, owner=whose, names=("anna",))
 
     checked(refused, anna)
     with identity.transaction() as services:
-        services.policies.change(anna.organization.id, ChangePolicy.of(**rules))
+        services.policies.change(anna.organization.id, ChangePolicy.build(**rules))
     with pytest.raises(Invalid):
         checked(refused, anna)
     checked(taken, anna.organization)
@@ -159,17 +159,17 @@ class TestAFileOfTheOperator:
     def further(self, tmp_path: Path) -> dict[str, str]:
         file = tmp_path / "bad.txt"
         file.write_text("Acme Acme Acme Acme\n\nzzz\n")
-        return {"identity.password_known_bad": str(file)}
+        return {"identity.password_blocklist": str(file)}
 
     def test_names_passwords_that_are_refused(self, services: Services) -> None:
         with pytest.raises(Invalid) as refusal:
-            services.passwords.check("acme acme ACME acme", None, whose=ELSEWHERE, names=())
+            services.passwords.require_acceptable("acme acme ACME acme", None, owner=ELSEWHERE, names=())
         assert refusal.value.fields == {"new_password": "This password is too well known. Choose another."}
-        services.passwords.check("acme acme acme acme acme", None, whose=ELSEWHERE, names=())
+        services.passwords.require_acceptable("acme acme acme acme acme", None, owner=ELSEWHERE, names=())
 
     def test_that_is_not_there_stops_the_start(self, tmp_path: Path) -> None:
-        with pytest.raises(BadSetting, match="password_known_bad"):
-            _known_bad(tmp_path / "none.txt")
+        with pytest.raises(InvalidSetting, match="password_blocklist"):
+            _read_password_blocklist(tmp_path / "none.txt")
 
 
 def test_what_makes_a_password_costly_to_judge_is_bounded() -> None:
@@ -186,66 +186,68 @@ def test_what_makes_a_password_costly_to_judge_is_bounded() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(matching, "dictionary_match", counting)
-        assert strength_of("4@8({[<369&#!1/|0$5+7%2/" * 10, ()) == 4
+        assert estimate_strength("4@8({[<369&#!1/|0$5+7%2/" * 10, ()) == 4
     assert asked < 100
 
 
-def test_composed_and_decomposed_letters_are_one_password(identity: Identity) -> None:
-    hasher = identity.process.hasher
+def test_composed_and_decomposed_letters_are_one_password(identity: IdentityApplication) -> None:
+    hasher = identity.process_state.hasher
     stored = hasher.hash(unicodedata.normalize("NFD", "Füße über Bäume, fünf"))
-    assert hasher.verify(stored, unicodedata.normalize("NFC", "Füße über Bäume, fünf")).matches
+    assert hasher.verify(stored, unicodedata.normalize("NFC", "Füße über Bäume, fünf")).is_match
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_link_works_once(identity: Identity, anna: Subject) -> None:
+def test_a_link_works_once(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
-        link = services.passwords.issue_link(anna.user.id)
+        link = services.passwords.issue_reset_link(anna.user.id)
     assert link.startswith("https://id.example.com/password/reset/")
     code = link.rpartition("/")[2]
     for _ in range(3):
-        with identity.reading() as services:
-            assert services.passwords.find_by_link(code).user.id == anna.user.id
+        with identity.read_session() as services:
+            assert services.passwords.find_by_reset_link(code).user.id == anna.user.id
     with identity.transaction() as services:
         services.passwords.reset(code, "$hash$")
-    with pytest.raises(LinkUsed), identity.transaction() as services:
+    with pytest.raises(InvalidOneTimeLink), identity.transaction() as services:
         services.passwords.reset(code, "$other$")
-    with pytest.raises(LinkUsed), identity.reading() as services:
-        services.passwords.find_by_link(code)
+    with pytest.raises(InvalidOneTimeLink), identity.read_session() as services:
+        services.passwords.find_by_reset_link(code)
 
 
-def test_a_link_expires(identity: Identity, anna: Subject, clock: MovableClock) -> None:
+def test_a_link_expires(identity: IdentityApplication, anna: Subject, clock: FakeClock) -> None:
     with identity.transaction() as services:
-        code = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
+        code = services.passwords.issue_reset_link(anna.user.id).rpartition("/")[2]
     clock.advance(hours=1)
-    with pytest.raises(LinkUsed), identity.reading() as services:
-        services.passwords.find_by_link(code)
-    with pytest.raises(LinkUsed), identity.transaction() as services:
+    with pytest.raises(InvalidOneTimeLink), identity.read_session() as services:
+        services.passwords.find_by_reset_link(code)
+    with pytest.raises(InvalidOneTimeLink), identity.transaction() as services:
         services.passwords.reset(code, "$hash$")
 
 
-def test_a_newer_link_ends_the_older(identity: Identity, anna: Subject) -> None:
+def test_a_newer_link_ends_the_older(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
-        old = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
-        services.passwords.issue_link(anna.user.id)
-    with pytest.raises(LinkUsed), identity.reading() as services:
-        services.passwords.find_by_link(old)
+        old = services.passwords.issue_reset_link(anna.user.id).rpartition("/")[2]
+        services.passwords.issue_reset_link(anna.user.id)
+    with pytest.raises(InvalidOneTimeLink), identity.read_session() as services:
+        services.passwords.find_by_reset_link(old)
 
 
-def test_a_new_password_ends_links_sessions_and_tokens(identity: Identity, anna: Subject) -> None:
+def test_a_new_password_ends_links_sessions_and_tokens(identity: IdentityApplication, anna: Subject) -> None:
     with identity.transaction() as services:
-        code = services.passwords.issue_link(anna.user.id).rpartition("/")[2]
-        _, kept = services.sessions.sign_in(anna, (), proofs=(), user_agent="")
-        _, secret = services.sessions.sign_in(anna, (), proofs=(), user_agent="")
-        services.passwords.change(anna, "$hash$", keep=services.sessions.of_browser([kept])[0].session.id)
-    with identity.reading() as services:
-        assert services.sessions.of_browser([secret]) == ()
-        assert services.sessions.of_browser([kept])
-        with pytest.raises(LinkUsed):
-            services.passwords.find_by_link(code)
+        code = services.passwords.issue_reset_link(anna.user.id).rpartition("/")[2]
+        _, kept = services.sessions.start(anna, (), proofs=(), user_agent="")
+        _, secret = services.sessions.start(anna, (), proofs=(), user_agent="")
+        services.passwords.change(
+            anna, "$hash$", except_session=services.sessions.list_by_secrets([kept])[0].session.id
+        )
+    with identity.read_session() as services:
+        assert services.sessions.list_by_secrets([secret]) == ()
+        assert services.sessions.list_by_secrets([kept])
+        with pytest.raises(InvalidOneTimeLink):
+            services.passwords.find_by_reset_link(code)
 
 
-def test_links_are_for_people(identity: Identity) -> None:
+def test_links_are_for_people(identity: IdentityApplication) -> None:
     with pytest.raises(NotFound), identity.transaction() as services:
-        services.passwords.issue_link("nobody")
+        services.passwords.issue_reset_link("nobody")

@@ -8,32 +8,32 @@ from typing import Any
 
 import pytest
 
-from identity.app import Identity, assemble
-from identity.crypto.secrets import digest
+from identity.application_factory import IdentityApplication, create_application
+from identity.crypto.secrets import token_digest
 from identity.domain.errors import Conflict, NotFound
-from identity.domain.records import NameSpace
+from identity.domain.records import RecordNamespace
 from identity.domain.users import HumanUser
-from identity.services.bundle import Services
-from identity.services.records import LARGEST_VALUE, Records
-from identity.storage.errors import Unreadable
-from identity.testing.clock import MovableClock
-from tests.services.people import a_person, an_organization
+from identity.services.container import Services
+from identity.services.records import MAX_VALUE_BYTES, RecordService
+from identity.storage.errors import UnreadableRow
+from identity.testing.clock import FakeClock
+from tests.services.factories import make_human_user, make_organization
 
-MINE, THEIRS = NameSpace("mine"), NameSpace("theirs")
+MINE, THEIRS = RecordNamespace("mine"), RecordNamespace("theirs")
 VALUE = {"secret": "JBSWY3DPEHPK3PXP", "used": [1, None, {"ü": True}]}
 
 
 @pytest.fixture
-def records(services: Services) -> Records:
-    return services.records(MINE)
+def records(services: Services) -> RecordService:
+    return services.record_service(MINE)
 
 
 @pytest.fixture
 def anna(services: Services) -> HumanUser:
-    return a_person(services, an_organization(services))
+    return make_human_user(services, make_organization(services))
 
 
-def test_a_key_is_taken_by_the_first(records: Records) -> None:
+def test_a_key_is_taken_by_the_first(records: RecordService) -> None:
     assert records.add("device", "key", VALUE) is None
     holder = records.add("device", "key", {})
     assert holder is not None
@@ -43,22 +43,22 @@ def test_a_key_is_taken_by_the_first(records: Records) -> None:
     assert records.add("other", "key", {}) is None
 
 
-def test_what_has_expired_is_gone_and_its_key_free(identity: Identity, clock: MovableClock) -> None:
+def test_what_has_expired_is_gone_and_its_key_free(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
-        records = services.records(MINE)
+        records = services.record_service(MINE)
         assert records.add("challenge", "key", {"n": 1}, expires_at=clock() + timedelta(minutes=5)) is None
     clock.advance(minutes=5)
     with identity.transaction() as services:
-        records = services.records(MINE)
+        records = services.record_service(MINE)
         assert records.find("challenge", "key") is None
-        assert records.take("challenge", "key") is None
+        assert records.consume("challenge", "key") is None
         assert records.add("challenge", "key", {"n": 2}) is None
         found = records.find("challenge", "key")
     assert found is not None
     assert found.value == {"n": 2}
 
 
-def test_a_change_is_made_to_what_was_read(records: Records) -> None:
+def test_a_change_is_made_to_what_was_read(records: RecordService) -> None:
     records.add("device", "key", {"n": 1})
     first = records.find("device", "key")
     assert first is not None
@@ -67,61 +67,63 @@ def test_a_change_is_made_to_what_was_read(records: Records) -> None:
     with pytest.raises(Conflict):
         records.replace(first, {"n": 3})
     assert records.replace(second, {"n": 4}).value == {"n": 4}
-    assert records.drop("device", "key")
+    assert records.delete("device", "key")
     with pytest.raises(NotFound):
         records.replace(second, {})
-    assert not records.drop("device", "key")
+    assert not records.delete("device", "key")
 
 
-def test_of_racing_callers_one_takes_a_record(identity: Identity) -> None:
+def test_of_racing_callers_one_takes_a_record(identity: IdentityApplication) -> None:
     with identity.transaction() as services:
-        services.records(MINE).add("challenge", "key", VALUE)
+        services.record_service(MINE).add("challenge", "key", VALUE)
 
     def take(_: int) -> Any:
         with identity.transaction() as services:
-            taken = services.records(MINE).take("challenge", "key")
+            taken = services.record_service(MINE).consume("challenge", "key")
             return taken and taken.value
 
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(take, range(40)))
     assert [one for one in answers if one is not None] == [VALUE]
     with identity.transaction() as services:
-        assert services.records(MINE).find("challenge", "key") is None
-        assert services.records(MINE).add("challenge", "key", {}) is not None, "it still holds its key"
+        assert services.record_service(MINE).find("challenge", "key") is None
+        assert services.record_service(MINE).add("challenge", "key", {}) is not None, "it still holds its key"
 
 
 @pytest.mark.parametrize("seal", [False, True])
-def test_records_of_a_user_go_with_the_user(services: Services, records: Records, anna: HumanUser, seal: bool) -> None:
+def test_records_of_a_user_go_with_the_user(
+    services: Services, records: RecordService, anna: HumanUser, seal: bool
+) -> None:
     for key in ("a", "b"):
         assert records.add("device", key, {"name": key}, user_id=anna.id, seal=seal) is None
     records.add("device", "c", {})
-    records.take("device", "b")
-    assert [one.value for one in records.of_owner("device", user_id=anna.id)] == [{"name": "a"}]
-    services.storage.users.remove(anna.id)
-    assert records.of_owner("device", user_id=anna.id) == ()
+    records.consume("device", "b")
+    assert [one.value for one in records.list_by_owner("device", user_id=anna.id)] == [{"name": "a"}]
+    services.storage.users.delete(anna.id)
+    assert records.list_by_owner("device", user_id=anna.id) == ()
     assert records.find("device", "a") is None
     assert records.find("device", "c") is not None
     with pytest.raises(NotFound):
         records.add("device", "d", {}, user_id=anna.id)
 
 
-def test_records_of_a_user_are_dropped_together(records: Records, anna: HumanUser) -> None:
+def test_records_of_a_user_are_dropped_together(records: RecordService, anna: HumanUser) -> None:
     for key in ("a", "b"):
         records.add("device", key, {}, user_id=anna.id)
     records.add("other", "a", {}, user_id=anna.id)
-    assert records.drop_of_owner("device", user_id=anna.id) == 2
+    assert records.delete_by_owner("device", user_id=anna.id) == 2
     assert records.find("device", "a") is None
     assert records.find("other", "a") is not None
 
 
-def test_another_plugin_sees_and_touches_nothing(services: Services, records: Records, anna: HumanUser) -> None:
+def test_another_plugin_sees_and_touches_nothing(services: Services, records: RecordService, anna: HumanUser) -> None:
     records.add("device", "key", VALUE, user_id=anna.id)
-    theirs = services.records(THEIRS)
+    theirs = services.record_service(THEIRS)
     assert theirs.find("device", "key") is None
-    assert theirs.take("device", "key") is None
-    assert theirs.of_owner("device", user_id=anna.id) == ()
-    assert not theirs.drop("device", "key")
-    assert theirs.drop_of_owner("device", user_id=anna.id) == 0
+    assert theirs.consume("device", "key") is None
+    assert theirs.list_by_owner("device", user_id=anna.id) == ()
+    assert not theirs.delete("device", "key")
+    assert theirs.delete_by_owner("device", user_id=anna.id) == 0
     found = records.find("device", "key")
     assert found is not None
     with pytest.raises(ValueError, match="another plugin"):
@@ -140,20 +142,20 @@ def test_a_sealed_value_and_a_key_are_not_readable_in_the_database(tmp_path: Pat
         "identity.development": "true",
         "identity.data": str(tmp_path),
     }
-    identity = assemble(settings)
+    identity = create_application(settings)
     identity.backend.migrate()
     with identity.transaction() as services:
-        records = services.records(MINE)
+        records = services.record_service(MINE)
         records.add("totp", "the key of ada", VALUE, seal=True)
         records.add("totp", "open", {"plain": "in the clear"})
     with identity.transaction() as services:
-        records = services.records(MINE)
+        records = services.record_service(MINE)
         found = records.find("totp", "the key of ada")
         assert found is not None
         assert found.value == VALUE
         changed = records.replace(found, {"secret": "ANOTHERSECRET"})
         assert changed.value == {"secret": "ANOTHERSECRET"}
-        taken = records.take("totp", "the key of ada")
+        taken = records.consume("totp", "the key of ada")
         assert taken is not None
         assert taken.value == {"secret": "ANOTHERSECRET"}
     identity.close()
@@ -163,18 +165,18 @@ def test_a_sealed_value_and_a_key_are_not_readable_in_the_database(tmp_path: Pat
         assert word not in stored
 
 
-def test_a_sealed_value_opens_in_its_own_place_alone(services: Services, records: Records) -> None:
+def test_a_sealed_value_opens_in_its_own_place_alone(services: Services, records: RecordService) -> None:
     records.add("totp", "mine", VALUE, seal=True)
-    stored = services.storage.records.find("mine", "totp", digest("mine"))
+    stored = services.storage.records.find("mine", "totp", token_digest("mine"))
     assert stored is not None
-    services.storage.records.add(replace(stored, key=digest("stolen")))
-    with pytest.raises(Unreadable):
+    services.storage.records.add(replace(stored, key=token_digest("stolen")))
+    with pytest.raises(UnreadableRow):
         records.find("totp", "stolen")
 
 
-def test_what_does_not_fit_is_refused(records: Records) -> None:
+def test_what_does_not_fit_is_refused(records: RecordService) -> None:
     kinds = [(kind, {}) for kind in ("Kind", "", "a b", "k" * 65)]
-    values: list[Any] = [[1], "text", {1: 2}, {"n": float("nan")}, {"text": "x" * LARGEST_VALUE}]
+    values: list[Any] = [[1], "text", {1: 2}, {"n": float("nan")}, {"text": "x" * MAX_VALUE_BYTES}]
     for kind, value in [*kinds, *(("kind", one) for one in values)]:
         with pytest.raises(ValueError):  # noqa: PT011 - each in words of its own
             records.add(kind, "key", value)
@@ -182,7 +184,7 @@ def test_what_does_not_fit_is_refused(records: Records) -> None:
         records.add("kind", "key", {"at": object()})
 
 
-def test_what_was_handed_over_can_be_changed_without_harm(records: Records) -> None:
+def test_what_was_handed_over_can_be_changed_without_harm(records: RecordService) -> None:
     value: dict[str, Any] = {"list": [1]}
     records.add("kind", "key", value)
     value["list"].append(2)

@@ -3,18 +3,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from identity.crypto.keys import PrivateKey, generate_private_key
-from identity.crypto.secrets import digest
+from identity.application import IdentityApplication
+from identity.crypto.rsa_keys import RsaPrivateKey, generate_rsa_private_key
+from identity.crypto.secrets import token_digest
 from identity.domain.audit import AuditFilter
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.expirations import NEVER
 from identity.domain.organizations import Organization
 from identity.domain.service_user_keys import ServiceUserKey
 from identity.domain.users import ServiceUser
-from identity.process import Identity
 from identity.services import service_users
-from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands import decode
 from identity.services.commands.service_users import (
     AddPersonalAccessToken,
@@ -22,31 +21,32 @@ from identity.services.commands.service_users import (
     CreateServiceUser,
     UploadServiceUserKey,
 )
+from identity.services.container import Services
 from identity.storage.errors import AlreadyUsed
 from identity.storage.paging import PageRequest
-from identity.testing.clock import MovableClock
-from identity.testing.factories import an_access_token, an_id
-from tests.services.people import a_person, a_program, an_organization
+from identity.testing.clock import FakeClock
+from identity.testing.factories import make_access_token, make_id
+from tests.services.factories import make_human_user, make_organization, make_service_user
 
 
 @pytest.fixture
 def organization(services: Services) -> Organization:
-    return an_organization(services)
+    return make_organization(services)
 
 
 @pytest.fixture
 def robot(services: Services, organization: Organization) -> ServiceUser:
-    return a_program(services, organization)
+    return make_service_user(services, organization)
 
 
 @pytest.fixture(scope="module")
 def public_key() -> str:
-    return generate_private_key().public_key().to_pem()
+    return generate_rsa_private_key().public_key().to_pem()
 
 
 def upload(services: Services, user: ServiceUser, public_key: str, expires_at: datetime | None = None) -> str:
     command = UploadServiceUserKey(public_key=public_key, expires_at=expires_at)
-    return services.service_users.upload_key(user.id, command, by=THE_OPERATOR).id
+    return services.service_users.upload_key(user.id, command, by=OPERATOR_PRINCIPAL).id
 
 
 def test_every_wrong_field_is_named_at_once() -> None:
@@ -57,19 +57,19 @@ def test_every_wrong_field_is_named_at_once() -> None:
 
 
 def test_the_key_file_is_the_only_copy_of_a_working_private_key(
-    services: Services, robot: ServiceUser, clock: MovableClock
+    services: Services, robot: ServiceUser, clock: FakeClock
 ) -> None:
-    file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
+    file = services.service_users.add_key(robot.id, AddServiceUserKey(), by=OPERATOR_PRINCIPAL)
     stored = services.storage.credentials.find(ServiceUserKey, file.key_id, robot.id)
     assert stored is not None
     assert stored.expires_at == clock() + timedelta(days=365)
     assert file.key.startswith("-----BEGIN RSA PRIVATE KEY-----")
-    assert PrivateKey.from_pem(file.key).public_key().to_der() == stored.public_key
+    assert RsaPrivateKey.from_pem(file.key).public_key().to_der() == stored.public_key
     assert file.user_id == robot.id
 
 
 def test_an_expiration_date_lies_in_the_future(
-    services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
+    services: Services, robot: ServiceUser, public_key: str, clock: FakeClock
 ) -> None:
     for past in (clock(), clock() - timedelta(seconds=1)):
         with pytest.raises(Invalid, match="in the future"):
@@ -84,9 +84,7 @@ def test_an_expiration_date_says_its_time_zone() -> None:
     assert command.expires_at == datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def test_a_longest_span_can_be_set(
-    services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
-) -> None:
+def test_a_longest_span_can_be_set(services: Services, robot: ServiceUser, public_key: str, clock: FakeClock) -> None:
     users = services.service_users
     users._settings = replace(users._settings, service_user_key_max_age=timedelta(days=90))
     for wanted in (NEVER, clock() + timedelta(days=91)):
@@ -94,39 +92,39 @@ def test_a_longest_span_can_be_set(
             upload(services, robot, public_key, wanted)
         command = AddPersonalAccessToken(name="CI", expires_at=wanted)
         with pytest.raises(Invalid, match="at the latest"):
-            users.add_token(robot.id, command, by=THE_OPERATOR)
+            users.add_personal_access_token(robot.id, command, by=OPERATOR_PRINCIPAL)
     upload(services, robot, public_key, clock() + timedelta(days=90))
 
 
 def test_a_signer_is_found_until_something_stands_against_it(
-    services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
+    services: Services, robot: ServiceUser, public_key: str, clock: FakeClock
 ) -> None:
     key_id = upload(services, robot, public_key, clock() + timedelta(seconds=10))
     users = services.service_users
-    assert users.find_signer(key_id, robot.id) is not None
-    assert users.find_signer(key_id, "somebody else") is None
-    users.deactivate(robot.id, by=THE_OPERATOR)
-    assert users.find_signer(key_id, robot.id) is None
-    users.reactivate(robot.id, by=THE_OPERATOR)
-    services.organizations.deactivate(robot.organization_id, by=THE_OPERATOR)
-    assert users.find_signer(key_id, robot.id) is None
-    services.organizations.reactivate(robot.organization_id, by=THE_OPERATOR)
-    assert users.find_signer(key_id, robot.id) is not None
+    assert users.find_signing_key(key_id, robot.id) is not None
+    assert users.find_signing_key(key_id, "somebody else") is None
+    users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
+    assert users.find_signing_key(key_id, robot.id) is None
+    users.reactivate(robot.id, by=OPERATOR_PRINCIPAL)
+    services.organizations.deactivate(robot.organization_id, by=OPERATOR_PRINCIPAL)
+    assert users.find_signing_key(key_id, robot.id) is None
+    services.organizations.reactivate(robot.organization_id, by=OPERATOR_PRINCIPAL)
+    assert users.find_signing_key(key_id, robot.id) is not None
     users._now = clock() + timedelta(seconds=10)
-    assert users.find_signer(key_id, robot.id) is None
+    assert users.find_signing_key(key_id, robot.id) is None
 
 
 def test_last_use_moves_at_most_once_a_minute(
-    services: Services, robot: ServiceUser, public_key: str, clock: MovableClock
+    services: Services, robot: ServiceUser, public_key: str, clock: FakeClock
 ) -> None:
     key_id = upload(services, robot, public_key)
     users = services.service_users
 
     def use_after(seconds: int) -> datetime | None:
         users._now = clock() + timedelta(seconds=seconds)
-        found = users.find_signer(key_id, robot.id)
+        found = users.find_signing_key(key_id, robot.id)
         assert found is not None
-        users.note_use(found[0])
+        users.touch_key(found[0])
         key = services.storage.credentials.find(ServiceUserKey, key_id, robot.id)
         assert key is not None
         return key.last_used_at
@@ -136,43 +134,41 @@ def test_last_use_moves_at_most_once_a_minute(
     assert use_after(60) == clock() + timedelta(seconds=60)
 
 
-def test_assertion_is_used_once_by_each_service_user(
-    services: Services, robot: ServiceUser, clock: MovableClock
-) -> None:
+def test_assertion_is_used_once_by_each_service_user(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
     users, tokens = services.service_users, services.tokens
     for user_id in (robot.id, "another"):
-        tokens.record(an_access_token(robot), users.assertion_use(user_id, "jti", clock()))
+        tokens.store_access_token(make_access_token(robot), users.new_assertion_record(user_id, "jti", clock()))
     with pytest.raises(AlreadyUsed):
-        tokens.record(an_access_token(robot), users.assertion_use(robot.id, "jti", clock()))
+        tokens.store_access_token(make_access_token(robot), users.new_assertion_record(robot.id, "jti", clock()))
 
 
 def test_a_person_is_no_service_user(services: Services, organization: Organization) -> None:
-    person = a_person(services, organization)
+    person = make_human_user(services, organization)
     with pytest.raises(NotFound):
         services.service_users.get(person.id)
     users = services.service_users
     for attempt in (
-        lambda: users.add_key(person.id, AddServiceUserKey(), by=THE_OPERATOR),
-        lambda: users.secrets(person.id),
-        lambda: users.add_secret(person.id, by=THE_OPERATOR),
-        lambda: users.remove_secret(person.id, an_id(), by=THE_OPERATOR),
+        lambda: users.add_key(person.id, AddServiceUserKey(), by=OPERATOR_PRINCIPAL),
+        lambda: users.list_secrets(person.id),
+        lambda: users.add_secret(person.id, by=OPERATOR_PRINCIPAL),
+        lambda: users.remove_secret(person.id, make_id(), by=OPERATOR_PRINCIPAL),
     ):
         with pytest.raises(NotFound, match="service user"):
             attempt()
 
 
 def test_keys_that_expire_soon_are_spoken_of_once_per_step(
-    identity: Identity, clock: MovableClock, public_key: str
+    identity: IdentityApplication, clock: FakeClock, public_key: str
 ) -> None:
     with identity.transaction() as services:
-        robot = a_program(services, an_organization(services))
+        robot = make_service_user(services, make_organization(services))
         upload(services, robot, public_key, clock() + timedelta(days=40))
         upload(services, robot, public_key, None)
 
     def noted() -> list[object]:
         with identity.transaction() as services:
-            services.service_users.note_expiring()
-        with identity.reading() as services:
+            services.service_users.record_expiring()
+        with identity.read_session() as services:
             events = services.storage.audit.page(filter=AuditFilter(event="service_user_key.expiring")).items
         return [event.detail["days_left"] for event in reversed(events)]
 
@@ -187,41 +183,39 @@ def test_keys_that_expire_soon_are_spoken_of_once_per_step(
     assert noted() == [30, 7, 1]
 
 
-def test_a_secret_is_shown_once_and_its_digest_kept(
-    services: Services, robot: ServiceUser, clock: MovableClock
-) -> None:
-    _, text = services.service_users.add_secret(robot.id, by=THE_OPERATOR)
+def test_a_secret_is_shown_once_and_its_digest_kept(services: Services, robot: ServiceUser, clock: FakeClock) -> None:
+    _, text = services.service_users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
     assert len(text) == 43
     assert text.isalnum()
-    [stored] = services.service_users.secrets(robot.id)
-    assert (stored.user_id, stored.digest, stored.created_at) == (robot.id, digest(text), clock())
+    [stored] = services.service_users.list_secrets(robot.id)
+    assert (stored.user_id, stored.digest, stored.created_at) == (robot.id, token_digest(text), clock())
     assert text not in repr(stored)
 
 
 def test_two_secrets_are_live_and_not_three(services: Services, robot: ServiceUser) -> None:
     """Security 3.2."""
     users = services.service_users
-    first, second = (users.add_secret(robot.id, by=THE_OPERATOR)[1] for _ in range(2))
+    first, second = (users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)[1] for _ in range(2))
     assert users.authenticate(robot.id, first) is not None
     assert users.authenticate(robot.id, second) is not None
     with pytest.raises(Conflict, match="two live secrets"):
-        users.add_secret(robot.id, by=THE_OPERATOR)
-    oldest, kept = users.secrets(robot.id)
-    users.remove_secret(robot.id, oldest.id, by=THE_OPERATOR)
-    assert users.secrets(robot.id) == (kept,)
+        users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
+    oldest, kept = users.list_secrets(robot.id)
+    users.remove_secret(robot.id, oldest.id, by=OPERATOR_PRINCIPAL)
+    assert users.list_secrets(robot.id) == (kept,)
     assert users.authenticate(robot.id, first) is None
     assert users.authenticate(robot.id, second) is not None
-    users.add_secret(robot.id, by=THE_OPERATOR)
+    users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
 
 
 def test_a_secret_is_its_service_user_s_alone(
     services: Services, robot: ServiceUser, organization: Organization
 ) -> None:
     users = services.service_users
-    other = a_program(services, organization, "other")
-    _, text = users.add_secret(robot.id, by=THE_OPERATOR)
-    users.add_secret(other.id, by=THE_OPERATOR)
-    [stored] = users.secrets(robot.id)
+    other = make_service_user(services, organization, "other")
+    _, text = users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
+    users.add_secret(other.id, by=OPERATOR_PRINCIPAL)
+    [stored] = users.list_secrets(robot.id)
     found = users.authenticate(robot.id, text)
     assert found is not None
     assert (found.id, found.secret_id, found.organization) == (robot.id, stored.id, organization)
@@ -230,21 +224,21 @@ def test_a_secret_is_its_service_user_s_alone(
     assert users.authenticate(robot.id, text.swapcase()) is None
     assert users.authenticate(robot.id, "") is None
     with pytest.raises(NotFound, match="secret"):
-        users.remove_secret(other.id, stored.id, by=THE_OPERATOR)
-    assert users.secrets(robot.id) == (stored,)
+        users.remove_secret(other.id, stored.id, by=OPERATOR_PRINCIPAL)
+    assert users.list_secrets(robot.id) == (stored,)
 
 
 def test_a_secret_works_until_something_stands_against_its_user(services: Services, robot: ServiceUser) -> None:
     users = services.service_users
-    _, text = users.add_secret(robot.id, by=THE_OPERATOR)
-    users.deactivate(robot.id, by=THE_OPERATOR)
+    _, text = users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
+    users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
     assert users.authenticate(robot.id, text) is None
-    users.reactivate(robot.id, by=THE_OPERATOR)
-    services.organizations.deactivate(robot.organization_id, by=THE_OPERATOR)
+    users.reactivate(robot.id, by=OPERATOR_PRINCIPAL)
+    services.organizations.deactivate(robot.organization_id, by=OPERATOR_PRINCIPAL)
     assert users.authenticate(robot.id, text) is None
-    services.organizations.reactivate(robot.organization_id, by=THE_OPERATOR)
+    services.organizations.reactivate(robot.organization_id, by=OPERATOR_PRINCIPAL)
     assert users.authenticate(robot.id, text) is not None
-    users.remove(robot.id, by=THE_OPERATOR)
+    users.remove(robot.id, by=OPERATOR_PRINCIPAL)
     assert users.authenticate(robot.id, text) is None
 
 
@@ -253,62 +247,64 @@ def test_the_same_work_for_who_is_known_and_who_is_not(
 ) -> None:
     """Security 3.2: an unknown service user, and one without a secret, is compared against a dummy."""
     users = services.service_users
-    idle = a_program(services, organization, "idle")
-    users.add_secret(robot.id, by=THE_OPERATOR)
+    idle = make_service_user(services, organization, "idle")
+    users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
     compared: list[bytes] = []
 
     def noting(stored: bytes, given: bytes) -> bool:
         compared.append(given)
         return False
 
-    monkeypatch.setattr(service_users, "same", noting)
-    for user_id in (robot.id, idle.id, an_id()):
+    monkeypatch.setattr(service_users, "constant_time_equal", noting)
+    for user_id in (robot.id, idle.id, make_id()):
         assert users.authenticate(user_id, "wrong") is None
-    assert compared == [digest("wrong")] * 3
+    assert compared == [token_digest("wrong")] * 3
     monkeypatch.undo()
-    for user_id in (idle.id, an_id()):
+    for user_id in (idle.id, make_id()):
         assert users.authenticate(user_id, "no secret has this digest") is None
 
 
 def test_a_removed_secret_takes_the_tokens_that_it_obtained_along(services: Services, robot: ServiceUser) -> None:
     users = services.service_users
     for _ in range(2):
-        users.add_secret(robot.id, by=THE_OPERATOR)
-    removed, kept = users.secrets(robot.id)
-    tokens = [an_access_token(robot, secret_id=one.id) for one in (removed, kept)]
+        users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
+    removed, kept = users.list_secrets(robot.id)
+    tokens = [make_access_token(robot, secret_id=one.id) for one in (removed, kept)]
     for token in tokens:
-        services.tokens.record(token)
-    users.remove_secret(robot.id, removed.id, by=THE_OPERATOR)
-    found = [services.storage.tokens.find_issued(token.digest) for token in tokens]
+        services.tokens.store_access_token(token)
+    users.remove_secret(robot.id, removed.id, by=OPERATOR_PRINCIPAL)
+    found = [services.storage.tokens.find_access_token(token.digest) for token in tokens]
     assert [each and each.token for each in found] == [None, tokens[1]]
 
 
 def test_keys_are_listed_newest_first(services: Services, robot: ServiceUser, public_key: str) -> None:
     made = [upload(services, robot, public_key) for _ in range(3)]
-    first = services.service_users.keys(robot.id, PageRequest(limit=2))
-    assert first.next is not None
-    rest = services.service_users.keys(robot.id, PageRequest(limit=2, cursor=first.next))
+    first = services.service_users.page_keys(robot.id, PageRequest(limit=2))
+    assert first.next_cursor is not None
+    rest = services.service_users.page_keys(robot.id, PageRequest(limit=2, cursor=first.next_cursor))
     assert {key.id for key in (*first, *rest)} == set(made)
-    assert services.service_users.key(robot.id, made[0]).id == made[0]
-    for user_id, key_id in ((robot.id, an_id()), (an_id(), made[0])):
+    assert services.service_users.get_key(robot.id, made[0]).id == made[0]
+    for user_id, key_id in ((robot.id, make_id()), (make_id(), made[0])):
         with pytest.raises(NotFound):
-            services.service_users.key(user_id, key_id)
+            services.service_users.get_key(user_id, key_id)
 
 
 def test_a_personal_access_token_has_the_shape_of_other_secrets(
-    services: Services, robot: ServiceUser, clock: MovableClock
+    services: Services, robot: ServiceUser, clock: FakeClock
 ) -> None:
-    token, text = services.service_users.add_token(robot.id, AddPersonalAccessToken(name="CI"), by=THE_OPERATOR)
+    token, text = services.service_users.add_personal_access_token(
+        robot.id, AddPersonalAccessToken(name="CI"), by=OPERATOR_PRINCIPAL
+    )
     assert len(text) == 43
     assert text not in repr(token)
     assert (token.name, token.expires_at, token.last_used_at) == ("CI", clock() + timedelta(days=365), None)
-    assert services.service_users.tokens(robot.id).items == (token,)
+    assert services.service_users.page_personal_access_tokens(robot.id).items == (token,)
 
 
 @pytest.mark.parametrize("scope", ["openid profile", "openid openid profile "])
 def test_words_of_a_scope_are_taken_once(services: Services, robot: ServiceUser, scope: str) -> None:
     command = decode(AddPersonalAccessToken, {"name": "CI", "scope": scope})
-    token, _ = services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+    token, _ = services.service_users.add_personal_access_token(robot.id, command, by=OPERATOR_PRINCIPAL)
     assert token.scope == ("openid", "profile")
 
 
@@ -318,19 +314,19 @@ def test_a_scope_names_no_projects_and_has_the_form_of_one(services: Services, r
     assert set(refusal.value.fields) == {"scope"}
     command = AddPersonalAccessToken(name="CI", scope="openid urn:service:iam:org:project:id:1:aud")
     with pytest.raises(Invalid) as refusal:
-        services.service_users.add_token(robot.id, command, by=THE_OPERATOR)
+        services.service_users.add_personal_access_token(robot.id, command, by=OPERATOR_PRINCIPAL)
     assert set(refusal.value.fields) == {"scope"}
 
 
-def test_tokens_that_expire_soon_are_spoken_of_like_keys(identity: Identity, clock: MovableClock) -> None:
+def test_tokens_that_expire_soon_are_spoken_of_like_keys(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
-        robot = a_program(services, an_organization(services))
+        robot = make_service_user(services, make_organization(services))
         soon = AddPersonalAccessToken(name="CI", expires_at=clock() + timedelta(days=5))
-        token, _ = services.service_users.add_token(robot.id, soon, by=THE_OPERATOR)
+        token, _ = services.service_users.add_personal_access_token(robot.id, soon, by=OPERATOR_PRINCIPAL)
     for _ in range(2):
         with identity.transaction() as services:
-            services.service_users.note_expiring()
-    with identity.reading() as services:
+            services.service_users.record_expiring()
+    with identity.read_session() as services:
         wanted = AuditFilter(event="personal_access_token.expiring", organization_id=robot.organization_id)
         [event] = services.audit_trail.page(wanted)
     assert (event.object_id, event.detail["days_left"]) == (token.id, 7)

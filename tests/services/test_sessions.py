@@ -5,43 +5,45 @@ from dataclasses import replace
 
 import pytest
 
+from identity.application import IdentityApplication
 from identity.domain.authentication import Proof
 from identity.domain.errors import NotFound
-from identity.domain.sessions import SignedIn
+from identity.domain.sessions import SignedInAccount
 from identity.domain.users import Subject
-from identity.process import Identity
-from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.container import Services
 from identity.storage.contract.factories import NOW
-from identity.testing.clock import MovableClock
-from tests.services.people import a_person, an_organization, subject_of
+from identity.testing.clock import FakeClock
+from tests.services.factories import make_human_user, make_organization, subject_of
 
-Visit = Callable[..., tuple[SignedIn, str]]
+Visit = Callable[..., tuple[SignedInAccount, str]]
 
 BY_PASSWORD = (Proof("password", ("pwd",), NOW),)
 
 
 @pytest.fixture
-def anna(identity: Identity) -> Subject:
+def anna(identity: IdentityApplication) -> Subject:
     with identity.transaction() as services:
-        return subject_of(services, a_person(services, an_organization(services)))
+        return subject_of(services, make_human_user(services, make_organization(services)))
 
 
 @pytest.fixture
-def sign_in(identity: Identity, anna: Subject) -> Visit:
-    def sign_in(*accounts: SignedIn) -> tuple[SignedIn, str]:
+def sign_in(identity: IdentityApplication, anna: Subject) -> Visit:
+    def sign_in(*accounts: SignedInAccount) -> tuple[SignedInAccount, str]:
         with identity.transaction() as services:
-            return services.sessions.sign_in(anna, accounts, proofs=BY_PASSWORD, user_agent="Test")
+            return services.sessions.start(anna, accounts, proofs=BY_PASSWORD, user_agent="Test")
 
     return sign_in
 
 
-def seen(identity: Identity, *secrets: str) -> tuple[SignedIn, ...]:
-    with identity.reading() as services:
-        return services.sessions.of_browser(secrets)
+def seen(identity: IdentityApplication, *secrets: str) -> tuple[SignedInAccount, ...]:
+    with identity.read_session() as services:
+        return services.sessions.list_by_secrets(secrets)
 
 
-def test_a_session_is_recognised_by_its_secret_alone(identity: Identity, anna: Subject, sign_in: Visit) -> None:
+def test_a_session_is_recognised_by_its_secret_alone(
+    identity: IdentityApplication, anna: Subject, sign_in: Visit
+) -> None:
     account, secret = sign_in()
     assert [one.session for one in seen(identity, secret)] == [account.session]
     assert (account.session.user_agent, account.session.client_address) == ("Test", "")
@@ -49,7 +51,7 @@ def test_a_session_is_recognised_by_its_secret_alone(identity: Identity, anna: S
 
 
 def test_signing_in_again_renews_the_secret_and_keeps_the_session(
-    identity: Identity, sign_in: Visit, clock: MovableClock
+    identity: IdentityApplication, sign_in: Visit, clock: FakeClock
 ) -> None:
     first, old = sign_in()
     clock.advance(minutes=10)
@@ -61,7 +63,7 @@ def test_signing_in_again_renews_the_secret_and_keeps_the_session(
 
 
 def test_an_expired_session_is_not_renewed_but_replaced(
-    identity: Identity, sign_in: Visit, clock: MovableClock
+    identity: IdentityApplication, sign_in: Visit, clock: FakeClock
 ) -> None:
     first, old = sign_in()
     clock.advance(hours=12)
@@ -70,7 +72,7 @@ def test_an_expired_session_is_not_renewed_but_replaced(
     assert [one.session.id for one in seen(identity, old, new)] == [second.session.id]
 
 
-def test_a_session_that_was_ended_meanwhile_is_not_renewed(identity: Identity, sign_in: Visit) -> None:
+def test_a_session_that_was_ended_meanwhile_is_not_renewed(identity: IdentityApplication, sign_in: Visit) -> None:
     first, _ = sign_in()
     with identity.transaction() as services:
         services.sessions.end(first)
@@ -78,20 +80,22 @@ def test_a_session_that_was_ended_meanwhile_is_not_renewed(identity: Identity, s
     assert second.session.id != first.session.id
 
 
-def test_idling_ends_it_to_the_second(identity: Identity, sign_in: Visit, clock: MovableClock) -> None:
+def test_idling_ends_it_to_the_second(identity: IdentityApplication, sign_in: Visit, clock: FakeClock) -> None:
     _, secret = sign_in()
     for seconds, lives in ((12 * 3600 - 1, True), (1, False)):
         clock.advance(seconds=seconds)
-        with identity.reading() as services:
-            assert (services.sessions.current([secret]) is not None) is lives
+        with identity.read_session() as services:
+            assert (services.sessions.find_current([secret]) is not None) is lives
 
 
-def test_activity_does_not_move_the_absolute_end(identity: Identity, sign_in: Visit, clock: MovableClock) -> None:
+def test_activity_does_not_move_the_absolute_end(
+    identity: IdentityApplication, sign_in: Visit, clock: FakeClock
+) -> None:
     _, secret = sign_in()
     for _ in range(14):
         clock.advance(hours=11)
         with identity.transaction() as services:
-            account = services.sessions.current([secret])
+            account = services.sessions.find_current([secret])
             if account is not None:
                 services.sessions.touch(account)
         if account is None:
@@ -100,57 +104,59 @@ def test_activity_does_not_move_the_absolute_end(identity: Identity, sign_in: Vi
     (last,) = seen(identity, secret)
     assert account is not None
     clock.advance(hours=14)
-    with identity.reading() as services:
-        assert services.sessions.current([secret]) is None
+    with identity.read_session() as services:
+        assert services.sessions.find_current([secret]) is None
     assert clock() >= last.session.ends_at
 
 
-def test_last_seen_moves_at_most_once_a_minute(identity: Identity, sign_in: Visit, clock: MovableClock) -> None:
+def test_last_seen_moves_at_most_once_a_minute(identity: IdentityApplication, sign_in: Visit, clock: FakeClock) -> None:
     account, secret = sign_in()
     for seconds, moved in ((59, False), (1, True)):
         clock.advance(seconds=seconds)
         with identity.transaction() as services:
-            services.sessions.touch(services.sessions.of_browser([secret])[0])
+            services.sessions.touch(services.sessions.list_by_secrets([secret])[0])
         (now,) = seen(identity, secret)
         assert (now.session.last_seen_at != account.session.last_seen_at) is moved
 
 
 def test_the_account_selected_last_is_the_current_one(
-    identity: Identity, sign_in: Visit, clock: MovableClock, anna: Subject
+    identity: IdentityApplication, sign_in: Visit, clock: FakeClock, anna: Subject
 ) -> None:
     _, annas = sign_in()
     clock.advance(minutes=1)
     with identity.transaction() as services:
-        bert = subject_of(services, a_person(services, anna.organization, "bert"))
-        account, berts = services.sessions.sign_in(bert, (), proofs=BY_PASSWORD, user_agent="")
+        bert = subject_of(services, make_human_user(services, anna.organization, "bert"))
+        account, berts = services.sessions.start(bert, (), proofs=BY_PASSWORD, user_agent="")
     clock.advance(minutes=1)
     with identity.transaction() as services:
-        current = services.sessions.current([annas, berts])
+        current = services.sessions.find_current([annas, berts])
         assert current is not None
         assert current.subject.user.id == bert.user.id
-        services.sessions.select(next(one for one in services.sessions.of_browser([annas, berts]) if one != account))
-        current = services.sessions.current([annas, berts])
+        services.sessions.select(
+            next(one for one in services.sessions.list_by_secrets([annas, berts]) if one != account)
+        )
+        current = services.sessions.find_current([annas, berts])
         assert current is not None
 
 
-def test_nobody_ends_the_session_of_another(identity: Identity, sign_in: Visit, anna: Subject) -> None:
+def test_nobody_ends_the_session_of_another(identity: IdentityApplication, sign_in: Visit, anna: Subject) -> None:
     account, secret = sign_in()
     stranger = Subject(replace(anna.user, id="stranger"), anna.organization)
     with pytest.raises(NotFound), identity.transaction() as services:
-        services.sessions.end_one_of(stranger, account.session.id)
+        services.sessions.end_by_id(stranger, account.session.id)
     assert seen(identity, secret)
 
 
-def test_all_sessions_but_one_can_be_ended(identity: Identity, sign_in: Visit, anna: Subject) -> None:
+def test_all_sessions_but_one_can_be_ended(identity: IdentityApplication, sign_in: Visit, anna: Subject) -> None:
     secrets = [sign_in()[1] for _ in range(3)]
     (kept, *_) = seen(identity, secrets[1])
     with identity.transaction() as services:
-        assert services.sessions.end_all_of(anna, but=kept.session.id) == 2
+        assert services.sessions.end_all(anna, except_session=kept.session.id) == 2
     assert [one.session.id for one in seen(identity, *secrets)] == [kept.session.id]
 
 
 def test_a_deactivated_person_is_signed_in_nowhere(services: Services) -> None:
-    subject = subject_of(services, a_person(services, an_organization(services)))
-    _, secret = services.sessions.sign_in(subject, (), proofs=BY_PASSWORD, user_agent="")
-    services.organizations.deactivate(subject.organization.id, by=THE_OPERATOR)
-    assert services.sessions.current([secret]) is None
+    subject = subject_of(services, make_human_user(services, make_organization(services)))
+    _, secret = services.sessions.start(subject, (), proofs=BY_PASSWORD, user_agent="")
+    services.organizations.deactivate(subject.organization.id, by=OPERATOR_PRINCIPAL)
+    assert services.sessions.find_current([secret]) is None

@@ -6,78 +6,80 @@ from hashlib import sha256
 
 import pytest
 
-from identity.app import assemble
-from identity.crypto.sealing import MasterKey, Sealer, Unsealable, read_master_keys
+from identity.application import IdentityApplication
+from identity.application_factory import create_application
+from identity.crypto.sealing import MasterKey, Sealer, UnsealingError, read_master_keys
 from identity.domain.errors import NotFound
-from identity.domain.rules import LONGEST_TOKEN_LIFETIME
 from identity.domain.signing_keys import KeyState
-from identity.process import Identity
+from identity.domain.validators import MAX_TOKEN_LIFETIME
 from identity.services.signing_keys import CACHE_AGE, EMERGENCY_DELAY, LAST_KNOWN_AGE, KeyRing, NoSigningKey
-from identity.storage.errors import Unavailable
+from identity.storage.errors import StorageUnavailable
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
-from identity.testing.clock import MovableClock
+from identity.testing.clock import FakeClock
 
 
-def add_first(identity: Identity) -> str:
+def add_first(identity: IdentityApplication) -> str:
     with identity.transaction() as services:
         return services.signing_keys.add_first().id
 
 
-def rotate(identity: Identity, *, emergency: bool = False) -> str:
+def rotate(identity: IdentityApplication, *, emergency: bool = False) -> str:
     with identity.transaction() as services:
         return services.signing_keys.rotate(emergency=emergency).id
 
 
-def current(identity: Identity) -> str:
-    with identity.reading() as services:
-        return services.signing_keys.current()[0]
+def current(identity: IdentityApplication) -> str:
+    with identity.read_session() as services:
+        return services.signing_keys.current_signing_key()[0]
 
 
-def published(identity: Identity) -> list[str]:
-    with identity.reading() as services:
-        return [key.id for key, _ in services.signing_keys.published()]
+def published(identity: IdentityApplication) -> list[str]:
+    with identity.read_session() as services:
+        return [key.id for key, _ in services.signing_keys.published_keys()]
 
 
-def test_before_the_first_key_there_is_a_clear_refusal(identity: Identity) -> None:
+def test_before_the_first_key_there_is_a_clear_refusal(identity: IdentityApplication) -> None:
     for attempt in (current, published, rotate):
         with pytest.raises(NoSigningKey, match="identity bootstrap"):
             attempt(identity)
 
 
-def test_the_first_key_signs_at_once_and_is_made_once(identity: Identity) -> None:
+def test_the_first_key_signs_at_once_and_is_made_once(identity: IdentityApplication) -> None:
     first = add_first(identity)
     assert add_first(identity) == first
     assert current(identity) == first
     assert published(identity) == [first]
 
 
-def test_a_new_key_is_announced_before_it_signs(identity: Identity, clock: MovableClock) -> None:
+def test_a_new_key_is_announced_before_it_signs(identity: IdentityApplication, clock: FakeClock) -> None:
     first = add_first(identity)
     second = rotate(identity)
     assert rotate(identity) == second, "one waits already"
     assert published(identity) == [second, first]
-    clock.advance(int(identity.settings.announcement_age.total_seconds()) - 1)
+    clock.advance(int(identity.settings.key_announcement_period.total_seconds()) - 1)
     assert current(identity) == first
     clock.advance(1)
     assert current(identity) == second
     assert published(identity) == [second, first]
 
 
-def test_a_retired_key_stays_published_until_its_tokens_are_gone(identity: Identity, clock: MovableClock) -> None:
+def test_a_retired_key_stays_published_until_its_tokens_are_gone(
+    identity: IdentityApplication, clock: FakeClock
+) -> None:
     first = add_first(identity)
     second = rotate(identity)
-    clock.advance(int(identity.settings.announcement_age.total_seconds()))
-    longest = LONGEST_TOKEN_LIFETIME + identity.settings.clock_skew
+    clock.advance(int(identity.settings.key_announcement_period.total_seconds()))
+    longest = MAX_TOKEN_LIFETIME + identity.settings.clock_skew
     clock.advance(int(longest.total_seconds()) - 1)
     assert published(identity) == [second, first]
     clock.advance(1)
     assert published(identity) == [second]
     with identity.transaction() as services:
         assert services.signing_keys.remove_unpublished() == 1
-        assert [key.id for key in services.storage.signing_keys.all()] == [second]
+        assert [key.id for key in services.storage.signing_keys.list_all()] == [second]
 
 
-def test_an_emergency_key_signs_when_every_node_knows_it(identity: Identity, clock: MovableClock) -> None:
+def test_an_emergency_key_signs_when_every_node_knows_it(identity: IdentityApplication, clock: FakeClock) -> None:
     assert CACHE_AGE < EMERGENCY_DELAY
     first = add_first(identity)
     other_node = assemble_on(identity, clock)
@@ -91,7 +93,7 @@ def test_an_emergency_key_signs_when_every_node_knows_it(identity: Identity, clo
     assert published(other_node) == published(identity) == [second, first]
 
 
-def assemble_on(identity: Identity, clock: MovableClock) -> Identity:
+def assemble_on(identity: IdentityApplication, clock: FakeClock) -> IdentityApplication:
     """Another process over the same storage: its own key ring, the same master key."""
     settings = {
         "identity.issuer_url": identity.settings.issuer_url,
@@ -100,12 +102,12 @@ def assemble_on(identity: Identity, clock: MovableClock) -> Identity:
         "identity.development": "true",
         "identity.data": str(identity.settings.data),
     }
-    node = assemble(settings, clock=clock)
+    node = create_application(settings, clock=clock)
     node.backend = identity.backend
     return node
 
 
-def test_an_emergency_overtakes_a_waiting_key(identity: Identity, clock: MovableClock) -> None:
+def test_an_emergency_overtakes_a_waiting_key(identity: IdentityApplication, clock: FakeClock) -> None:
     add_first(identity)
     waiting = rotate(identity)
     emergency = rotate(identity, emergency=True)
@@ -114,80 +116,80 @@ def test_an_emergency_overtakes_a_waiting_key(identity: Identity, clock: Movable
     assert current(identity) == emergency
 
 
-def test_rotation_is_due_just_in_time_for_the_announcement(identity: Identity, clock: MovableClock) -> None:
+def test_rotation_is_due_just_in_time_for_the_announcement(identity: IdentityApplication, clock: FakeClock) -> None:
     first = add_first(identity)
-    age = identity.settings.signing_key_active_age - identity.settings.announcement_age
+    age = identity.settings.signing_key_active_age - identity.settings.key_announcement_period
     clock.advance(int(age.total_seconds()) - 1)
-    identity.jobs.rotate_if_due()
+    identity.background_jobs.rotate_signing_key_if_due()
     assert published(identity) == [first]
     clock.advance(1)
-    identity.jobs.rotate_if_due()
+    identity.background_jobs.rotate_signing_key_if_due()
     assert len(published(identity)) == 2
-    identity.jobs.rotate_if_due()
+    identity.background_jobs.rotate_signing_key_if_due()
     assert len(published(identity)) == 2
 
 
-def test_of_two_nodes_that_rotate_at_once_one_makes_the_key(identity: Identity, clock: MovableClock) -> None:
+def test_of_two_nodes_that_rotate_at_once_one_makes_the_key(identity: IdentityApplication, clock: FakeClock) -> None:
     add_first(identity)
     other = assemble_on(identity, clock)
     second = rotate(identity)
     with other.transaction() as services:
         # The slower node decided on generation 2 before the faster one committed it.
         assert services.signing_keys._add(2, clock() + timedelta(minutes=6)).id == second
-    with identity.reading() as services:
-        assert len(services.storage.signing_keys.all()) == 2
+    with identity.read_session() as services:
+        assert len(services.storage.signing_keys.list_all()) == 2
 
 
-def test_private_keys_are_sealed_at_rest(identity: Identity) -> None:
+def test_private_keys_are_sealed_at_rest(identity: IdentityApplication) -> None:
     add_first(identity)
-    with identity.reading() as services:
-        key = services.storage.signing_keys.all()[0]
-        private_key = services.signing_keys.current()[1]
+    with identity.read_session() as services:
+        key = services.storage.signing_keys.list_all()[0]
+        private_key = services.signing_keys.current_signing_key()[1]
     assert private_key.to_der() not in key.sealed_private_key
     stranger = KeyRing(Sealer((MasterKey("x", sha256(b"x").digest()),)), published_age=timedelta(hours=1))
-    with pytest.raises(Unsealable):
-        stranger.private(key)
+    with pytest.raises(UnsealingError):
+        stranger.private_key(key)
 
 
-def test_rewrapping_seals_under_the_active_master_key(identity: Identity) -> None:
+def test_rewrapping_seals_under_the_active_master_key(identity: IdentityApplication) -> None:
     key_id = add_first(identity)
-    ring = identity.process.ring
+    ring = identity.process_state.key_ring
     old_keys = read_master_keys((f"development:{identity.settings.data / 'master.key'}",))
     new_key = MasterKey("next", sha256(b"next").digest())
     ring.sealer = Sealer((new_key, *old_keys))
     with identity.transaction() as services:
-        assert services.signing_keys.rewrap() == (1, [])
-        assert services.signing_keys.rewrap() == (0, [])
+        assert services.signing_keys.rekey() == (1, [])
+        assert services.signing_keys.rekey() == (0, [])
     alone = KeyRing(Sealer((new_key,)), published_age=timedelta(hours=1))
-    with identity.reading() as services:
-        key = services.storage.signing_keys.all()[0]
+    with identity.read_session() as services:
+        key = services.storage.signing_keys.list_all()[0]
     assert key.id == key_id
-    alone.private(key)
+    alone.private_key(key)
 
 
 def test_while_the_storage_is_away_a_last_known_copy_serves(
-    identity: Identity, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+    identity: IdentityApplication, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = add_first(identity)
     assert published(identity) == [first]
 
     def away() -> None:
-        raise Unavailable("away")
+        raise StorageUnavailable("away")
 
-    monkeypatch.setattr(identity.backend, "reading", away)
+    monkeypatch.setattr(identity.backend, "read_session", away)
     clock.advance(int(LAST_KNOWN_AGE.total_seconds()) - 1)
     assert published(identity) == [first]
     clock.advance(1)
-    with pytest.raises(Unavailable):
+    with pytest.raises(StorageUnavailable):
         published(identity)
 
 
-def test_the_list_tells_what_comes_of_each_key(identity: Identity, clock: MovableClock) -> None:
+def test_the_list_tells_what_comes_of_each_key(identity: IdentityApplication, clock: FakeClock) -> None:
     first = add_first(identity)
     second = rotate(identity)
-    with identity.reading() as services:
-        newer, older = services.signing_keys.states()
-        later, _ = services.signing_keys.states(newer.key.active_at)
+    with identity.read_session() as services:
+        newer, older = services.signing_keys.list_key_states()
+        later, _ = services.signing_keys.list_key_states(newer.key.active_at)
     assert (newer.key.id, newer.state, newer.retires_at, newer.published_until) == (
         second,
         KeyState.WAITING,
@@ -203,36 +205,36 @@ def test_the_list_tells_what_comes_of_each_key(identity: Identity, clock: Movabl
 # --- withdrawn keys ---------------------------------------------------------------------------------------------------
 
 
-def withdraw(identity: Identity, *key_ids: str) -> str | None:
+def withdraw(identity: IdentityApplication, *key_ids: str) -> str | None:
     with identity.transaction() as services:
         made = services.signing_keys.withdraw(key_ids)
     return None if made is None else made.id
 
 
-def test_a_withdrawn_key_is_gone_and_a_new_one_signs_at_once(identity: Identity, clock: MovableClock) -> None:
+def test_a_withdrawn_key_is_gone_and_a_new_one_signs_at_once(identity: IdentityApplication, clock: FakeClock) -> None:
     first, second = two_keys(identity, clock)
     third = withdraw(identity, second)
     assert third not in (None, first, second)
     assert published(identity) == [third, first]
     assert current(identity) == third
-    with identity.reading() as services:
-        assert not services.signing_keys.stands_behind(second)
-        assert services.signing_keys.stands_behind(first)
-        assert second not in [one.id for one in services.storage.signing_keys.all()]
+    with identity.read_session() as services:
+        assert not services.signing_keys.is_valid_key_id(second)
+        assert services.signing_keys.is_valid_key_id(first)
+        assert second not in [one.id for one in services.storage.signing_keys.list_all()]
         events = [event for event in services.storage.audit.page().items if event.event == "signing_key.withdrawn"]
     assert [event.object_id for event in events] == [second]
     clock.advance(days=1)
     assert current(identity) == third
 
 
-def test_all_keys_can_be_withdrawn_at_once(identity: Identity, clock: MovableClock) -> None:
+def test_all_keys_can_be_withdrawn_at_once(identity: IdentityApplication, clock: FakeClock) -> None:
     keys = (*two_keys(identity, clock), rotate(identity))
     new = withdraw(identity, *keys)
     assert published(identity) == [new]
     assert current(identity) == new
 
 
-def test_a_key_that_does_not_sign_goes_without_a_new_one(identity: Identity, clock: MovableClock) -> None:
+def test_a_key_that_does_not_sign_goes_without_a_new_one(identity: IdentityApplication, clock: FakeClock) -> None:
     first, second = two_keys(identity, clock)
     waiting = rotate(identity)
     assert withdraw(identity, first, waiting) is None
@@ -240,7 +242,9 @@ def test_a_key_that_does_not_sign_goes_without_a_new_one(identity: Identity, clo
     assert current(identity) == second
 
 
-def test_a_new_key_signs_where_a_damaged_one_leaves_nobody_to_do_it(identity: Identity, clock: MovableClock) -> None:
+def test_a_new_key_signs_where_a_damaged_one_leaves_nobody_to_do_it(
+    identity: IdentityApplication, clock: FakeClock
+) -> None:
     first, second = two_keys(identity, clock)
     damage(identity, second, sealed_private_key=b"\x00" * 64)
     assert current(identity) == first
@@ -250,19 +254,19 @@ def test_a_new_key_signs_where_a_damaged_one_leaves_nobody_to_do_it(identity: Id
 
 
 def test_what_another_node_announces_meanwhile_does_not_delay_the_new_key(
-    identity: Identity, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+    identity: IdentityApplication, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = add_first(identity)
     other = assemble_on(identity, clock)
-    remove = MemorySigningKeyStore.remove
-    with identity.reading() as services:
-        [stored] = services.storage.signing_keys.all()
+    remove = MemorySigningKeyStore.delete
+    with identity.read_session() as services:
+        [stored] = services.storage.signing_keys.list_all()
 
     def announced_meanwhile(store: MemorySigningKeyStore, key_id: str) -> None:
         remove(store, key_id)
         store.add(replace(stored, id="other", generation=2, active_at=clock() + timedelta(minutes=6)))
 
-    monkeypatch.setattr(MemorySigningKeyStore, "remove", announced_meanwhile)
+    monkeypatch.setattr(MemorySigningKeyStore, "delete", announced_meanwhile)
     new = withdraw(identity, first)
     assert published(identity) == [new, "other"]
     assert new not in (None, first, "other")
@@ -270,7 +274,7 @@ def test_what_another_node_announces_meanwhile_does_not_delay_the_new_key(
     assert current(other) == new
 
 
-def test_an_unknown_key_is_not_withdrawn_and_nothing_else_is(identity: Identity) -> None:
+def test_an_unknown_key_is_not_withdrawn_and_nothing_else_is(identity: IdentityApplication) -> None:
     first = add_first(identity)
     with pytest.raises(NotFound):
         withdraw(identity, first, "unknown")
@@ -281,58 +285,58 @@ def test_an_unknown_key_is_not_withdrawn_and_nothing_else_is(identity: Identity)
 # --- damaged rows (security 9.8) --------------------------------------------------------------------------------------
 
 
-def damage(identity: Identity, key_id: str, **members: object) -> None:
+def damage(identity: IdentityApplication, key_id: str, **members: object) -> None:
     """Something else is stored of the key; every node begins anew."""
     with identity.transaction() as services:
-        [key] = [one for one in services.storage.signing_keys.all() if one.id == key_id]
-        services.storage.signing_keys.remove(key_id)
+        [key] = [one for one in services.storage.signing_keys.list_all() if one.id == key_id]
+        services.storage.signing_keys.delete(key_id)
         services.storage.signing_keys.add(replace(key, **members))  # type: ignore[arg-type]
-    identity.process.ring.__init__(  # type: ignore[misc]
-        identity.process.ring.sealer, published_age=identity.process.ring.published_age
+    identity.process_state.key_ring.__init__(  # type: ignore[misc]
+        identity.process_state.key_ring.sealer, published_age=identity.process_state.key_ring.published_age
     )
 
 
-def two_keys(identity: Identity, clock: MovableClock) -> tuple[str, str]:
+def two_keys(identity: IdentityApplication, clock: FakeClock) -> tuple[str, str]:
     """Two, of which the second has taken over."""
     first, second = add_first(identity), rotate(identity)
-    clock.advance(int(identity.settings.announcement_age.total_seconds()))
+    clock.advance(int(identity.settings.key_announcement_period.total_seconds()))
     assert current(identity) == second
     return first, second
 
 
 def test_if_the_active_key_cannot_be_opened_the_one_before_signs_and_a_new_one_is_announced(
-    identity: Identity, clock: MovableClock, caplog: pytest.LogCaptureFixture
+    identity: IdentityApplication, clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = two_keys(identity, clock)
     damage(identity, second, sealed_private_key=b"\x00" * 64)
     assert current(identity) == first
     assert published(identity) == [second, first], "what it signed can be verified still"
     assert f"the signing key {second} cannot sign" in caplog.text
-    identity.jobs.rotate_if_due()
+    identity.background_jobs.rotate_signing_key_if_due()
     third = published(identity)[0]
     assert third not in (first, second)
     assert current(identity) == first
-    clock.advance(int(identity.settings.announcement_age.total_seconds()))
+    clock.advance(int(identity.settings.key_announcement_period.total_seconds()))
     assert current(identity) == third
 
 
-def test_a_new_key_that_cannot_be_opened_is_not_waited_for(identity: Identity, clock: MovableClock) -> None:
+def test_a_new_key_that_cannot_be_opened_is_not_waited_for(identity: IdentityApplication, clock: FakeClock) -> None:
     first, second = add_first(identity), rotate(identity)
     damage(identity, second, sealed_private_key=b"\x00" * 64)
     third = rotate(identity)
     assert third not in (first, second)
-    clock.advance(int(identity.settings.announcement_age.total_seconds()))
+    clock.advance(int(identity.settings.key_announcement_period.total_seconds()))
     assert current(identity) == third
 
 
-def test_a_public_half_that_is_none_is_not_published(identity: Identity, clock: MovableClock) -> None:
+def test_a_public_half_that_is_none_is_not_published(identity: IdentityApplication, clock: FakeClock) -> None:
     first, second = two_keys(identity, clock)
     damage(identity, first, public_key=b"no key")
     assert published(identity) == [second]
     assert current(identity) == second
 
 
-def test_if_none_can_be_opened_the_service_is_unavailable(identity: Identity, clock: MovableClock) -> None:
+def test_if_none_can_be_opened_the_service_is_unavailable(identity: IdentityApplication, clock: FakeClock) -> None:
     for key_id in two_keys(identity, clock):
         damage(identity, key_id, sealed_private_key=b"\x00" * 64)
     with pytest.raises(NoSigningKey):
@@ -340,15 +344,15 @@ def test_if_none_can_be_opened_the_service_is_unavailable(identity: Identity, cl
 
 
 def test_a_generation_whose_row_cannot_be_read_is_passed_over(
-    identity: Identity, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
+    identity: IdentityApplication, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = two_keys(identity, clock)
-    read = MemorySigningKeyStore.all
+    read = MemorySigningKeyStore.list_all
     monkeypatch.setattr(
-        MemorySigningKeyStore, "all", lambda store: tuple(one for one in read(store) if one.id != second)
+        MemorySigningKeyStore, "list_all", lambda store: tuple(one for one in read(store) if one.id != second)
     )
-    identity.process.ring.forget()
+    identity.process_state.key_ring.invalidate()
     assert current(identity) == first
     third = rotate(identity)
-    with identity.reading() as services:
-        assert [one.generation for one in services.storage.signing_keys.all() if one.id == third] == [3]
+    with identity.read_session() as services:
+        assert [one.generation for one in services.storage.signing_keys.list_all() if one.id == third] == [3]

@@ -8,9 +8,9 @@ import pytest
 from identity.domain.errors import Denied, Invalid
 from identity.domain.upstream_providers import UpstreamAuthentication, UpstreamKind
 from identity.domain.users import Subject
-from identity.services.access import THE_OPERATOR, Principal
+from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
 from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
-from identity.services.transfer import Transfer
+from identity.services.organization_transfer import OrganizationTransfer
 from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory", "sqlite")
@@ -21,9 +21,9 @@ MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg"""
 
 
 def test_a_secret_goes_in_and_is_told_to_nobody(world: World) -> None:
-    provider = world.an_upstream_provider(client_secret=SECRET)
-    with world.reading() as services:
-        assert services.upstream_providers.secret(provider) == SECRET
+    provider = world.make_upstream_provider(client_secret=SECRET)
+    with world.read_only_services() as services:
+        assert services.upstream_providers.open_secret(provider) == SECRET
     assert SECRET.encode() not in provider.secret
     assert SECRET not in repr(CreateUpstreamProvider(name="a", client_id="b", client_secret=SECRET))
     [event] = world.audit_events(event="upstream_provider.created", object_id=provider.id)
@@ -32,8 +32,8 @@ def test_a_secret_goes_in_and_is_told_to_nobody(world: World) -> None:
 
 
 def test_another_secret_is_a_change_and_the_same_one_is_none(world: World) -> None:
-    provider = world.an_upstream_provider(client_secret=SECRET)
-    change = world.operator.upstream_providers.change
+    provider = world.make_upstream_provider(client_secret=SECRET)
+    change = world.operator_services.upstream_providers.change
     assert change(provider.id, ChangeUpstreamProvider(client_secret=SECRET)).version == 1
     world.clock.advance(60)
     after = change(provider.id, ChangeUpstreamProvider(client_secret="another"))
@@ -61,47 +61,47 @@ def test_another_secret_is_a_change_and_the_same_one_is_none(world: World) -> No
 )
 def test_settings_that_do_not_fit_are_refused(world: World, members: dict[str, Any], field: str) -> None:
     with pytest.raises((Invalid, ValueError)) as refused:
-        world.an_upstream_provider(**members)
+        world.make_upstream_provider(**members)
     if isinstance(refused.value, Invalid):
         assert field in refused.value.fields
     else:
         assert field in str(refused.value)
 
 
-def test_only_who_manages_the_instance_makes_one_for_all(own_world: World) -> None:
-    world = own_world
-    organization = world.an_organization()
-    owner = world.a_person(organization)
-    manager = world.make_manager(owner, "ORG_OWNER")
+def test_only_who_manages_the_instance_makes_one_for_all(isolated_world: World) -> None:
+    world = isolated_world
+    organization = world.make_organization()
+    owner = world.make_human_user(organization)
+    manager = world.assign_manager_role(owner, "ORG_OWNER")
     by = Principal(Subject(owner, organization), (manager,))
-    command = CreateUpstreamProvider.of(
+    command = CreateUpstreamProvider.build(
         name="For all", client_id="a", issuer="https://login.example.com", client_secret="s", everywhere=True
     )
-    with world.transaction() as services, pytest.raises(Denied):
+    with world.transaction_services() as services, pytest.raises(Denied):
         services.upstream_providers.create(organization.id, command, by=by)
-    for_all = world.an_upstream_provider(organization, everywhere=True)
-    with world.transaction() as services, pytest.raises(Denied):
-        services.upstream_providers.change(for_all.id, ChangeUpstreamProvider.of(name="Mine"), by=by)
-    with world.transaction() as services, pytest.raises(Denied):
+    for_all = world.make_upstream_provider(organization, everywhere=True)
+    with world.transaction_services() as services, pytest.raises(Denied):
+        services.upstream_providers.change(for_all.id, ChangeUpstreamProvider.build(name="Mine"), by=by)
+    with world.transaction_services() as services, pytest.raises(Denied):
         services.upstream_providers.remove(for_all.id, by=by)
 
 
 def test_one_without_its_secret_is_not_offered_unless_it_needs_none(world: World) -> None:
-    organization = world.an_organization()
-    world.an_upstream_provider(organization, client_secret=None)
-    by_key = world.an_upstream_provider(
+    organization = world.make_organization()
+    world.make_upstream_provider(organization, client_secret=None)
+    by_key = world.make_upstream_provider(
         organization, client_secret=None, authentication=UpstreamAuthentication.PRIVATE_KEY_JWT
     )
-    with world.reading() as services:
-        own = [one for one in services.upstream_providers.offered(organization.id) if not one.everywhere]
+    with world.read_only_services() as services:
+        own = [one for one in services.upstream_providers.list_available(organization.id) if not one.everywhere]
     assert own == [by_key]
 
 
 def test_an_export_holds_it_without_its_secret(world: World) -> None:
-    organization = world.an_organization()
-    provider = world.an_upstream_provider(organization, client_secret=SECRET, claims=("family_name = sn",))
-    with world.reading() as services:
-        text = "".join(Transfer(services).document(organization.id, by=THE_OPERATOR))
+    organization = world.make_organization()
+    provider = world.make_upstream_provider(organization, client_secret=SECRET, claims=("family_name = sn",))
+    with world.read_only_services() as services:
+        text = "".join(OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL))
     assert SECRET not in text
     [described] = json.loads(text)["organization"]["upstream_providers"]
     assert described["name"] == provider.name
@@ -110,10 +110,10 @@ def test_an_export_holds_it_without_its_secret(world: World) -> None:
 
 
 def test_a_secret_that_replaces_another_within_the_same_second_is_kept(world: World) -> None:
-    provider = world.an_upstream_provider(client_secret=SECRET)
-    with world.transaction() as services:
+    provider = world.make_upstream_provider(client_secret=SECRET)
+    with world.transaction_services() as services:
         command = ChangeUpstreamProvider(client_secret="an-other-one")
-        services.upstream_providers.change(provider.id, command, by=THE_OPERATOR)
-    with world.reading() as services:
+        services.upstream_providers.change(provider.id, command, by=OPERATOR_PRINCIPAL)
+    with world.read_only_services() as services:
         stored = services.upstream_providers.get(provider.id)
         assert services.upstream_providers.has_secret(stored, "an-other-one")

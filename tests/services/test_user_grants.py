@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from identity.application import IdentityApplication
 from identity.domain.errors import Denied, Invalid, NotFound
 from identity.domain.organizations import Organization
 from identity.domain.permissions import (
-    INSTANCE,
-    Level,
+    INSTANCE_RESOURCE,
+    ManagerLevel,
     Resource,
     organization_resource,
     project_grant_resource,
@@ -16,13 +17,12 @@ from identity.domain.permissions import (
 )
 from identity.domain.projects import UserGrant
 from identity.domain.users import HumanUser
-from identity.process import Identity
-from identity.services.access import THE_OPERATOR, Principal
-from identity.services.bundle import Services
+from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
 from identity.services.commands.managers import AddManager
 from identity.services.commands.projects import AddProjectGrant, AddProjectRole, ChangeProjectGrant, CreateProject
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
-from tests.services.people import a_person, an_organization, subject_of
+from identity.services.container import Services
+from tests.services.factories import make_human_user, make_organization, subject_of
 
 
 class Shop:
@@ -31,37 +31,37 @@ class Shop:
     def __init__(self, services: Services) -> None:
         self.services = services
         self.acme, self.other, self.third = (self.organization(name) for name in ("Acme", "Other", "Third"))
-        self.project = services.projects.create(self.acme.id, CreateProject(name="Shop"), by=THE_OPERATOR)
+        self.project = services.projects.create(self.acme.id, CreateProject(name="Shop"), by=OPERATOR_PRINCIPAL)
         for key in ("reader", "editor"):
             services.projects.add_role(self.project.id, AddProjectRole(key=key, display_name=key))
         command = AddProjectGrant(organization_id=self.other.id, roles=frozenset({"reader"}))
-        self.grant = services.project_grants.add(self.project.id, command, by=THE_OPERATOR)
+        self.grant = services.project_grants.add(self.project.id, command, by=OPERATOR_PRINCIPAL)
         self.of_project = project_resource(self.project)
         self.of_grant = project_grant_resource(self.grant, self.project)
 
     def organization(self, name: str) -> Organization:
-        return an_organization(self.services, name)
+        return make_organization(self.services, name)
 
     def person(self, organization: Organization, name: str = "anna") -> HumanUser:
-        return a_person(self.services, organization, name)
+        return make_human_user(self.services, organization, name)
 
     def manager(self, role: str, at: Resource, organization: Organization | None = None) -> Principal:
         user = self.person(organization or self.third, f"{role}-{at.key.id}".lower())
         command = AddManager(user_id=user.id, roles=frozenset({role}))
-        self.services.managers.add(at, command, by=THE_OPERATOR, recovering=True)
-        return self.services.access.principal(subject_of(self.services, user))
+        self.services.managers.add(at, command, by=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
+        return self.services.access_control.load_principal(subject_of(self.services, user))
 
-    def give(self, user: HumanUser, *roles: str, by: Principal = THE_OPERATOR) -> UserGrant:
+    def give(self, user: HumanUser, *roles: str, by: Principal = OPERATOR_PRINCIPAL) -> UserGrant:
         command = AddUserGrant(user_id=user.id, project_id=self.project.id, roles=frozenset(roles))
         return self.services.user_grants.add(command, by=by)
 
     def effective(self, user: HumanUser) -> set[str]:
-        grants = self.services.storage.user_grants.effective(user.id, frozenset({self.project.id}))
+        grants = self.services.storage.user_grants.list_effective(user.id, frozenset({self.project.id}))
         return {role for grant in grants for role in grant.roles}
 
 
 @pytest.fixture
-def shop(identity: Identity) -> Iterator[Shop]:
+def shop(identity: IdentityApplication) -> Iterator[Shop]:
     with identity.transaction() as services:
         yield Shop(services)
 
@@ -74,7 +74,7 @@ def test_a_user_of_the_own_organization_has_a_direct_grant(shop: Shop) -> None:
     anna = shop.person(shop.acme)
     grant = shop.give(anna, "editor")
     assert (grant.project_grant_id, grant.organization_id) == (None, shop.acme.id)
-    assert shop.services.user_grants.resource(grant) == shop.of_project
+    assert shop.services.user_grants.grant_resource(grant) == shop.of_project
     assert shop.effective(anna) == {"editor"}
 
 
@@ -82,8 +82,8 @@ def test_a_user_of_another_organization_has_one_that_derives_from_its_grant(shop
     otto = shop.person(shop.other)
     grant = shop.give(otto, "reader")
     assert (grant.project_grant_id, grant.organization_id) == (shop.grant.id, shop.other.id)
-    assert shop.services.user_grants.resource(grant) == shop.of_grant
-    shop.services.project_grants.remove(shop.grant.id, by=THE_OPERATOR)
+    assert shop.services.user_grants.grant_resource(grant) == shop.of_grant
+    shop.services.project_grants.remove(shop.grant.id, by=OPERATOR_PRINCIPAL)
     assert shop.effective(otto) == set()
 
 
@@ -95,8 +95,8 @@ def test_a_project_grant_gives_its_own_roles_and_no_others(shop: Shop) -> None:
     assert fields(refusal) == {"roles": "The project grant does not hold the role editor. Choose from reader."}
     grant = shop.give(otto, "reader")
     with pytest.raises(Invalid, match="does not hold the role editor"):
-        shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"editor"})), by=THE_OPERATOR)
-    shop.services.project_grants.change(shop.grant.id, ChangeProjectGrant(roles=frozenset()), by=THE_OPERATOR)
+        shop.services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"editor"})), by=OPERATOR_PRINCIPAL)
+    shop.services.project_grants.change(shop.grant.id, ChangeProjectGrant(roles=frozenset()), by=OPERATOR_PRINCIPAL)
     assert shop.effective(otto) == set()
 
 
@@ -106,10 +106,10 @@ def test_unknown_roles_projects_and_users_are_named(shop: Shop) -> None:
         shop.give(anna, "owner", "admin")
     assert fields(refusal) == {"roles": "The project has no role admin, owner. Choose from editor, reader."}
     with pytest.raises(Invalid) as refusal:
-        shop.services.user_grants.add(AddUserGrant(user_id=anna.id, project_id="nothing"), by=THE_OPERATOR)
+        shop.services.user_grants.add(AddUserGrant(user_id=anna.id, project_id="nothing"), by=OPERATOR_PRINCIPAL)
     assert fields(refusal) == {"project_id": "There is no such project."}
     with pytest.raises(Invalid) as refusal:
-        shop.services.user_grants.add(AddUserGrant(user_id="nobody", project_id=shop.project.id), by=THE_OPERATOR)
+        shop.services.user_grants.add(AddUserGrant(user_id="nobody", project_id=shop.project.id), by=OPERATOR_PRINCIPAL)
     assert fields(refusal) == {"user_id": "There is no such user."}
 
 
@@ -121,11 +121,11 @@ def test_one_grant_each(shop: Shop) -> None:
 
 
 def test_an_organization_without_an_active_grant_has_none(shop: Shop) -> None:
-    owner = shop.manager("IAM_OWNER", INSTANCE)
+    owner = shop.manager("IAM_OWNER", INSTANCE_RESOURCE)
     with pytest.raises(Invalid) as refusal:
         shop.give(shop.person(shop.third), "reader", by=owner)
     assert fields(refusal) == {"user_id": "The organization of this user has no grant of the project."}
-    shop.services.project_grants.deactivate(shop.grant.id, by=THE_OPERATOR)
+    shop.services.project_grants.deactivate(shop.grant.id, by=OPERATOR_PRINCIPAL)
     with pytest.raises(Invalid, match="has no grant of the project"):
         shop.give(shop.person(shop.other), "reader", by=owner)
 
@@ -143,7 +143,7 @@ def test_the_holder_gives_on_what_it_was_granted(shop: Shop, role: str) -> None:
 
 def test_the_holder_learns_nothing_of_other_projects(shop: Shop) -> None:
     by = shop.manager("ORG_OWNER", organization_resource(shop.other.id))
-    hidden = shop.services.projects.create(shop.acme.id, CreateProject(name="Hidden"), by=THE_OPERATOR)
+    hidden = shop.services.projects.create(shop.acme.id, CreateProject(name="Hidden"), by=OPERATOR_PRINCIPAL)
     for project_id in (hidden.id, "nothing"):
         command = AddUserGrant(user_id=shop.person(shop.other, f"u-{project_id}").id, project_id=project_id)
         with pytest.raises(Invalid) as refusal:
@@ -182,22 +182,22 @@ def test_a_grant_s_owner_stays_within_the_grant(shop: Shop) -> None:
     with pytest.raises(Invalid) as refusal:
         shop.give(shop.person(shop.acme), "reader", by=by)
     assert fields(refusal) == {"user_id": "There is no such user."}
-    assert shop.of_grant.key.level is Level.PROJECT_GRANT
+    assert shop.of_grant.key.level is ManagerLevel.PROJECT_GRANT
 
 
 def test_a_deactivated_grant_gives_nothing(shop: Shop) -> None:
     anna = shop.person(shop.acme)
     grant = shop.give(anna, "reader")
-    shop.services.user_grants.deactivate(grant.id, by=THE_OPERATOR)
+    shop.services.user_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
     assert shop.effective(anna) == set()
-    shop.services.user_grants.reactivate(grant.id, by=THE_OPERATOR)
+    shop.services.user_grants.reactivate(grant.id, by=OPERATOR_PRINCIPAL)
     assert shop.effective(anna) == {"reader"}
-    shop.services.user_grants.remove(grant.id, by=THE_OPERATOR)
+    shop.services.user_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
     with pytest.raises(NotFound):
         shop.services.user_grants.get(grant.id)
 
 
 def test_events_belong_to_the_organization_of_the_user(shop: Shop) -> None:
     shop.give(shop.person(shop.other), "reader")
-    event = shop.services.audit.recorded[-1]
+    event = shop.services.audit.recorded_events[-1]
     assert (event.event, event.organization_id) == ("user_grant.added", shop.other.id)

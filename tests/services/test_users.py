@@ -4,45 +4,45 @@ from datetime import timedelta
 
 import pytest
 
+from identity.application import IdentityApplication
 from identity.domain.errors import Conflict, Invalid, NotFound
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.domain.users import HumanUser
-from identity.process import Identity
-from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands import decode
 from identity.services.commands.managers import AddManager
 from identity.services.commands.users import ChangeHumanUser, InviteHumanUser
-from identity.services.links import CodeKind, LinkUsed
+from identity.services.container import Services
+from identity.services.one_time_links import InvalidOneTimeLink, OneTimeLinkKind
 from identity.services.users import UserState
-from identity.testing.clock import MovableClock
-from identity.testing.factories import an_access_token
-from tests.services.people import a_person, a_program, an_organization, subject_of
+from identity.testing.clock import FakeClock
+from identity.testing.factories import make_access_token
+from tests.services.factories import make_human_user, make_organization, make_service_user, subject_of
 
 _ANNA = {"user_name": "anna", "given_name": "Anna", "family_name": "B", "email": "anna@acme.example"}
 
 
 @pytest.fixture
 def organization(services: Services) -> Organization:
-    return an_organization(services, domain="acme.example")
+    return make_organization(services, domain="acme.example")
 
 
 @pytest.fixture
 def anna(services: Services, organization: Organization) -> HumanUser:
-    return a_person(services, organization, email="anna@acme.example")
+    return make_human_user(services, organization, email="anna@acme.example")
 
 
 def sign_in(services: Services, user: HumanUser) -> str:
-    return services.sessions.sign_in(subject_of(services, user), (), proofs=(), user_agent="")[0].session.id
+    return services.sessions.start(subject_of(services, user), (), proofs=(), user_agent="")[0].session.id
 
 
 def state(services: Services, user: HumanUser) -> UserState:
-    return services.users.states([services.users.get(user.id)])[user.id]
+    return services.users.user_states([services.users.get(user.id)])[user.id]
 
 
 def test_an_invited_person_chooses_a_password_by_the_link(services: Services, organization: Organization) -> None:
-    user, initial = services.users.invite(organization.id, decode(InviteHumanUser, _ANNA), by=THE_OPERATOR)
+    user, initial = services.users.invite(organization.id, decode(InviteHumanUser, _ANNA), by=OPERATOR_PRINCIPAL)
     assert initial.kind == "link"
     assert initial.secret not in repr(initial)
     assert state(services, user) is UserState.INVITED
@@ -52,7 +52,7 @@ def test_an_invited_person_chooses_a_password_by_the_link(services: Services, or
 
 def test_or_signs_in_with_a_one_time_password(services: Services, organization: Organization) -> None:
     command = decode(InviteHumanUser, {**_ANNA, "initial": "one_time_password"})
-    user, initial = services.users.invite(organization.id, command, by=THE_OPERATOR)
+    user, initial = services.users.invite(organization.id, command, by=OPERATOR_PRINCIPAL)
     assert initial.kind == "one_time_password"
     assert state(services, user) is UserState.MUST_CHANGE_PASSWORD
     with pytest.raises(Invalid) as refusal:
@@ -61,137 +61,137 @@ def test_or_signs_in_with_a_one_time_password(services: Services, organization: 
 
 
 def test_states_of_many_are_told_at_once(services: Services, organization: Organization) -> None:
-    users = [a_person(services, organization, name) for name in "abcd"]
-    services.passwords.set_one_time(users[1].id)
-    services.passwords.set_one_time(users[2].id)
-    link = services.passwords.issue_link(users[2].id)
+    users = [make_human_user(services, organization, name) for name in "abcd"]
+    services.passwords.set_one_time_password(users[1].id)
+    services.passwords.set_one_time_password(users[2].id)
+    link = services.passwords.issue_reset_link(users[2].id)
     services.passwords.reset(link.rpartition("/")[2], services.passwords.hash("correct horse battery"))
-    services.users.deactivate(users[3].id, by=THE_OPERATOR)
-    found = services.users.states([services.users.get(user.id) for user in users])
+    services.users.deactivate(users[3].id, by=OPERATOR_PRINCIPAL)
+    found = services.users.user_states([services.users.get(user.id) for user in users])
     assert [found[user.id] for user in users] == ["invited", "must_change_password", "active", "deactivated"]
-    assert services.users.states([]) == {}
+    assert services.users.user_states([]) == {}
 
 
 def test_a_change_is_of_name_and_profile(services: Services, anna: HumanUser) -> None:
     command = decode(ChangeHumanUser, {"user_name": "annika", "nickname": "Anni"})
-    after = services.users.change(anna.id, command, by=THE_OPERATOR, expected_version=1)
+    after = services.users.change(anna.id, command, by=OPERATOR_PRINCIPAL, expected_version=1)
     assert (after.user_name, after.profile.nickname, after.profile.email) == ("annika", "Anni", "anna@acme.example")
     assert services.users.get(anna.id) == after
-    assert services.audit.recorded[-1].event == "user.changed"
+    assert services.audit.recorded_events[-1].event == "user.changed"
 
 
 def test_user_names_are_unique(services: Services, organization: Organization, anna: HumanUser) -> None:
-    a_person(services, organization, "bert")
+    make_human_user(services, organization, "bert")
     with pytest.raises(Invalid) as refusal:
-        services.users.change(anna.id, ChangeHumanUser(user_name="Bert"), by=THE_OPERATOR)
+        services.users.change(anna.id, ChangeHumanUser(user_name="Bert"), by=OPERATOR_PRINCIPAL)
     assert set(refusal.value.fields) == {"user_name"}
 
 
 def test_a_new_address_ends_links_that_went_to_the_old_one(services: Services, anna: HumanUser) -> None:
-    link = services.users.new_password_link(anna.id, by=THE_OPERATOR)
-    services.users.change(anna.id, ChangeHumanUser(email="anna@b.example"), by=THE_OPERATOR)
-    with pytest.raises(LinkUsed):
-        services.passwords.find_by_link(link.rpartition("/")[2])
+    link = services.users.issue_password_link(anna.id, by=OPERATOR_PRINCIPAL)
+    services.users.change(anna.id, ChangeHumanUser(email="anna@b.example"), by=OPERATOR_PRINCIPAL)
+    with pytest.raises(InvalidOneTimeLink):
+        services.passwords.find_by_reset_link(link.rpartition("/")[2])
 
 
 def test_an_invitation_waits_for_a_week_and_a_new_password_for_an_hour(services: Services, anna: HumanUser) -> None:
     """Who has no password yet may read it when they start; a link for an account in use is a risk."""
-    assert services.passwords.link_lifetime(anna.id) == timedelta(days=7)
-    services.users.one_time_password(anna.id, by=THE_OPERATOR)
-    assert services.passwords.link_lifetime(anna.id) == timedelta(hours=1)
+    assert services.passwords.reset_link_lifetime(anna.id) == timedelta(days=7)
+    services.users.set_one_time_password(anna.id, by=OPERATOR_PRINCIPAL)
+    assert services.passwords.reset_link_lifetime(anna.id) == timedelta(hours=1)
 
 
 def test_an_address_is_proved_for_whoever_the_link_was_made(
     services: Services, organization: Organization, anna: HumanUser
 ) -> None:
-    bert = a_person(services, organization, "bert")
+    bert = make_human_user(services, organization, "bert")
     code = services.users.issue_email_link(anna.id, "anna@b.example").rpartition("/")[2]
-    with pytest.raises(LinkUsed):
+    with pytest.raises(InvalidOneTimeLink):
         services.users.verify_email(code, bert.id)
     assert services.users.get(anna.id).profile.email == "anna@acme.example"
 
 
 def test_deactivating_ends_sessions_and_tokens_for_good(services: Services, anna: HumanUser) -> None:
     session_id = sign_in(services, anna)
-    token = an_access_token(anna, issued_at=services.now, expires_at=services.now + timedelta(hours=1))
-    services.tokens.record(token)
-    services.users.deactivate(anna.id, by=THE_OPERATOR)
+    token = make_access_token(anna, issued_at=services.now, expires_at=services.now + timedelta(hours=1))
+    services.tokens.store_access_token(token)
+    services.users.deactivate(anna.id, by=OPERATOR_PRINCIPAL)
     assert state(services, anna) is UserState.DEACTIVATED
     stored = services.storage.sessions.find(session_id)
     assert stored is not None
     assert stored.ended_at == services.now
-    services.users.reactivate(anna.id, by=THE_OPERATOR)
-    assert services.users.sessions(anna.id) == ()
-    issued = services.storage.tokens.find_issued(token.digest)
+    services.users.reactivate(anna.id, by=OPERATOR_PRINCIPAL)
+    assert services.users.list_sessions(anna.id) == ()
+    issued = services.storage.tokens.find_access_token(token.digest)
     assert issued is not None
-    assert not issued.live(services.now)
+    assert not issued.is_live(services.now)
 
 
 def test_a_sign_in_that_raced_with_the_deactivation_does_not_come_back(services: Services, anna: HumanUser) -> None:
-    services.users.deactivate(anna.id, by=THE_OPERATOR)
+    services.users.deactivate(anna.id, by=OPERATOR_PRINCIPAL)
     sign_in(services, anna)
-    services.users.reactivate(anna.id, by=THE_OPERATOR)
-    assert services.users.sessions(anna.id) == ()
+    services.users.reactivate(anna.id, by=OPERATOR_PRINCIPAL)
+    assert services.users.list_sessions(anna.id) == ()
     session_id = sign_in(services, anna)
-    services.users.reactivate(anna.id, by=THE_OPERATOR)
-    assert [one.id for one in services.users.sessions(anna.id)] == [session_id]
+    services.users.reactivate(anna.id, by=OPERATOR_PRINCIPAL)
+    assert [one.id for one in services.users.list_sessions(anna.id)] == [session_id]
 
 
 def test_a_new_link_leaves_the_password_as_it_is_until_it_is_used(services: Services, anna: HumanUser) -> None:
-    services.passwords.set_one_time(anna.id)
+    services.passwords.set_one_time_password(anna.id)
     before = services.storage.users.find_password(anna.id)
     session_id = sign_in(services, anna)
-    link = services.users.new_password_link(anna.id, by=THE_OPERATOR)
+    link = services.users.issue_password_link(anna.id, by=OPERATOR_PRINCIPAL)
     assert services.storage.users.find_password(anna.id) == before
-    assert [one.id for one in services.users.sessions(anna.id)] == [session_id]
-    owner, _ = services.links.look(CodeKind.PASSWORD_RESET, link.rpartition("/")[2])
+    assert [one.id for one in services.users.list_sessions(anna.id)] == [session_id]
+    owner, _ = services.one_time_links.read(OneTimeLinkKind.PASSWORD_RESET, link.rpartition("/")[2])
     assert owner == anna.id
 
 
 def test_a_deactivated_person_gets_no_new_password(services: Services, anna: HumanUser) -> None:
-    services.users.deactivate(anna.id, by=THE_OPERATOR)
-    for attempt in (services.users.new_password_link, services.users.one_time_password):
+    services.users.deactivate(anna.id, by=OPERATOR_PRINCIPAL)
+    for attempt in (services.users.issue_password_link, services.users.set_one_time_password):
         with pytest.raises(Conflict, match="Reactivate it first"):
-            attempt(anna.id, by=THE_OPERATOR)
+            attempt(anna.id, by=OPERATOR_PRINCIPAL)
 
 
 def test_sessions_are_ended_one_by_one_and_together(
     services: Services, organization: Organization, anna: HumanUser
 ) -> None:
     first, second, third = (sign_in(services, anna) for _ in range(3))
-    bert = a_person(services, organization, "bert")
-    services.users.end_session(anna.id, first, by=THE_OPERATOR)
-    assert {one.id for one in services.users.sessions(anna.id)} == {second, third}
+    bert = make_human_user(services, organization, "bert")
+    services.users.end_session(anna.id, first, by=OPERATOR_PRINCIPAL)
+    assert {one.id for one in services.users.list_sessions(anna.id)} == {second, third}
     for user_id, session_id in ((anna.id, first), (bert.id, second)):
         with pytest.raises(NotFound, match="session"):
-            services.users.end_session(user_id, session_id, by=THE_OPERATOR)
-    assert services.users.end_sessions(anna.id, by=THE_OPERATOR) == 2
-    assert services.users.sessions(anna.id) == ()
+            services.users.end_session(user_id, session_id, by=OPERATOR_PRINCIPAL)
+    assert services.users.end_sessions(anna.id, by=OPERATOR_PRINCIPAL) == 2
+    assert services.users.list_sessions(anna.id) == ()
 
 
 def test_the_last_owner_stays(services: Services, anna: HumanUser) -> None:
     command = AddManager(user_id=anna.id, roles=frozenset({"IAM_OWNER"}))
-    services.managers.add(INSTANCE, command, by=THE_OPERATOR, recovering=True)
+    services.managers.add(INSTANCE_RESOURCE, command, by=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
     for attempt in (services.users.deactivate, services.users.remove):
         with pytest.raises(Conflict, match="last active IAM_OWNER"):
-            attempt(anna.id, by=THE_OPERATOR)
+            attempt(anna.id, by=OPERATOR_PRINCIPAL)
 
 
 def test_a_service_user_is_no_person(services: Services, organization: Organization) -> None:
-    robot = a_program(services, organization)
+    robot = make_service_user(services, organization)
     for attempt in (
-        lambda: services.users.change(robot.id, ChangeHumanUser(), by=THE_OPERATOR),
-        lambda: services.users.new_password_link(robot.id, by=THE_OPERATOR),
-        lambda: services.users.sessions(robot.id),
-        lambda: services.users.remove(robot.id, by=THE_OPERATOR),
+        lambda: services.users.change(robot.id, ChangeHumanUser(), by=OPERATOR_PRINCIPAL),
+        lambda: services.users.issue_password_link(robot.id, by=OPERATOR_PRINCIPAL),
+        lambda: services.users.list_sessions(robot.id),
+        lambda: services.users.remove(robot.id, by=OPERATOR_PRINCIPAL),
     ):
         with pytest.raises(NotFound):
             attempt()
 
 
-def test_the_last_sign_in_is_remembered(identity: Identity, clock: MovableClock) -> None:
+def test_the_last_sign_in_is_remembered(identity: IdentityApplication, clock: FakeClock) -> None:
     with identity.transaction() as services:
-        anna = a_person(services, an_organization(services))
+        anna = make_human_user(services, make_organization(services))
         assert anna.last_sign_in_at is None
     clock.advance(days=1)
     with identity.transaction() as services:
@@ -199,5 +199,7 @@ def test_the_last_sign_in_is_remembered(identity: Identity, clock: MovableClock)
     with identity.transaction() as services:
         found = services.users.get(anna.id)
         assert (found.last_sign_in_at, found.version) == (clock(), anna.version)
-        services.users.change(anna.id, ChangeHumanUser(nickname="A"), by=THE_OPERATOR, expected_version=anna.version)
+        services.users.change(
+            anna.id, ChangeHumanUser(nickname="A"), by=OPERATOR_PRINCIPAL, expected_version=anna.version
+        )
         assert services.users.get(anna.id).last_sign_in_at == clock()

@@ -14,8 +14,8 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from identity.testing.processes import family
-from tests.house.served import ROOT, free_port
+from identity.testing.process_tree import list_process_tree
+from tests.house.service_processes import ROOT, free_port
 
 LONG = 30.0
 PROGRAM = str(Path(sys.executable).with_name("identity"))
@@ -25,7 +25,7 @@ INI = """
 http_port = 0
 
 [app:main]
-paste.app_factory = tests.serving.answering:main
+paste.app_factory = tests.serving.minimal_application:main
 identity.data = {folder}
 word = {word}
 single = {single}
@@ -53,7 +53,7 @@ format = %(name)s %(levelname)s: %(message)s
 
 
 @dataclass
-class Service:
+class ServeProcess:
     """A running `identity serve`."""
 
     folder: Path
@@ -111,19 +111,19 @@ def wait_for(look: Callable[[], Any], enough: Callable[[Any], bool]) -> Any:
     raise AssertionError(f"waited in vain; last found: {found!r}")
 
 
-Start = Callable[..., Service]
+Start = Callable[..., ServeProcess]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     """Starts it; returns once all workers answer, unless ``waits`` is False."""
-    started: list[Service] = []
+    started: list[ServeProcess] = []
 
     def start(
         *, waits: bool = True, port: int | None = None, launcher: tuple[str, ...] = (), environment: Any = None,
         **settings: Any,
-    ) -> Service:  # fmt: skip
-        service = Service(tmp_path, port or free_port(), None)  # type: ignore[arg-type]
+    ) -> ServeProcess:  # fmt: skip
+        service = ServeProcess(tmp_path, port or free_port(), None)  # type: ignore[arg-type]
         service.write(**settings)
         (tmp_path / "data").mkdir(exist_ok=True)
         with (tmp_path / "log").open("ab") as output:
@@ -147,7 +147,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     yield start
     for one in started:
-        processes = family(one.process.pid)
+        processes = list_process_tree(one.process.pid)
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()

@@ -16,16 +16,16 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from tests.serving.conftest import LONG, PROGRAM, Service, Start, wait_for
+from tests.serving.conftest import LONG, PROGRAM, ServeProcess, Start, wait_for
 
 #: The C parser with uvloop, where they are installed; and what works everywhere.
 LOOPS = [{}, {"asgi_loop": "asyncio", "http_parser": "python"}]
 
 
-class Client(threading.Thread):
+class KeepAliveClient(threading.Thread):
     """Sends request after request on a kept-alive connection, which it opens anew only when it is told to close it."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ServeProcess) -> None:
         super().__init__(daemon=True)
         self._service = service
         self.answers: list[str] = []
@@ -58,8 +58,8 @@ class Client(threading.Thread):
 
 
 @contextmanager
-def load(service: Service, clients: int = 8) -> Iterator[list[Client]]:
-    asking = [Client(service) for _ in range(clients)]
+def load(service: ServeProcess, clients: int = 8) -> Iterator[list[KeepAliveClient]]:
+    asking = [KeepAliveClient(service) for _ in range(clients)]
     for one in asking:
         one.start()
     try:

@@ -4,39 +4,39 @@ from functools import cache
 
 import pytest
 
-from identity.crypto.passwords import Verdict
+from identity.crypto.argon2id import HashVerification
 from identity.domain.users import HumanUser
-from identity.hashing import Hasher
-from identity.testing.browser import Browser, give_password
-from identity.testing.relying_party import RelyingParty, Tokens
-from identity.testing.service_client import Credentials
-from identity.testing.world import BrowserSession, Robot, World
-from tests.plugins.management.estate import Api
-from tests.spec.guesses import WRONG, somebody
+from identity.password_hashing import PasswordHasher
+from identity.testing.browser import Browser, set_password
+from identity.testing.relying_party import ReceivedTokens, RelyingParty
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import BrowserSession, ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
+from tests.spec.password_attempts import WRONG, somebody
 
 
 @pytest.fixture
-def robot(world: World) -> Robot:
+def robot(world: World) -> ServiceUserProgram:
     """A service user of an organization of its own."""
-    return world.a_robot()
+    return world.make_service_user_program()
 
 
 @pytest.fixture
 def person(world: World) -> HumanUser:
     """A person of an organization of their own."""
-    return world.a_person()
+    return world.make_human_user()
 
 
 @pytest.fixture
 def somebody_else(world: World) -> HumanUser:
     """Another person of another organization."""
-    return world.a_person()
+    return world.make_human_user()
 
 
 @pytest.fixture
 def login_name(world: World, person: HumanUser) -> str:
     """The person's login name; the password is PASSWORD."""
-    return give_password(world, person)
+    return set_password(world, person)
 
 
 @pytest.fixture
@@ -48,30 +48,30 @@ def ada(world: World) -> HumanUser:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hundreds of wrong passwords without hundreds of hashes."""
-    verify, no = cache(Hasher.verify), Verdict(matches=False, outdated=False)
-    monkeypatch.setattr(Hasher, "verify", lambda *asked: no if WRONG in asked else verify(*asked))
+    verify, no = cache(PasswordHasher.verify), HashVerification(is_match=False, needs_rehash=False)
+    monkeypatch.setattr(PasswordHasher, "verify", lambda *asked: no if WRONG in asked else verify(*asked))
 
 
 @pytest.fixture
 def party(world: World) -> RelyingParty:
     """An application for all response types, with a secret."""
-    return RelyingParty.of(world)
+    return RelyingParty.register(world)
 
 
 @pytest.fixture
-def owner(world: World) -> Robot:
+def owner(world: World) -> ServiceUserProgram:
     """A service user that owns its organization."""
-    return world.a_manager("ORG_OWNER")
+    return world.make_manager_program("ORG_OWNER")
 
 
 @pytest.fixture
-def api(owner: Robot) -> Api:
+def api(owner: ServiceUserProgram) -> ApiClient:
     """The management API as the owner of an organization sees it."""
-    return Api.of(owner)
+    return ApiClient.of(owner)
 
 
 @pytest.fixture
-def projects(owner: Robot) -> str:
+def projects(owner: ServiceUserProgram) -> str:
     """The path of the projects of the owner's organization."""
     return f"/organizations/{owner.organization.id}/projects"
 
@@ -91,18 +91,18 @@ def nobody(world: World) -> Browser:
 
 
 @pytest.fixture
-def tokens(browser: Browser, party: RelyingParty) -> Tokens:
+def tokens(browser: Browser, party: RelyingParty) -> ReceivedTokens:
     """What an application got from the browser's session."""
-    return party.signed_in(browser, scope="openid offline_access", prompt="none")
+    return party.sign_in_silently(browser, scope="openid offline_access", prompt="none")
 
 
 @pytest.fixture
 def client(world: World) -> Credentials:
     """A web application with a secret, seen from its program."""
-    return world.a_web_application()
+    return world.make_web_application()
 
 
 @pytest.fixture
 def session(world: World) -> BrowserSession:
     """A person who is signed in, without the pages."""
-    return world.a_session()
+    return world.make_browser_session()

@@ -5,36 +5,38 @@ from datetime import timedelta
 import pytest
 
 from identity.domain.errors import Invalid
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.service_users import AddPersonalAccessToken
-from identity.testing.responses import check_api_error, check_inactive, check_refused
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api
+from identity.testing.response_checks import check_api_error, check_inactive_token, check_oauth_error
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
 
 
 def test_it_opens_the_management_api(world: World) -> None:
-    manager = world.a_manager()
-    token = world.a_personal_access_token(manager)
-    answer = world.client.management("/me", token)
+    manager = world.make_manager_program()
+    token = world.make_personal_access_token(manager)
+    answer = world.client.call_management_api("/me", token)
     assert answer.status_int == 200
     assert answer.json["organization"]["id"] == manager.organization.id
 
 
-def test_without_a_manager_role_it_opens_nothing(world: World, robot: Robot) -> None:
+def test_without_a_manager_role_it_opens_nothing(world: World, robot: ServiceUserProgram) -> None:
     """Security 14.3."""
-    check_api_error(world.client.management("/roles", world.a_personal_access_token(robot)), 403, "forbidden")
+    check_api_error(
+        world.client.call_management_api("/roles", world.make_personal_access_token(robot)), 403, "forbidden"
+    )
 
 
-def test_userinfo_tells_of_its_service_user(world: World, robot: Robot) -> None:
-    answer = world.client.userinfo(world.a_personal_access_token(robot, scope="openid profile"))
+def test_userinfo_tells_of_its_service_user(world: World, robot: ServiceUserProgram) -> None:
+    answer = world.client.fetch_userinfo(world.make_personal_access_token(robot, scope="openid profile"))
     assert answer.status_int == 200
     assert (answer.json["sub"], answer.json["name"]) == (robot.id, robot.user.display_name)
-    without = world.client.userinfo(world.a_personal_access_token(robot, scope="profile"))
+    without = world.client.fetch_userinfo(world.make_personal_access_token(robot, scope="profile"))
     assert without.status_int == 403
 
 
-def test_introspection_tells_of_it(world: World, robot: Robot) -> None:
-    answer = world.client.introspect(world.a_personal_access_token(robot), world.introspector).json
+def test_introspection_tells_of_it(world: World, robot: ServiceUserProgram) -> None:
+    answer = world.client.introspect(world.make_personal_access_token(robot), world.introspector).json
     assert answer["active"] is True
     assert (answer["sub"], answer["client_id"]) == (robot.id, robot.id)
     assert answer["aud"] == [world.instance.project_id]
@@ -42,33 +44,33 @@ def test_introspection_tells_of_it(world: World, robot: Robot) -> None:
     assert answer["exp"] == world.clock.seconds + 365 * 24 * 3600
 
 
-def test_the_api_of_a_named_project_is_told_too(world: World, robot: Robot) -> None:
-    project = world.a_project(robot.organization)
-    api = world.an_application(project.id)
-    check_inactive(world.client.introspect(world.a_personal_access_token(robot), api))
-    token = world.a_personal_access_token(robot, project_ids=(project.id,))
+def test_the_api_of_a_named_project_is_told_too(world: World, robot: ServiceUserProgram) -> None:
+    project = world.make_project(robot.organization)
+    api = world.make_application(project.id)
+    check_inactive_token(world.client.introspect(world.make_personal_access_token(robot), api))
+    token = world.make_personal_access_token(robot, project_ids=(project.id,))
     assert world.client.introspect(token, api).json["active"] is True
 
 
-def test_a_foreign_project_cannot_be_named(world: World, robot: Robot) -> None:
-    project = world.a_project()
+def test_a_foreign_project_cannot_be_named(world: World, robot: ServiceUserProgram) -> None:
+    project = world.make_project()
     for project_id in (project.id, "nothing"):
         with pytest.raises(Invalid, match="neither owns nor was granted"):
-            world.a_personal_access_token(robot, project_ids=(project_id,))
-    world.a_grant(project, robot.organization)
-    world.a_personal_access_token(robot, project_ids=(project.id,))
+            world.make_personal_access_token(robot, project_ids=(project_id,))
+    world.make_project_grant(project, robot.organization)
+    world.make_personal_access_token(robot, project_ids=(project.id,))
 
 
 @pytest.fixture
-def scene(world: World, robot: Robot) -> dict[str, str]:
+def scene(world: World, robot: ServiceUserProgram) -> dict[str, str]:
     """Names that words of a scope hold: the service user's organization, another one, its project."""
-    foreign = world.an_organization()
+    foreign = world.make_organization()
     return {
         "own": robot.organization.id,
         "own_domain": robot.organization.primary_domain.upper(),
         "foreign": foreign.id,
         "foreign_domain": foreign.primary_domain,
-        "project": world.a_project(foreign).id,
+        "project": world.make_project(foreign).id,
     }
 
 
@@ -94,13 +96,13 @@ WORDS = {
 
 @pytest.mark.parametrize("word", WORDS)
 def test_its_scope_says_no_more_than_a_key_would_bring(
-    world: World, robot: Robot, scene: dict[str, str], word: str
+    world: World, robot: ServiceUserProgram, scene: dict[str, str], word: str
 ) -> None:
     """Security 18.2: words of a scope tell resource servers where somebody belongs, whatever the way to the token."""
-    owner = world.a_robot(robot.organization)
-    world.make_manager(owner, "ORG_OWNER")
+    owner = world.make_service_user_program(robot.organization)
+    world.assign_manager_role(owner, "ORG_OWNER")
     said, word = WORDS[word], word.format_map(scene)
-    path, api = f"/service-users/{robot.id}/personal-access-tokens", Api.of(owner)
+    path, api = f"/service-users/{robot.id}/personal-access-tokens", ApiClient.of(owner)
     answer = api.ask("POST", path, {"name": "CI", "scope": f"openid {word}"})
     if said == "refused":
         assert list(check_api_error(answer, 422, "invalid")["fields"]) == ["scope"]
@@ -111,71 +113,73 @@ def test_its_scope_says_no_more_than_a_key_would_bring(
     assert answer.json["scope"] == [*wanted, *own]
     assert world.client.introspect(answer.json["token"], world.introspector).json["scope"].split() == [*wanted, *own]
     # By its key, offline_access and what nobody knows are dropped as well, and all else is granted alike.
-    assert robot.token(f"openid {word}").json["scope"].split() == wanted
+    assert robot.request_token(f"openid {word}").json["scope"].split() == wanted
 
 
-def test_a_scope_of_which_nothing_is_known_is_refused(world: World, robot: Robot) -> None:
-    owner = world.a_robot(robot.organization)
-    world.make_manager(owner, "ORG_OWNER")
+def test_a_scope_of_which_nothing_is_known_is_refused(world: World, robot: ServiceUserProgram) -> None:
+    owner = world.make_service_user_program(robot.organization)
+    world.assign_manager_role(owner, "ORG_OWNER")
     path = f"/service-users/{robot.id}/personal-access-tokens"
-    refused = Api.of(owner).ask("POST", path, {"name": "CI", "scope": "something_else"})
+    refused = ApiClient.of(owner).ask("POST", path, {"name": "CI", "scope": "something_else"})
     assert check_api_error(refused, 422, "invalid")["fields"] == {"scope": "There is no such scope."}
 
 
-def test_the_service_user_revokes_it_with_its_secret(world: World, robot: Robot) -> None:
+def test_the_service_user_revokes_it_with_its_secret(world: World, robot: ServiceUserProgram) -> None:
     """RFC 7009 §2.1."""
-    token = world.a_personal_access_token(robot)
-    stranger = world.a_secret(world.a_robot())
-    check_refused(world.client.revoke(token, stranger), "invalid_grant")
-    assert world.client.userinfo(token).status_int == 200
-    assert world.client.revoke(token, world.a_secret(robot)).status_int == 200
-    assert world.client.userinfo(token).status_int == 401
-    with world.reading() as services:
-        assert not services.service_users.tokens(robot.id).items
+    token = world.make_personal_access_token(robot)
+    stranger = world.make_service_user_secret(world.make_service_user_program())
+    check_oauth_error(world.client.revoke(token, stranger), "invalid_grant")
+    assert world.client.fetch_userinfo(token).status_int == 200
+    assert world.client.revoke(token, world.make_service_user_secret(robot)).status_int == 200
+    assert world.client.fetch_userinfo(token).status_int == 401
+    with world.read_only_services() as services:
+        assert not services.service_users.page_personal_access_tokens(robot.id).items
 
 
-def test_the_service_s_own_api_applications_revoke_it(world: World, robot: Robot) -> None:
-    token = world.a_personal_access_token(robot)
+def test_the_service_s_own_api_applications_revoke_it(world: World, robot: ServiceUserProgram) -> None:
+    token = world.make_personal_access_token(robot)
     assert world.client.revoke(token, world.introspector).status_int == 200
-    assert world.client.userinfo(token).status_int == 401
+    assert world.client.fetch_userinfo(token).status_int == 401
 
 
-def test_it_ends_when_it_is_removed(world: World, robot: Robot) -> None:
-    token, other = world.a_personal_access_token(robot), world.a_personal_access_token(robot)
-    with world.transaction() as services:
-        _, first = services.service_users.tokens(robot.id)
-        services.service_users.remove_token(robot.id, first.id, by=THE_OPERATOR)
-    assert world.client.userinfo(token).status_int == 401
-    assert world.client.userinfo(other).status_int == 200
+def test_it_ends_when_it_is_removed(world: World, robot: ServiceUserProgram) -> None:
+    token, other = world.make_personal_access_token(robot), world.make_personal_access_token(robot)
+    with world.transaction_services() as services:
+        _, first = services.service_users.page_personal_access_tokens(robot.id)
+        services.service_users.remove_personal_access_token(robot.id, first.id, by=OPERATOR_PRINCIPAL)
+    assert world.client.fetch_userinfo(token).status_int == 401
+    assert world.client.fetch_userinfo(other).status_int == 200
 
 
-def test_it_ends_at_its_expiration_date(world: World, robot: Robot) -> None:
-    token = world.a_personal_access_token(robot, expires_at=world.clock() + timedelta(days=1))
+def test_it_ends_at_its_expiration_date(world: World, robot: ServiceUserProgram) -> None:
+    token = world.make_personal_access_token(robot, expires_at=world.clock() + timedelta(days=1))
     world.clock.advance(seconds=86399)
-    assert world.client.userinfo(token).status_int == 200
+    assert world.client.fetch_userinfo(token).status_int == 200
     world.clock.advance(seconds=1)
-    assert world.client.userinfo(token).status_int == 401
+    assert world.client.fetch_userinfo(token).status_int == 401
 
 
-def test_it_rests_while_its_service_user_is_deactivated(world: World, robot: Robot) -> None:
-    token = world.a_personal_access_token(robot)
-    world.operator.service_users.deactivate(robot.id)
-    assert world.client.userinfo(token).status_int == 401
-    check_inactive(world.client.introspect(token, world.introspector))
-    world.operator.service_users.reactivate(robot.id)
-    assert world.client.userinfo(token).status_int == 200
+def test_it_rests_while_its_service_user_is_deactivated(world: World, robot: ServiceUserProgram) -> None:
+    token = world.make_personal_access_token(robot)
+    world.operator_services.service_users.deactivate(robot.id)
+    assert world.client.fetch_userinfo(token).status_int == 401
+    check_inactive_token(world.client.introspect(token, world.introspector))
+    world.operator_services.service_users.reactivate(robot.id)
+    assert world.client.fetch_userinfo(token).status_int == 200
 
 
-def test_its_last_use_is_remembered(world: World, robot: Robot) -> None:
-    token = world.a_personal_access_token(robot)
-    world.client.userinfo(token)
-    world.identity.jobs.write_last_uses()
-    [found] = world.operator.service_users.tokens(robot.id)
+def test_its_last_use_is_remembered(world: World, robot: ServiceUserProgram) -> None:
+    token = world.make_personal_access_token(robot)
+    world.client.fetch_userinfo(token)
+    world.identity.background_jobs.flush_last_used()
+    [found] = world.operator_services.service_users.tokens(robot.id)
     assert found.last_used_at == world.clock()
 
 
-def test_its_text_is_told_once(world: World, robot: Robot) -> None:
-    token, text = world.operator.service_users.add_token(robot.id, AddPersonalAccessToken(name="Nightly"))
+def test_its_text_is_told_once(world: World, robot: ServiceUserProgram) -> None:
+    token, text = world.operator_services.service_users.add_personal_access_token(
+        robot.id, AddPersonalAccessToken(name="Nightly")
+    )
     world.client.secrets.add(text)
     [event] = world.audit_events(event="personal_access_token.added", object_id=token.id)
     assert event.organization_id == robot.organization.id

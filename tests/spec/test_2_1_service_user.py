@@ -8,11 +8,11 @@ from identity.domain.errors import Invalid
 from identity.domain.users import ServiceUser
 from identity.services.commands import decode
 from identity.services.commands.service_users import ChangeServiceUser, CreateServiceUser
-from identity.testing.world import Robot, World
+from identity.testing.world import ServiceUserProgram, World
 
 
 def create(world: World, organization_id: str, **values: Any) -> ServiceUser:
-    return world.operator.service_users.create(organization_id, decode(CreateServiceUser, values))
+    return world.operator_services.service_users.create(organization_id, decode(CreateServiceUser, values))
 
 
 @pytest.mark.shows("2.1.1", "2.1.2")
@@ -35,14 +35,14 @@ def test_a_user_name_holds_nothing_that_would_spoil_a_login_name(user_name: str)
 
 
 def test_the_names_are_what_userinfo_tells(world: World) -> None:
-    robot = world.a_robot(display_name="Nachtläufer №1")
-    userinfo = world.client.userinfo(robot.access_token()).json
+    robot = world.make_service_user_program(display_name="Nachtläufer №1")
+    userinfo = world.client.fetch_userinfo(robot.access_token()).json
     assert userinfo["name"] == "Nachtläufer №1"
     assert userinfo["preferred_username"] == robot.user.user_name
 
 
 def test_a_user_name_is_unique_in_its_organization_however_it_is_spelled(world: World) -> None:
-    organization = world.an_organization()
+    organization = world.make_organization()
     create(world, organization.id, user_name="Robot", display_name="First")
     for spelling in ("Robot", "robot", "ROBOT"):
         with pytest.raises(Invalid) as refusal:
@@ -51,12 +51,12 @@ def test_a_user_name_is_unique_in_its_organization_however_it_is_spelled(world: 
 
 
 def test_two_organizations_may_use_one_user_name(world: World) -> None:
-    first = create(world, world.an_organization().id, user_name="robot", display_name="Robot")
-    second = create(world, world.an_organization().id, user_name="robot", display_name="Robot")
+    first = create(world, world.make_organization().id, user_name="robot", display_name="Robot")
+    second = create(world, world.make_organization().id, user_name="robot", display_name="Robot")
     assert first.id != second.id
 
 
-def test_the_display_name_can_change_and_the_token_stays_live(world: World, robot: Robot) -> None:
+def test_the_display_name_can_change_and_the_token_stays_live(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
-    world.operator.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
-    assert world.client.userinfo(token).json["name"] == "Renamed"
+    world.operator_services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
+    assert world.client.fetch_userinfo(token).json["name"] == "Renamed"

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import ServiceUserKey
-from identity.services.access import THE_OPERATOR
-from identity.services.apply import apply, read_state
-from identity.services.bootstrap import ensure_key
-from identity.storage.paging import every_row
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
+from identity.services.instance_bootstrap import ensure_key
+from identity.storage.paging import iterate_rows
 from identity.testing.browser import Browser
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_api_error
-from identity.testing.service_client import Credentials
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api, a_public_key
+from identity.testing.fixtures import WorldFactory
+from identity.testing.response_checks import check_api_error
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient, make_public_key
 
 YEAR = timedelta(days=365)
 Expiring = ServiceUserKey | PersonalAccessToken
@@ -36,18 +36,18 @@ class Doors:
     world: World
 
     @cached_property
-    def robot(self) -> Robot:
-        return self.world.a_robot()
+    def robot(self) -> ServiceUserProgram:
+        return self.world.make_service_user_program()
 
     @cached_property
-    def api(self) -> Api:
-        return Api.of(self.world.a_manager("IAM_OWNER", resource=INSTANCE))
+    def api(self) -> ApiClient:
+        return ApiClient.of(self.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
     def api_key(self, said: str | None) -> Expiring:
         return self._of_api("keys", {}, said)
 
     def api_public_key(self, said: str | None) -> Expiring:
-        return self._of_api("keys", {"public_key": a_public_key(self.world)}, said)
+        return self._of_api("keys", {"public_key": make_public_key(self.world)}, said)
 
     def api_token(self, said: str | None) -> Expiring:
         return self._of_api("personal-access-tokens", {"name": "CI"}, said)
@@ -56,13 +56,13 @@ class Doors:
         return self._of_console("keys", {"source": "generate"}, said)
 
     def console_public_key(self, said: str | None) -> Expiring:
-        return self._of_console("keys", {"source": "upload", "public_key": a_public_key(self.world)}, said)
+        return self._of_console("keys", {"source": "upload", "public_key": make_public_key(self.world)}, said)
 
     def console_token(self, said: str | None) -> Expiring:
         return self._of_console("personal-access-tokens", {"name": "CI"}, said)
 
     def state_file_key(self, said: str | None) -> Expiring:
-        return self._of_state({"keys": [{"public_key": a_public_key(self.world)} | _expiration(said)]})
+        return self._of_state({"keys": [{"public_key": make_public_key(self.world)} | _expiration(said)]})
 
     def state_file_generated_key(self, said: str | None) -> Expiring:
         return self._of_state({"generated_key": _expiration(said)})
@@ -71,7 +71,7 @@ class Doors:
         path = f"/organizations/{self.robot.organization.id}/export"
         document = self.api.post(path, status=200)
         [robot] = document["organization"]["service_users"]
-        robot["keys"] = [{"public_key": a_public_key(self.world)} | _expiration(said)]
+        robot["keys"] = [{"public_key": make_public_key(self.world)} | _expiration(said)]
         document["organization"] |= {"name": f"Copy of {path}", "primary_domain": None, "managers": []}
         made = self.api.post("/organizations/import?keep_ids=false", document)
         return self._newest(self.api.list(f"/organizations/{made['id']}/service-users")[0]["id"])
@@ -80,7 +80,7 @@ class Doors:
         if said is not None:
             pytest.skip("nothing can be said here")
         robot = self.robot
-        with self.world.transaction() as services:
+        with self.world.transaction_services() as services:
             ensure_key(services, services.service_users.get(robot.id), None)
         return self._newest(robot.id)
 
@@ -94,8 +94,8 @@ class Doors:
         return found
 
     def _of_console(self, kind: str, fields: dict[str, str], said: str | None) -> Expiring:
-        person, browser = self.world.a_person(self.robot.organization), Browser(self.world)
-        self.world.make_manager(person, "ORG_OWNER")
+        person, browser = self.world.make_human_user(self.robot.organization), Browser(self.world)
+        self.world.assign_manager_role(person, "ORG_OWNER")
         browser.start_session(person)
         place = f"/console/service-users/{self.robot.id}/{kind}"
         browser.open(f"{place}/new")
@@ -112,23 +112,23 @@ class Doors:
         return found
 
     def _of_state(self, members: dict[str, Any]) -> Expiring:
-        robot = self.world.operator.service_users.get(self.robot.id)
-        home = self.world.operator.organizations.get(robot.organization_id)
+        robot = self.world.operator_services.service_users.get(self.robot.id)
+        home = self.world.operator_services.organizations.get(robot.organization_id)
         described = {"user_name": robot.user_name, "display_name": robot.display_name, "keys": [], **members}
         if "generated_key" in members:
-            self.world.operator.service_users.remove_key(robot.id, self.robot.key_id)
+            self.world.operator_services.service_users.remove_key(robot.id, self.robot.key_id)
         organization = {"name": home.name, "primary_domain": home.primary_domain, "service_users": [described]}
-        state = read_state({"version": 1, "organizations": [organization]})
+        state = parse_desired_state({"version": 1, "organizations": [organization]})
         for changes in (1, 0):
-            with self.world.transaction() as services:
-                assert len(apply(services, state, by=THE_OPERATOR).changes) == changes
+            with self.world.transaction_services() as services:
+                assert len(apply_desired_state(services, state, by=OPERATOR_PRINCIPAL).state_changes) == changes
         return self._newest(robot.id)
 
     def _newest(self, user_id: str, kind: str = "keys") -> Expiring:
-        with self.world.reading() as services:
+        with self.world.read_only_services() as services:
             users = services.service_users
-            fetch: Callable[..., Any] = users.keys if kind == "keys" else users.tokens
-            found: list[Expiring] = list(every_row(lambda request: fetch(user_id, request)))
+            fetch: Callable[..., Any] = users.page_keys if kind == "keys" else users.page_personal_access_tokens
+            found: list[Expiring] = list(iterate_rows(lambda request: fetch(user_id, request)))
         return max(found, key=lambda one: one.id)
 
 
@@ -156,7 +156,7 @@ def test_where_nothing_is_said_it_is_a_year(doors: Doors, door: str) -> None:
 @pytest.mark.parametrize("door", DOORS)
 def test_never_is_said_and_told(doors: Doors, door: str) -> None:
     made = getattr(doors, door)("never")
-    assert made.for_ever
+    assert made.never_expires
     [added] = doors.world.audit_events(object_id=made.id)
     assert added.detail["expires_at"] == "never"
 
@@ -172,7 +172,7 @@ def test_a_date_is_a_date(doors: Doors, door: str) -> None:
 
 @pytest.mark.shows("8.4")
 @pytest.mark.storages("memory")  # settings, judged before any storage
-def test_the_operator_says_how_long_is_usual_and_how_long_is_allowed(make_world: MakeWorld) -> None:
+def test_the_operator_says_how_long_is_usual_and_how_long_is_allowed(make_world: WorldFactory) -> None:
     short = make_world(**{"identity.service_user_key_lifetime": "90d"})
     limited = make_world(**{"identity.service_user_key_max_age": "90d"})
     for door in DOORS:

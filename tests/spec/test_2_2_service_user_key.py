@@ -16,35 +16,35 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from identity.crypto.keys import PublicKey
+from identity.crypto.rsa_keys import RsaPublicKey
 from identity.domain.errors import Invalid, NotFound
 from identity.domain.service_user_keys import KeyFile, ServiceUserKey
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands import decode
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
-from identity.testing.assertions import claims, signed
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_granted, check_refused
-from identity.testing.world import Robot, World
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import assertion_claims, sign_assertion
+from identity.testing.response_checks import check_oauth_error, check_token_response
+from identity.testing.world import ServiceUserProgram, World
 
 REFUSED = "the assertion is not valid"
 
 
-def a_key_file(world: World, user_id: str, **values: Any) -> dict[str, str]:
-    file = world.operator.service_users.add_key(user_id, decode(AddServiceUserKey, values))
+def make_key_file(world: World, user_id: str, **values: Any) -> dict[str, str]:
+    file = world.operator_services.service_users.add_key(user_id, decode(AddServiceUserKey, values))
     members: dict[str, str] = json.loads(file.to_json())
     return members
 
 
 def upload(world: World, user_id: str, public_key: str, **values: Any) -> str:
     command = decode(UploadServiceUserKey, {"public_key": public_key, **values})
-    with world.transaction() as services:
-        return services.service_users.upload_key(user_id, command, by=THE_OPERATOR).id
+    with world.transaction_services() as services:
+        return services.service_users.upload_key(user_id, command, by=OPERATOR_PRINCIPAL).id
 
 
 @pytest.mark.shows("2.2.5", "2.2.6", "2.2.7", "2.2.8")
-def test_the_key_file_has_exactly_the_published_members(world: World, robot: Robot) -> None:
-    file = a_key_file(world, robot.id)
+def test_the_key_file_has_exactly_the_published_members(world: World, robot: ServiceUserProgram) -> None:
+    file = make_key_file(world, robot.id)
     assert list(file) == ["type", "keyId", "key", "userId"]
     assert file["type"] == "serviceaccount"
     assert file["userId"] == robot.id
@@ -57,20 +57,22 @@ def test_the_key_file_has_exactly_the_published_members(world: World, robot: Rob
 
 
 @pytest.mark.shows("2.2.6", "2.2.7", "2.2.8", "5.1.2")
-def test_the_key_file_gets_a_token(world: World, robot: Robot) -> None:
+def test_the_key_file_gets_a_token(world: World, robot: ServiceUserProgram) -> None:
     """§5.1: with nothing but the file. keyId goes into the header as kid, userId into iss and sub, and key signs."""
-    file = a_key_file(world, robot.id)
+    file = make_key_file(world, robot.id)
     key = load_pem_private_key(file["key"].encode(), password=None)
     assert isinstance(key, rsa.RSAPrivateKey)
-    assertion = signed(claims(file["userId"], world.issuer, world.clock.seconds), key, key_id=file["keyId"])
-    token = check_granted(world.client.assertion(assertion))["access_token"]
-    assert world.client.userinfo(token).json["sub"] == robot.id
+    assertion = sign_assertion(
+        assertion_claims(file["userId"], world.issuer, world.clock.seconds), key, key_id=file["keyId"]
+    )
+    token = check_token_response(world.client.exchange_assertion(assertion))["access_token"]
+    assert world.client.fetch_userinfo(token).json["sub"] == robot.id
 
 
 @pytest.mark.storages("memory")  # key generation is slow, and no matter of storage
 @pytest.mark.parametrize("bits", [3072, 4096])
-def test_longer_keys_are_made_on_request(world: World, robot: Robot, bits: int) -> None:
-    key = load_pem_private_key(a_key_file(world, robot.id, key_size=bits)["key"].encode(), password=None)
+def test_longer_keys_are_made_on_request(world: World, robot: ServiceUserProgram, bits: int) -> None:
+    key = load_pem_private_key(make_key_file(world, robot.id, key_size=bits)["key"].encode(), password=None)
     assert isinstance(key, rsa.RSAPrivateKey)
     assert key.key_size == bits
 
@@ -84,14 +86,14 @@ def test_other_key_sizes_are_not_made() -> None:
 
 @pytest.mark.shows("2.2.3")
 @pytest.mark.storages("sqlite")  # reads the file behind the service's back
-def test_the_private_key_is_nowhere_in_the_database(own_world: World) -> None:
+def test_the_private_key_is_nowhere_in_the_database(isolated_world: World) -> None:
     """Security 2.10: it is returned once and never stored."""
-    robot = own_world.a_robot()
-    file = a_key_file(own_world, robot.id)
+    robot = isolated_world.make_service_user_program()
+    file = make_key_file(isolated_world, robot.id)
     key = load_pem_private_key(file["key"].encode(), password=None)
     assert isinstance(key, rsa.RSAPrivateKey)
-    own_world.close()
-    path = Path(own_world.settings["identity.plugin.sql.url"].removeprefix("sqlite:///"))
+    isolated_world.close()
+    path = Path(isolated_world.settings["identity.plugin.sql.url"].removeprefix("sqlite:///"))
     stored = b"".join(one.read_bytes() for one in path.parent.glob(f"{path.name}*"))
     assert file["keyId"].encode() in stored
     numbers = key.private_numbers()
@@ -102,9 +104,9 @@ def test_the_private_key_is_nowhere_in_the_database(own_world: World) -> None:
     assert b"PRIVATE KEY" not in stored
 
 
-def test_the_key_file_does_not_show_its_key_by_accident(world: World, robot: Robot) -> None:
-    with world.transaction() as services:
-        file: KeyFile = services.service_users.add_key(robot.id, AddServiceUserKey(), by=THE_OPERATOR)
+def test_the_key_file_does_not_show_its_key_by_accident(world: World, robot: ServiceUserProgram) -> None:
+    with world.transaction_services() as services:
+        file: KeyFile = services.service_users.add_key(robot.id, AddServiceUserKey(), by=OPERATOR_PRINCIPAL)
     assert "PRIVATE" not in f"{file!r} {file}"
     [event] = [one for one in world.audit_events(object_id=file.key_id) if one.event == "service_user_key.added"]
     assert "PRIVATE" not in repr(event)
@@ -112,21 +114,21 @@ def test_the_key_file_does_not_show_its_key_by_accident(world: World, robot: Rob
 
 
 @pytest.mark.shows("2.2.9")
-def test_from_its_expiration_date_on_a_key_is_refused(world: World, robot: Robot) -> None:
+def test_from_its_expiration_date_on_a_key_is_refused(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.10, to the second."""
-    short_lived = world.another_key(robot, expires_at=world.clock() + timedelta(hours=1))
+    short_lived = world.add_service_user_key(robot, expires_at=world.clock() + timedelta(hours=1))
     world.clock.advance(3599)
-    check_granted(short_lived.token())
+    check_token_response(short_lived.request_token())
     world.clock.advance(1)
-    check_refused(short_lived.token(), "invalid_grant", description=REFUSED)
-    check_granted(robot.token())
+    check_oauth_error(short_lived.request_token(), "invalid_grant", description=REFUSED)
+    check_token_response(robot.request_token())
 
 
 @pytest.mark.shows("2.2.10")
-def test_an_expiration_date_lies_in_the_future(world: World, robot: Robot) -> None:
+def test_an_expiration_date_lies_in_the_future(world: World, robot: ServiceUserProgram) -> None:
     for seconds in (0, -1, -86400):
         with pytest.raises(Invalid) as refusal:
-            a_key_file(world, robot.id, expires_at=(world.clock() + timedelta(seconds=seconds)).isoformat())
+            make_key_file(world, robot.id, expires_at=(world.clock() + timedelta(seconds=seconds)).isoformat())
         assert refusal.value.fields == {"expires_at": "Choose an expiration date in the future."}
 
 
@@ -138,59 +140,59 @@ def test_an_expiration_date_is_a_moment_of_rfc_3339() -> None:
         assert list(refusal.value.fields) == ["expires_at"]
 
 
-def test_an_expiration_date_is_kept_in_utc(world: World, robot: Robot) -> None:
-    file = a_key_file(world, robot.id, expires_at="2099-06-01T02:00:00+02:00")
-    key = world.operator.storage.credentials.find(ServiceUserKey, file["keyId"], robot.id)
+def test_an_expiration_date_is_kept_in_utc(world: World, robot: ServiceUserProgram) -> None:
+    file = make_key_file(world, robot.id, expires_at="2099-06-01T02:00:00+02:00")
+    key = world.operator_services.storage.credentials.find(ServiceUserKey, file["keyId"], robot.id)
     assert key.expires_at == datetime(2099, 6, 1, tzinfo=UTC)
     assert key.expires_at.utcoffset() == timedelta()
 
 
 @pytest.mark.shows("2.2.10", "8.4")
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_the_longest_span_until_expiration_is_a_setting(make_world: MakeWorld) -> None:
+def test_the_longest_span_until_expiration_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.service_user_key_max_age": "90d"})
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         instance = services.storage.organizations.find_instance()
         assert instance is not None
-        from identity.services.bootstrap import ensure_service_user
+        from identity.services.instance_bootstrap import ensure_service_user
 
         user = ensure_service_user(services, instance.organization_id, "robot")
-    a_key_file(world, user.id, expires_at=(world.clock() + timedelta(days=90)).isoformat())
+    make_key_file(world, user.id, expires_at=(world.clock() + timedelta(days=90)).isoformat())
     for late in ((world.clock() + timedelta(days=90, seconds=1)).isoformat(), "never"):
         with pytest.raises(Invalid) as refusal:
-            a_key_file(world, user.id, expires_at=late)
+            make_key_file(world, user.id, expires_at=late)
         assert list(refusal.value.fields) == ["expires_at"]
 
 
-def test_a_removed_key_is_refused_and_its_tokens_end(world: World, robot: Robot) -> None:
+def test_a_removed_key_is_refused_and_its_tokens_end(world: World, robot: ServiceUserProgram) -> None:
     """Several live keys may overlap; each has its own tokens."""
-    second = world.another_key(robot)
-    of_first, of_second = robot.managing_token(), second.managing_token()
-    world.operator.service_users.remove_key(robot.id, robot.key_id)
-    check_refused(robot.token(), "invalid_grant", description=REFUSED)
-    assert world.client.userinfo(of_first).status_int == 401
+    second = world.add_service_user_key(robot)
+    of_first, of_second = robot.management_token(), second.management_token()
+    world.operator_services.service_users.remove_key(robot.id, robot.key_id)
+    check_oauth_error(robot.request_token(), "invalid_grant", description=REFUSED)
+    assert world.client.fetch_userinfo(of_first).status_int == 401
     assert world.client.introspect(of_first, world.introspector).json == {"active": False}
-    assert world.client.management("/me", of_first).status_int == 401
-    check_granted(second.token())
-    assert world.client.userinfo(of_second).status_int == 200
+    assert world.client.call_management_api("/me", of_first).status_int == 401
+    check_token_response(second.request_token())
+    assert world.client.fetch_userinfo(of_second).status_int == 200
     assert world.client.introspect(of_second, world.introspector).json["active"] is True
 
 
 @pytest.mark.shows("2.2.1")
-def test_only_the_user_s_own_key_can_be_removed(world: World, robot: Robot) -> None:
-    other = world.a_robot(robot.organization)
-    with pytest.raises(NotFound), world.transaction() as services:
-        services.service_users.remove_key(other.id, robot.key_id, by=THE_OPERATOR)
-    check_granted(robot.token())
+def test_only_the_user_s_own_key_can_be_removed(world: World, robot: ServiceUserProgram) -> None:
+    other = world.make_service_user_program(robot.organization)
+    with pytest.raises(NotFound), world.transaction_services() as services:
+        services.service_users.remove_key(other.id, robot.key_id, by=OPERATOR_PRINCIPAL)
+    check_token_response(robot.request_token())
 
 
-def test_a_public_key_of_one_s_own_can_be_uploaded_as_pem_or_jwk(world: World, robot: Robot) -> None:
+def test_a_public_key_of_one_s_own_can_be_uploaded_as_pem_or_jwk(world: World, robot: ServiceUserProgram) -> None:
     key = world.key_pool.next()
-    public = PublicKey(key.public_key())
+    public = RsaPublicKey(key.public_key())
     pkcs1 = key.public_key().public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode()
     for text in (public.to_pem(), pkcs1, json.dumps(public.to_jwk("mine"))):
         key_id = upload(world, robot.id, text)
-        check_granted(world.client.assertion(signed(robot.claims(), key, key_id=key_id)))
+        check_token_response(world.client.exchange_assertion(sign_assertion(robot.claims(), key, key_id=key_id)))
 
 
 def pem_of(key: Any) -> str:
@@ -214,7 +216,9 @@ UNUSABLE = {
 
 
 @pytest.mark.parametrize("make", UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_nothing_but_a_strong_rsa_public_key_can_be_uploaded(world: World, robot: Robot, make: Any) -> None:
+def test_nothing_but_a_strong_rsa_public_key_can_be_uploaded(
+    world: World, robot: ServiceUserProgram, make: Any
+) -> None:
     """Security 2.1."""
     with pytest.raises(Invalid) as refusal:
         upload(world, robot.id, make())
@@ -223,35 +227,35 @@ def test_nothing_but_a_strong_rsa_public_key_can_be_uploaded(world: World, robot
 
 def test_people_have_no_keys(world: World) -> None:
     with pytest.raises(NotFound):
-        a_key_file(world, world.a_person().id)
+        make_key_file(world, world.make_human_user().id)
 
 
-def test_a_key_s_last_use_is_noted_at_most_once_a_minute(world: World, robot: Robot) -> None:
+def test_a_key_s_last_use_is_noted_at_most_once_a_minute(world: World, robot: ServiceUserProgram) -> None:
     def last_use() -> datetime | None:
-        key = world.operator.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
+        key = world.operator_services.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
         assert key is not None
         return key.last_used_at
 
     assert last_use() is None
-    check_granted(robot.token())
+    check_token_response(robot.request_token())
     first = world.clock()
     assert last_use() == first
     world.clock.advance(59)
-    check_granted(robot.token())
+    check_token_response(robot.request_token())
     assert last_use() == first
     world.clock.advance(1)
-    check_granted(robot.token())
+    check_token_response(robot.request_token())
     assert last_use() == world.clock()
 
 
-def test_an_expiring_key_is_spoken_of_30_7_and_1_days_before(own_world: World) -> None:
+def test_an_expiring_key_is_spoken_of_30_7_and_1_days_before(isolated_world: World) -> None:
     """Decisions, service user keys: one audit event for each step."""
-    world = own_world
-    robot = world.a_robot(expires_at=world.clock() + timedelta(days=60))
-    world.a_robot()
+    world = isolated_world
+    robot = world.make_service_user_program(expires_at=world.clock() + timedelta(days=60))
+    world.make_service_user_program()
 
     def steps() -> list[object]:
-        world.identity.jobs.note_expiring_keys()
+        world.identity.background_jobs.record_expiring_keys()
         events = world.audit_events(event="service_user_key.expiring")
         assert {event.object_id for event in events} <= {robot.key_id}
         return [event.detail["days_left"] for event in reversed(events)]
@@ -262,7 +266,7 @@ def test_an_expiring_key_is_spoken_of_30_7_and_1_days_before(own_world: World) -
         assert steps() == expected
 
 
-def test_identifiers_are_opaque_and_never_the_same(world: World, robot: Robot) -> None:
-    others = [world.another_key(robot).key_id for _ in range(3)]
+def test_identifiers_are_opaque_and_never_the_same(world: World, robot: ServiceUserProgram) -> None:
+    others = [world.add_service_user_key(robot).key_id for _ in range(3)]
     assert len({robot.key_id, *others}) == 4
     assert all(re.fullmatch(r"[\x21-\x7e]{1,128}", key_id) for key_id in others)

@@ -8,27 +8,27 @@ from typing import Any
 
 import pytest
 
-from identity.crypto.keys import PublicKey
-from identity.testing.assertions import (
-    LEFT_OUT,
+from identity.crypto.rsa_keys import RsaPublicKey
+from identity.testing.assembled_service import OperatorServices
+from identity.testing.jwt_assertions import (
+    OMITTED,
     base64url,
-    encoded,
+    encode_jwt_segment,
     hs256,
+    no_signature,
     ps256,
     rs256,
     rs384,
     rs512,
-    signed,
-    unsigned,
+    sign_assertion,
 )
-from identity.testing.responses import check_granted, check_refused, headers_of
-from identity.testing.service import Operator
-from identity.testing.world import Robot, World
+from identity.testing.response_checks import check_oauth_error, check_token_response, comparable_headers
+from identity.testing.world import ServiceUserProgram, World
 
 #: The one description of every refusal up to and including the signature.
 REFUSED = "the assertion is not valid"
 
-Build = Callable[[Robot], str]
+Build = Callable[[ServiceUserProgram], str]
 
 
 def with_header(**header: Any) -> Build:
@@ -42,30 +42,32 @@ def with_claims(**claims: Any) -> Build:
 def with_text(*, header: str | bytes | None = None, claims: str | bytes | None = None) -> Build:
     """A rightly signed assertion whose header or claims are this very text; ``%s`` in it is the kid or user id."""
 
-    def build(robot: Robot) -> str:
+    def build(robot: ServiceUserProgram) -> str:
         own_header = header % robot.key_id if isinstance(header, str) else header
         own_claims = claims % robot.id if isinstance(claims, str) else claims
-        return signed(
+        return sign_assertion(
             robot.claims() if own_claims is None else own_claims, robot.key, key_id=robot.key_id, header=own_header
         )
 
     return build
 
 
-def with_algorithm(name: object, sign: Callable[[Robot], Any]) -> Build:
-    return lambda robot: signed(robot.claims(), robot.key, key_id=robot.key_id, header={"alg": name}, sign=sign(robot))
+def with_algorithm(name: object, sign: Callable[[ServiceUserProgram], Any]) -> Build:
+    return lambda robot: sign_assertion(
+        robot.claims(), robot.key, key_id=robot.key_id, header={"alg": name}, sign=sign(robot)
+    )
 
 
-def public(robot: Robot) -> PublicKey:
-    return PublicKey(robot.key.public_key())
+def public(robot: ServiceUserProgram) -> RsaPublicKey:
+    return RsaPublicKey(robot.key.public_key())
 
 
-def pem(robot: Robot) -> bytes:
+def pem(robot: ServiceUserProgram) -> bytes:
     return public(robot).to_pem().encode()
 
 
 def changed_part(number: int, change: Callable[[str], str]) -> Build:
-    def build(robot: Robot) -> str:
+    def build(robot: ServiceUserProgram) -> str:
         parts = robot.assertion().split(".")
         parts[number] = change(parts[number])
         return ".".join(parts)
@@ -73,52 +75,52 @@ def changed_part(number: int, change: Callable[[str], str]) -> Build:
     return build
 
 
-def other_claims(robot: Robot) -> str:
+def other_claims(robot: ServiceUserProgram) -> str:
     """Someone else's claims under the signature of the right ones."""
     header, _, signature = robot.assertion().split(".")
-    return f"{header}.{encoded(robot.claims(jti='another'))}.{signature}"
+    return f"{header}.{encode_jwt_segment(robot.claims(jti='another'))}.{signature}"
 
 
-def kid_of_another_user(robot: Robot) -> str:
-    other = robot.world.a_robot(robot.organization)
-    return signed(robot.claims(), other.key, key_id=other.key_id)
+def kid_of_another_user(robot: ServiceUserProgram) -> str:
+    other = robot.world.make_service_user_program(robot.organization)
+    return sign_assertion(robot.claims(), other.key, key_id=other.key_id)
 
 
-def name_of_another_user(robot: Robot) -> str:
+def name_of_another_user(robot: ServiceUserProgram) -> str:
     """The right key and signature, but iss and sub name somebody else."""
-    other = robot.world.a_robot(robot.organization)
+    other = robot.world.make_service_user_program(robot.organization)
     return robot.assertion(iss=other.id, sub=other.id)
 
 
-def name_of_a_person(robot: Robot) -> str:
-    person = robot.world.a_person(robot.organization)
+def name_of_a_person(robot: ServiceUserProgram) -> str:
+    person = robot.world.make_human_user(robot.organization)
     return robot.assertion(iss=person.id, sub=person.id)
 
 
-def key_of_another_user(robot: Robot) -> str:
+def key_of_another_user(robot: ServiceUserProgram) -> str:
     """Signed by a stranger's key under our kid."""
-    return signed(robot.claims(), robot.world.a_robot().key, key_id=robot.key_id)
+    return sign_assertion(robot.claims(), robot.world.make_service_user_program().key, key_id=robot.key_id)
 
 
-def after(change: Callable[[Robot, Operator], object]) -> Build:
+def after(change: Callable[[ServiceUserProgram, OperatorServices], object]) -> Build:
     """A right assertion, once something has changed."""
 
-    def build(robot: Robot) -> str:
-        change(robot, robot.world.operator)
+    def build(robot: ServiceUserProgram) -> str:
+        change(robot, robot.world.operator_services)
         return robot.assertion()
 
     return build
 
 
-def expired_key(robot: Robot) -> str:
+def expired_key(robot: ServiceUserProgram) -> str:
     world = robot.world
-    short_lived = world.another_key(robot, expires_at=world.clock() + timedelta(seconds=10))
+    short_lived = world.add_service_user_key(robot, expires_at=world.clock() + timedelta(seconds=10))
     world.clock.advance(10)
     return short_lived.assertion()
 
 
-def id_token(robot: Robot) -> str:
-    token: str = check_granted(robot.token())["id_token"]
+def id_token(robot: ServiceUserProgram) -> str:
+    token: str = check_token_response(robot.request_token())["id_token"]
     return token
 
 
@@ -130,7 +132,7 @@ RIGHT_CLAIMS = '{"iss":"%s","sub":"x","aud":"y","iat":1,"exp":2'
 
 STRANGERS: dict[str, Build] = {
     # alg exactly RS256, compared before any key is looked for (security 2.1)
-    "alg none, no signature": with_algorithm("none", lambda robot: unsigned),
+    "alg none, no signature": with_algorithm("none", lambda robot: no_signature),
     "alg none, some signature": with_algorithm("none", lambda robot: rs256(robot.key)),
     "alg None": with_algorithm("None", lambda robot: rs256(robot.key)),
     "alg HS256 over the public key as PEM": with_algorithm("HS256", lambda robot: hs256(pem(robot))),
@@ -141,13 +143,13 @@ STRANGERS: dict[str, Build] = {
     "alg rs256": with_algorithm("rs256", lambda robot: rs256(robot.key)),
     "alg RS256 with a space": with_algorithm("RS256 ", lambda robot: rs256(robot.key)),
     "alg a list": with_algorithm(["RS256"], lambda robot: rs256(robot.key)),
-    "alg missing": with_header(alg=LEFT_OUT),
+    "alg missing": with_header(alg=OMITTED),
     "alg null": with_header(alg=None),
     "alg RS256 over another hash": with_algorithm("RS256", lambda robot: rs384(robot.key)),
     "alg RS256 over the public key as secret": with_algorithm("RS256", lambda robot: hs256(pem(robot))),
     "alg RS256 over another padding": with_algorithm("RS256", lambda robot: ps256(robot.key)),
     # kid, one query with iss (security 2.2)
-    "kid missing": with_header(kid=LEFT_OUT),
+    "kid missing": with_header(kid=OMITTED),
     "kid empty": with_header(kid=""),
     "kid a number": with_header(kid=7),
     "kid null": with_header(kid=None),
@@ -155,7 +157,7 @@ STRANGERS: dict[str, Build] = {
     "kid too long": with_header(kid="k" * 129),
     "kid with NUL": with_header(kid="k\0"),
     "kid of another user": kid_of_another_user,
-    "iss missing": with_claims(iss=LEFT_OUT),
+    "iss missing": with_claims(iss=OMITTED),
     "iss empty": with_claims(iss=""),
     "iss a number": with_claims(iss=1),
     "iss a list": lambda robot: robot.assertion(iss=[robot.id]),
@@ -226,10 +228,10 @@ STRANGERS: dict[str, Build] = {
     "claims with 1e999": with_text(claims=RIGHT_CLAIMS + ',"a":1e999}'),
     "claims with NUL": with_text(claims=RIGHT_CLAIMS + ',"a":"\\u0000"}'),
     "claims not UTF-8": with_text(claims=b'{"iss":"\xff"}'),
-    "claims in UTF-16": lambda robot: signed(
+    "claims in UTF-16": lambda robot: sign_assertion(
         json.dumps(robot.claims()).encode("utf-16"), robot.key, key_id=robot.key_id
     ),
-    "claims with a byte order mark": lambda robot: signed(
+    "claims with a byte order mark": lambda robot: sign_assertion(
         b"\xef\xbb\xbf" + json.dumps(robot.claims()).encode(), robot.key, key_id=robot.key_id
     ),
     # tokens of ours are no assertions (security 7.1)
@@ -240,24 +242,24 @@ STRANGERS: dict[str, Build] = {
 
 
 @pytest.mark.shows("2.3.1", "2.3.2", "5.1.5")
-def test_everything_up_to_the_signature_is_refused_in_the_same_words(world: World, robot: Robot) -> None:
+def test_everything_up_to_the_signature_is_refused_in_the_same_words(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.8: a stranger learns nothing, neither from the body nor from the headers."""
-    reference = world.client.assertion(robot.assertion(header={"kid": "no-such-key"}))
+    reference = world.client.exchange_assertion(robot.assertion(header={"kid": "no-such-key"}))
     for what, build in STRANGERS.items():
-        answer = world.client.assertion(build(world.a_robot()))
-        check_refused(answer, "invalid_grant", description=REFUSED)
-        assert (answer.body, headers_of(answer)) == (reference.body, headers_of(reference)), what
+        answer = world.client.exchange_assertion(build(world.make_service_user_program()))
+        check_oauth_error(answer, "invalid_grant", description=REFUSED)
+        assert (answer.body, comparable_headers(answer)) == (reference.body, comparable_headers(reference)), what
 
 
 def test_a_jwt_access_token_is_no_assertion(world: World) -> None:
     """Security 7.1."""
     from identity.domain.users import TokenFormat
 
-    token = world.a_robot(token_format=TokenFormat.JWT).access_token()
-    check_refused(world.client.assertion(token), "invalid_grant", description=REFUSED)
+    token = world.make_service_user_program(token_format=TokenFormat.JWT).access_token()
+    check_oauth_error(world.client.exchange_assertion(token), "invalid_grant", description=REFUSED)
 
 
-ACCEPTED: dict[str, Callable[[Robot], dict[str, Any]]] = {
+ACCEPTED: dict[str, Callable[[ServiceUserProgram], dict[str, Any]]] = {
     "the five claims alone": lambda robot: {},
     "aud as a list of one": lambda robot: {"aud": [robot.world.issuer]},
     "iat one hour old": lambda robot: {"iat": robot.world.clock.seconds - 3600},
@@ -273,14 +275,14 @@ ACCEPTED: dict[str, Callable[[Robot], dict[str, Any]]] = {
 }
 
 
-def test_right_claims_get_a_token(robot: Robot) -> None:
+def test_right_claims_get_a_token(robot: ServiceUserProgram) -> None:
     for claims in ACCEPTED.values():
-        check_granted(robot.token(**claims(robot)))
+        check_token_response(robot.request_token(**claims(robot)))
 
 
-def test_harmless_header_parameters_are_accepted(world: World, robot: Robot) -> None:
+def test_harmless_header_parameters_are_accepted(world: World, robot: ServiceUserProgram) -> None:
     for header in ({"typ": "JWT"}, {"typ": "jwt"}, {"cty": "x"}, {"note": "of the sender"}):
-        check_granted(world.client.assertion(robot.assertion(header=header)))
+        check_token_response(world.client.exchange_assertion(robot.assertion(header=header)))
 
 
 AUD = "aud must be https://id.example.com"
@@ -288,7 +290,7 @@ MOMENT = "{} must be a whole number of seconds since 1970 (UTC)"
 
 #: What is not exactly the issuer, in the type or by a letter.
 WRONG_AUDIENCES: tuple[Any, ...] = (
-    LEFT_OUT, None, 1, "", [], [["https://id.example.com"]], ["https://id.example.com", "https://other.example"],
+    OMITTED, None, 1, "", [], [["https://id.example.com"]], ["https://id.example.com", "https://other.example"],
     ["https://id.example.com", "https://id.example.com"], {"https://id.example.com": 1}, "https://id.example.com/",
     "HTTPS://ID.EXAMPLE.COM", "https://id.example", "https://id.example.com.attacker.example", "id.example.com",
     "https://id.example.com:443", "https://id.example.com/oauth/v2/token", " https://id.example.com",
@@ -296,10 +298,10 @@ WRONG_AUDIENCES: tuple[Any, ...] = (
 
 OWNERS: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
     "sub of another": (lambda now: {"sub": "another"}, "sub must equal iss"),
-    "sub missing": (lambda now: {"sub": LEFT_OUT}, "sub must equal iss"),
+    "sub missing": (lambda now: {"sub": OMITTED}, "sub must equal iss"),
     "sub null": (lambda now: {"sub": None}, "sub must equal iss"),
     **{f"aud {aud!r}": (lambda now, aud=aud: {"aud": aud}, AUD) for aud in WRONG_AUDIENCES},
-    "iat missing": (lambda now: {"iat": LEFT_OUT}, MOMENT.format("iat")),
+    "iat missing": (lambda now: {"iat": OMITTED}, MOMENT.format("iat")),
     "iat null": (lambda now: {"iat": None}, MOMENT.format("iat")),
     "iat a text": (lambda now: {"iat": str(now)}, MOMENT.format("iat")),
     "iat true": (lambda now: {"iat": True}, MOMENT.format("iat")),
@@ -309,7 +311,7 @@ OWNERS: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
     "iat 3601 s old": (lambda now: {"iat": now - 3601}, "iat is 3601 s ago, at most 3600 s are accepted"),
     "iat 0": (lambda now: {"iat": 0}, "iat is {now} s ago, at most 3600 s are accepted"),
     "iat 31 s ahead": (lambda now: {"iat": now + 31}, "iat is 31 s in the future"),
-    "exp missing": (lambda now: {"exp": LEFT_OUT}, MOMENT.format("exp")),
+    "exp missing": (lambda now: {"exp": OMITTED}, MOMENT.format("exp")),
     "exp a text": (lambda now: {"exp": str(now + 60)}, MOMENT.format("exp")),
     "exp false": (lambda now: {"exp": False}, MOMENT.format("exp")),
     "exp with a fraction": (lambda now: {"exp": now + 60.5}, MOMENT.format("exp")),
@@ -329,19 +331,19 @@ OWNERS: dict[str, tuple[Callable[[int], dict[str, Any]], str]] = {
 
 
 @pytest.mark.shows("2.3.3", "2.3.4")
-def test_after_the_signature_the_owner_reads_what_to_mend(world: World, robot: Robot) -> None:
+def test_after_the_signature_the_owner_reads_what_to_mend(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.4, 2.5 and 2.8: the sender has proved that the key is theirs."""
     now = world.clock.seconds
     for claims, description in OWNERS.values():
-        answer = robot.token(**claims(now))
-        check_refused(answer, "invalid_grant", description=description.replace("{now}", str(now)))
+        answer = robot.request_token(**claims(now))
+        check_oauth_error(answer, "invalid_grant", description=description.replace("{now}", str(now)))
 
 
-def test_claims_are_checked_in_the_decided_order(world: World, robot: Robot) -> None:
+def test_claims_are_checked_in_the_decided_order(world: World, robot: ServiceUserProgram) -> None:
     """sub, aud, iat, exp, nbf, jti: mended one by one, each mending brings up the next complaint."""
     now = world.clock.seconds
     wrong: dict[str, Any] = {
-        "sub": "another", "aud": "elsewhere", "iat": now - 4000, "exp": LEFT_OUT, "nbf": now + 99, "jti": 1,
+        "sub": "another", "aud": "elsewhere", "iat": now - 4000, "exp": OMITTED, "nbf": now + 99, "jti": 1,
     }  # fmt: skip
     mendings = [
         ("sub must equal iss", {"sub": robot.id}),
@@ -355,41 +357,47 @@ def test_claims_are_checked_in_the_decided_order(world: World, robot: Robot) -> 
         ("jti must be a text of 1 to 256 characters", {"jti": "once"}),
     ]
     for complaint, mending in mendings:
-        check_refused(robot.token(**wrong), "invalid_grant", description=complaint)
+        check_oauth_error(robot.request_token(**wrong), "invalid_grant", description=complaint)
         wrong |= mending
-    check_granted(robot.token(**wrong))
+    check_token_response(robot.request_token(**wrong))
 
 
 @pytest.mark.shows("2.3.5", "5.1.7")
-def test_the_assertion_s_audience_is_the_issuer(three_hosts: World) -> None:
+def test_the_assertion_s_audience_is_the_issuer(three_host_world: World) -> None:
     """And no other of the service's addresses."""
-    robot = three_hosts.a_robot()
-    check_granted(robot.token(aud="https://id.example.com"))
+    robot = three_host_world.make_service_user_program()
+    check_token_response(robot.request_token(aud="https://id.example.com"))
     for address in ("https://api.example.com", "https://login.example.com", "https://api.example.com/oauth/v2/token"):
-        check_refused(robot.token(aud=address), "invalid_grant", description="aud must be https://id.example.com")
+        check_oauth_error(
+            robot.request_token(aud=address), "invalid_grant", description="aud must be https://id.example.com"
+        )
 
 
-def test_the_signature_is_checked_before_any_claim(robot: Robot) -> None:
+def test_the_signature_is_checked_before_any_claim(robot: ServiceUserProgram) -> None:
     """Security 2.8: wrong claims under a wrong signature are a stranger's."""
-    token = signed(robot.claims(sub="x", aud="y", exp=1), robot.world.a_robot().key, key_id=robot.key_id)
-    check_refused(robot.world.client.assertion(token), "invalid_grant", description=REFUSED)
+    token = sign_assertion(
+        robot.claims(sub="x", aud="y", exp=1), robot.world.make_service_user_program().key, key_id=robot.key_id
+    )
+    check_oauth_error(robot.world.client.exchange_assertion(token), "invalid_grant", description=REFUSED)
 
 
 @pytest.mark.shows("2.3.6", "5.1.6", "8.1")
-def test_iat_is_refused_to_the_second_as_time_goes_by(world: World, robot: Robot) -> None:
+def test_iat_is_refused_to_the_second_as_time_goes_by(world: World, robot: ServiceUserProgram) -> None:
     """§8: iat must not be older than one hour; no skew is added to that."""
     assertion = robot.assertion(exp=world.clock.seconds + 7200)
     world.clock.advance(3600)
-    check_granted(world.client.assertion(assertion))
+    check_token_response(world.client.exchange_assertion(assertion))
     world.clock.advance(1)
-    check_refused(world.client.assertion(assertion), "invalid_grant")
+    check_oauth_error(world.client.exchange_assertion(assertion), "invalid_grant")
 
 
 @pytest.mark.shows("2.3.7")
-def test_an_assertion_without_jti_serves_until_it_expires(world: World, robot: Robot) -> None:
+def test_an_assertion_without_jti_serves_until_it_expires(world: World, robot: ServiceUserProgram) -> None:
     assertion = robot.assertion()
-    check_granted(world.client.assertion(assertion))
+    check_token_response(world.client.exchange_assertion(assertion))
     world.clock.advance(329)
-    check_granted(world.client.assertion(assertion))
+    check_token_response(world.client.exchange_assertion(assertion))
     world.clock.advance(1)
-    check_refused(world.client.assertion(assertion), "invalid_grant", description="assertion expired 30 s ago")
+    check_oauth_error(
+        world.client.exchange_assertion(assertion), "invalid_grant", description="assertion expired 30 s ago"
+    )

@@ -10,13 +10,13 @@ from authlib.oauth2.rfc9068 import JWTBearerTokenValidator
 from joserfc import jwk, jwt
 
 from identity.domain.users import TokenFormat
-from identity.testing.assertions import decoded, half_hash
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_granted
-from identity.testing.world import Robot, World
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified, left_half_hash
+from identity.testing.response_checks import check_token_response
+from identity.testing.world import ServiceUserProgram, World
 
 
-class ResourceServer(JWTBearerTokenValidator):  # type: ignore[misc]
+class TokenResourceServer(JWTBearerTokenValidator):  # type: ignore[misc]
     """An API that believes signed access tokens, as authlib has it."""
 
     def __init__(self, world: World, audience: str) -> None:
@@ -24,39 +24,39 @@ class ResourceServer(JWTBearerTokenValidator):  # type: ignore[misc]
         self._world = world
 
     def get_jwks(self) -> Any:
-        return jwk.KeySet.import_key_set(self._world.client.keys().json)
+        return jwk.KeySet.import_key_set(self._world.client.fetch_jwks().json)
 
 
 @pytest.mark.shows("2.4.2")
-def test_the_answer_has_exactly_the_members_of_this_grant(robot: Robot) -> None:
+def test_the_answer_has_exactly_the_members_of_this_grant(robot: ServiceUserProgram) -> None:
     """No refresh token, even for offline_access; the scope may differ from the requested one."""
-    members = check_granted(robot.token("openid profile offline_access sing dance"))
+    members = check_token_response(robot.request_token("openid profile offline_access sing dance"))
     assert set(members) == {"access_token", "token_type", "expires_in", "id_token", "scope"}
     assert (members["token_type"], members["scope"]) == ("Bearer", "openid profile")
 
 
 @pytest.mark.shows("2.4.3", "8.2")
-def test_expires_in_is_true_to_the_second(world: World, robot: Robot) -> None:
+def test_expires_in_is_true_to_the_second(world: World, robot: ServiceUserProgram) -> None:
     """Security 7.3."""
-    members = check_granted(robot.token())
+    members = check_token_response(robot.request_token())
     assert members["expires_in"] == 3600
     world.clock.advance(members["expires_in"] - 1)
-    assert world.client.userinfo(members["access_token"]).status_int == 200
+    assert world.client.fetch_userinfo(members["access_token"]).status_int == 200
     world.clock.advance(1)
-    assert world.client.userinfo(members["access_token"]).status_int == 401
+    assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
 
 
 @pytest.mark.shows("8.2")
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_the_lifetime_is_a_setting_but_never_below_ten_minutes(make_world: MakeWorld) -> None:
+def test_the_lifetime_is_a_setting_but_never_below_ten_minutes(make_world: WorldFactory) -> None:
     """Decisions, lifetimes: common clients renew five minutes early."""
     for setting, expires_in in (("12h", 43200), ("1m", 600)):
-        robot = make_world(**{"identity.access_token_lifetime": setting}).a_robot()
-        assert check_granted(robot.token())["expires_in"] == expires_in
+        robot = make_world(**{"identity.access_token_lifetime": setting}).make_service_user_program()
+        assert check_token_response(robot.request_token())["expires_in"] == expires_in
 
 
 @pytest.mark.shows("2.4.1")
-def test_an_opaque_access_token_says_nothing(robot: Robot) -> None:
+def test_an_opaque_access_token_says_nothing(robot: ServiceUserProgram) -> None:
     """Security 7.1: 256 random bits."""
     tokens = [robot.access_token() for _ in range(3)]
     assert len(set(tokens)) == 3
@@ -65,12 +65,12 @@ def test_an_opaque_access_token_says_nothing(robot: Robot) -> None:
 
 @pytest.mark.shows("2.4.1")
 def test_a_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
-    robot = world.a_robot(token_format=TokenFormat.JWT)
-    members = check_granted(robot.token("openid profile"))
-    header, claims = decoded(members["access_token"])
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
+    members = check_token_response(robot.request_token("openid profile"))
+    header, claims = decode_jwt_unverified(members["access_token"])
     assert header["typ"] == "at+jwt"
     assert header["alg"] == "RS256"
-    assert header["kid"] in [key["kid"] for key in world.client.keys().json["keys"]]
+    assert header["kid"] in [key["kid"] for key in world.client.fetch_jwks().json["keys"]]
     now = world.clock.seconds
     jti = claims.pop("jti")
     assert isinstance(jti, str)
@@ -88,14 +88,14 @@ def test_a_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
 @pytest.mark.shows("4.8.1")
 def test_a_resource_server_verifies_a_jwt_access_token_with_the_published_keys(world: World) -> None:
     """By authlib, which does not know us (RFC 9068 §4)."""
-    robot = world.a_robot(token_format=TokenFormat.JWT)
-    project = world.a_project(robot.organization)
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
+    project = world.make_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)}")
-    server = ResourceServer(world, project.id)
+    server = TokenResourceServer(world, project.id)
     found = server.authenticate_token(token)
     server.validate_token(found, ["openid"], None)
     assert found["sub"] == robot.id
-    another = ResourceServer(world, "another-api")
+    another = TokenResourceServer(world, "another-api")
     with pytest.raises(InvalidTokenError):
         another.validate_token(another.authenticate_token(token), ["openid"], None)
     with pytest.raises(InvalidTokenError):
@@ -103,25 +103,25 @@ def test_a_resource_server_verifies_a_jwt_access_token_with_the_published_keys(w
 
 
 def test_a_jwt_access_token_is_recorded_and_can_be_asked_about(world: World) -> None:
-    robot = world.a_robot(token_format=TokenFormat.JWT)
-    token = robot.managing_token()
-    assert world.client.userinfo(token).json["sub"] == robot.id
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
+    token = robot.management_token()
+    assert world.client.fetch_userinfo(token).json["sub"] == robot.id
     answer = world.client.introspect(token, world.introspector).json
-    _, claims = decoded(token)
+    _, claims = decode_jwt_unverified(token)
     assert answer["active"] is True
     assert {name: answer[name] for name in claims} == claims
 
 
 def test_two_jwt_access_tokens_of_one_moment_differ(world: World) -> None:
-    robot = world.a_robot(token_format=TokenFormat.JWT)
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     assert robot.access_token() != robot.access_token()
 
 
 @pytest.mark.shows("2.4.4")
-def test_the_id_token_is_the_service_user_s(world: World, robot: Robot) -> None:
+def test_the_id_token_is_the_service_user_s(world: World, robot: ServiceUserProgram) -> None:
     """Decisions, tokens: client_id, aud and azp are the service user's id."""
-    members = check_granted(robot.token())
-    header, claims = decoded(members["id_token"])
+    members = check_token_response(robot.request_token())
+    header, claims = decode_jwt_unverified(members["id_token"])
     assert header["alg"] == "RS256"
     assert header.get("typ", "JWT") == "JWT"
     now = world.clock.seconds
@@ -140,26 +140,28 @@ def test_the_id_token_is_the_service_user_s(world: World, robot: Robot) -> None:
 @pytest.mark.parametrize("token_format", TokenFormat)
 def test_the_id_token_verifies_and_is_bound_to_the_access_token(world: World, token_format: TokenFormat) -> None:
     """OpenID Connect Core §3.1.3.6: at_hash is the left half of the hash of the access token."""
-    members = check_granted(world.a_robot(token_format=token_format).token())
+    members = check_token_response(world.make_service_user_program(token_format=token_format).request_token())
     verified = jwt.decode(
-        members["id_token"], jwk.KeySet.import_key_set(world.client.keys().json), algorithms=["RS256"]
+        members["id_token"], jwk.KeySet.import_key_set(world.client.fetch_jwks().json), algorithms=["RS256"]
     )
     assert verified.claims["iss"] == world.issuer
-    assert verified.claims["at_hash"] == half_hash(members["access_token"])
+    assert verified.claims["at_hash"] == left_half_hash(members["access_token"])
 
 
 @pytest.mark.parametrize("token_format", TokenFormat)
 def test_claims_groups_stay_out_of_the_id_token(world: World, token_format: TokenFormat) -> None:
     """§2.7: when an access token is issued they are fetched from userinfo."""
-    robot = world.a_robot(token_format=token_format)
-    _, claims = decoded(check_granted(robot.token("openid profile email phone address"))["id_token"])
+    robot = world.make_service_user_program(token_format=token_format)
+    _, claims = decode_jwt_unverified(
+        check_token_response(robot.request_token("openid profile email phone address"))["id_token"]
+    )
     assert not set(claims) & {"name", "preferred_username", "updated_at", "email", "phone_number", "address"}
 
 
-def test_the_clock_of_the_service_counts(world: World, robot: Robot) -> None:
+def test_the_clock_of_the_service_counts(world: World, robot: ServiceUserProgram) -> None:
     """Moments in tokens come from the one clock, never from a library's own."""
     world.clock.advance(days=40)
-    _, claims = decoded(check_granted(robot.token())["id_token"])
+    _, claims = decode_jwt_unverified(check_token_response(robot.request_token())["id_token"])
     assert claims["iat"] == world.clock.seconds > time.time() + 39 * 86400
 
 
@@ -169,26 +171,26 @@ def test_the_clock_of_the_service_counts(world: World, robot: Robot) -> None:
 @pytest.mark.parametrize("token_format", TokenFormat)
 def test_a_person_s_id_token_verifies_and_is_bound_to_the_access_token(world: World, token_format: TokenFormat) -> None:
     """By a library that does not know us; after a code and after a refresh."""
-    client = world.a_web_application(access_token_type=token_format)
-    first = world.tokens(client)
-    for members in (first, check_granted(world.refresh(first["refresh_token"], client))):
-        keys = jwk.KeySet.import_key_set(world.client.keys().json)
+    client = world.make_web_application(access_token_type=token_format)
+    first = world.obtain_tokens(client)
+    for members in (first, check_token_response(world.refresh(first["refresh_token"], client))):
+        keys = jwk.KeySet.import_key_set(world.client.fetch_jwks().json)
         verified = jwt.decode(members["id_token"], keys, algorithms=["RS256"])
-        assert verified.claims["at_hash"] == half_hash(members["access_token"])
+        assert verified.claims["at_hash"] == left_half_hash(members["access_token"])
         assert verified.claims["aud"] == verified.claims["azp"] == client.client_id
 
 
 def test_a_person_s_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
-    project = world.a_project()
-    client = world.a_web_application(project.id, access_token_type=TokenFormat.JWT)
-    session = world.a_session()
-    members = world.tokens(client, session, scope="openid profile")
-    header, claims = decoded(members["access_token"])
+    project = world.make_project()
+    client = world.make_web_application(project.id, access_token_type=TokenFormat.JWT)
+    session = world.make_browser_session()
+    members = world.obtain_tokens(client, session, scope="openid profile")
+    header, claims = decode_jwt_unverified(members["access_token"])
     assert header["typ"] == "at+jwt"
     assert isinstance(claims.pop("jti"), str)
     assert claims == {
         "iss": world.issuer,
-        "sub": session.person.id,
+        "sub": session.user.id,
         "aud": [client.client_id, project.id],
         "client_id": client.client_id,
         "scope": "openid profile",
@@ -203,26 +205,28 @@ def test_a_person_s_jwt_access_token_is_one_of_rfc_9068(world: World) -> None:
 @pytest.mark.shows("2.7.3")
 def test_claims_about_people_stay_out_of_the_id_token_unless_the_application_wants_them(world: World) -> None:
     """§2.7: with an access token they are fetched from userinfo, except with id_token_userinfo_assertion."""
-    scope, session = "openid profile email", world.a_session()
-    _, claims = decoded(world.tokens(world.a_web_application(), session, scope=scope)["id_token"])
+    scope, session = "openid profile email", world.make_browser_session()
+    _, claims = decode_jwt_unverified(
+        world.obtain_tokens(world.make_web_application(), session, scope=scope)["id_token"]
+    )
     assert claims.keys().isdisjoint({"name", "given_name", "preferred_username", "updated_at"})
-    wanting = world.a_web_application(id_token_userinfo_assertion=True)
-    members = world.tokens(wanting, session, scope=scope)
-    _, claims = decoded(members["id_token"])
-    userinfo = world.client.userinfo(members["access_token"]).json
+    wanting = world.make_web_application(id_token_userinfo_assertion=True)
+    members = world.obtain_tokens(wanting, session, scope=scope)
+    _, claims = decode_jwt_unverified(members["id_token"])
+    userinfo = world.client.fetch_userinfo(members["access_token"]).json
     assert userinfo["given_name"] == "Ada"
     assert {name: claims[name] for name in userinfo} == userinfo
 
 
 def test_claims_about_people_are_in_a_jwt_if_the_application_wants_them(world: World) -> None:
     """Whatever userinfo tells under the same scopes, and nothing that the token says of itself becomes another."""
-    session = world.a_session()
+    session = world.make_browser_session()
     for wanted in (True, False):
-        client = world.a_web_application(access_token_type=TokenFormat.JWT, access_token_userinfo_assertion=wanted)
+        client = world.make_web_application(access_token_type=TokenFormat.JWT, access_token_userinfo_assertion=wanted)
         for scope in ("openid", "openid profile email"):
-            members = world.tokens(client, session, scope=scope)
-            _, claims = decoded(members["access_token"])
-            told = world.client.userinfo(members["access_token"]).json if wanted else {"sub": session.person.id}
+            members = world.obtain_tokens(client, session, scope=scope)
+            _, claims = decode_jwt_unverified(members["access_token"])
+            told = world.client.fetch_userinfo(members["access_token"]).json if wanted else {"sub": session.user.id}
             assert {name: claims[name] for name in told} == told
             assert claims["scope"] == scope
             assert ("given_name" in claims) is (wanted and "profile" in scope)
@@ -231,14 +235,14 @@ def test_claims_about_people_are_in_a_jwt_if_the_application_wants_them(world: W
 @pytest.mark.shows("2.4.6")
 def test_a_refresh_token_is_opaque(world: World) -> None:
     """Security 6.1: 256 random bits."""
-    client = world.a_web_application(access_token_type=TokenFormat.JWT)
-    assert re.fullmatch(r"[A-Za-z0-9]{43}", world.tokens(client)["refresh_token"])
+    client = world.make_web_application(access_token_type=TokenFormat.JWT)
+    assert re.fullmatch(r"[A-Za-z0-9]{43}", world.obtain_tokens(client)["refresh_token"])
 
 
 def test_an_id_token_is_no_access_token_and_the_reverse(world: World) -> None:
     """Security 7.1."""
-    client, session = world.a_web_application(access_token_type=TokenFormat.JWT), world.a_session()
-    members = world.tokens(client, session)
-    assert world.client.userinfo(members["id_token"]).status_int == 401
+    client, session = world.make_web_application(access_token_type=TokenFormat.JWT), world.make_browser_session()
+    members = world.obtain_tokens(client, session)
+    assert world.client.fetch_userinfo(members["id_token"]).status_int == 401
     answer = session.authorize(client, id_token_hint=members["access_token"])
     assert "error=invalid_request" in answer.headers["Location"]

@@ -3,7 +3,7 @@
 import pytest
 
 from identity.services.commands.service_users import ChangeServiceUser
-from identity.testing.world import Robot, World
+from identity.testing.world import ServiceUserProgram, World
 
 
 @pytest.mark.shows("1.5", "2.5.1", "5.1.4")
@@ -12,8 +12,10 @@ from identity.testing.world import Robot, World
     ["openid", "openid profile", "openid email phone address", None],
     ids=["openid", "profile", "others", "none"],
 )
-def test_a_service_user_reads_its_names_whatever_the_scopes(world: World, robot: Robot, scope: str | None) -> None:
-    answer = world.client.userinfo(robot.access_token(scope))
+def test_a_service_user_reads_its_names_whatever_the_scopes(
+    world: World, robot: ServiceUserProgram, scope: str | None
+) -> None:
+    answer = world.client.fetch_userinfo(robot.access_token(scope))
     assert answer.json == {
         "sub": robot.id,
         "name": robot.user.display_name,
@@ -23,28 +25,28 @@ def test_a_service_user_reads_its_names_whatever_the_scopes(world: World, robot:
     assert type(answer.json["updated_at"]) is int
 
 
-def test_updated_at_moves_with_a_change(world: World, robot: Robot) -> None:
+def test_updated_at_moves_with_a_change(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     world.clock.advance(minutes=5)
-    world.operator.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
-    assert world.client.userinfo(token).json["updated_at"] == world.clock.seconds
+    world.operator_services.service_users.change(robot.id, ChangeServiceUser(display_name="Renamed"))
+    assert world.client.fetch_userinfo(token).json["updated_at"] == world.clock.seconds
 
 
-def test_using_a_key_is_no_change_of_the_user(world: World, robot: Robot) -> None:
+def test_using_a_key_is_no_change_of_the_user(world: World, robot: ServiceUserProgram) -> None:
     world.clock.advance(minutes=5)
-    userinfo = world.client.userinfo(robot.access_token()).json
+    userinfo = world.client.fetch_userinfo(robot.access_token()).json
     assert userinfo["updated_at"] == int(robot.user.changed_at.timestamp())
 
 
 @pytest.mark.shows("2.5.2")
 def test_a_person_is_told_of_by_the_granted_scopes(world: World) -> None:
     """For other users the content depends on the granted scopes."""
-    client = world.an_application()
-    person = world.a_person()
+    client = world.make_application()
+    person = world.make_human_user()
 
     def told(*scope: str) -> set[str]:
-        token = world.an_authorization(person, client, scope=("openid", *scope)).access_token
-        members = world.client.userinfo(token).json
+        token = world.make_authorization(person, client, scope=("openid", *scope)).access_token
+        members = world.client.fetch_userinfo(token).json
         assert members.pop("sub") == person.id
         return set(members)
 

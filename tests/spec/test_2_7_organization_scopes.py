@@ -7,13 +7,13 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.users import TokenFormat
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.organizations import ChangeOrganization
-from identity.testing.assertions import decoded
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_granted, check_refused
-from identity.testing.service_client import Credentials
-from identity.testing.world import BrowserSession, Robot, World
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.response_checks import check_oauth_error, check_token_response
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import BrowserSession, ServiceUserProgram, World
 
 ScopeOf = Callable[[Organization], str]
 
@@ -35,13 +35,13 @@ WAYS = pytest.mark.parametrize("scope_of", [by_id, by_domain])
 
 @pytest.fixture
 def organization(world: World) -> Organization:
-    return world.an_organization()
+    return world.make_organization()
 
 
 @pytest.fixture
 def session(world: World, organization: Organization) -> BrowserSession:
     """A member of the organization, signed in."""
-    return world.a_session(world.a_person(organization))
+    return world.make_browser_session(world.make_human_user(organization))
 
 
 def error_of(session: BrowserSession, client: Credentials, scope: str) -> tuple[str, str]:
@@ -57,9 +57,9 @@ def test_a_member_signs_in_with_the_organization_s_name(
 ) -> None:
     """And refreshes with it: the word is granted as it was asked."""
     scope = f"openid {scope_of(organization)} offline_access"
-    members = world.tokens(client, session, scope=scope)
+    members = world.obtain_tokens(client, session, scope=scope)
     assert members["scope"] == scope
-    assert check_granted(world.refresh(members["refresh_token"], client))["scope"] == scope
+    assert check_token_response(world.refresh(members["refresh_token"], client))["scope"] == scope
 
 
 @WAYS
@@ -67,7 +67,7 @@ def test_others_are_not_signed_in_with_it(
     world: World, client: Credentials, organization: Organization, scope_of: ScopeOf
 ) -> None:
     """Their sessions do not count: somebody of the organization would have to sign in."""
-    error, _ = error_of(world.a_session(), client, f"openid {scope_of(organization)}")
+    error, _ = error_of(world.make_browser_session(), client, f"openid {scope_of(organization)}")
     assert error == "login_required"
 
 
@@ -75,10 +75,10 @@ def test_others_are_not_signed_in_with_it(
 def test_an_organization_that_is_deactivated_cannot_be_told_from_none(
     world: World, client: Credentials, session: BrowserSession, scope_of: ScopeOf
 ) -> None:
-    gone, deactivated = world.an_organization(), world.an_organization()
-    with world.transaction() as services:
-        services.organizations.deactivate(deactivated.id, by=THE_OPERATOR)
-        services.organizations.remove(gone.id, by=THE_OPERATOR)
+    gone, deactivated = world.make_organization(), world.make_organization()
+    with world.transaction_services() as services:
+        services.organizations.deactivate(deactivated.id, by=OPERATOR_PRINCIPAL)
+        services.organizations.remove(gone.id, by=OPERATOR_PRINCIPAL)
     told = []
     for organization in (gone, deactivated):
         word = scope_of(organization)
@@ -91,17 +91,17 @@ def test_an_organization_that_is_deactivated_cannot_be_told_from_none(
 def test_two_organizations_at_once_are_refused(
     world: World, client: Credentials, session: BrowserSession, organization: Organization
 ) -> None:
-    other = world.an_organization()
+    other = world.make_organization()
     assert error_of(session, client, f"openid {by_id(organization)} {by_domain(other)}")[0] == "invalid_scope"
     # The same one twice is one.
-    world.a_code(client, session, scope=f"openid {by_id(organization)} {by_domain(organization)}")
+    world.make_code(client, session, scope=f"openid {by_id(organization)} {by_domain(organization)}")
 
 
 def test_a_domain_is_compared_in_any_case(
     world: World, client: Credentials, session: BrowserSession, organization: Organization
 ) -> None:
     scope = f"openid urn:service:iam:org:domain:primary:{organization.primary_domain.upper()}"
-    assert world.tokens(client, session, scope=scope)["scope"] == scope
+    assert world.obtain_tokens(client, session, scope=scope)["scope"] == scope
 
 
 def test_the_organization_is_looked_at_again_at_redemption_and_refresh(
@@ -109,42 +109,44 @@ def test_the_organization_is_looked_at_again_at_redemption_and_refresh(
 ) -> None:
     """Here it changes its domain: the word names it no more. What was shown in vain can be shown again."""
     scope = f"openid {by_domain(organization)} offline_access"
-    code, members = world.a_code(client, session, scope=scope), world.tokens(client, session, scope=scope)
+    code, members = world.make_code(client, session, scope=scope), world.obtain_tokens(client, session, scope=scope)
 
     def rename(domain: str) -> None:
-        world.operator.organizations.change(organization.id, ChangeOrganization(primary_domain=domain))
+        world.operator_services.organizations.change(organization.id, ChangeOrganization(primary_domain=domain))
 
     rename(f"new-{organization.primary_domain}")
-    check_refused(world.redeem(code, client), "invalid_scope")
-    check_refused(world.refresh(members["refresh_token"], client), "invalid_scope")
-    check_granted(world.refresh(members["refresh_token"], client, scope="openid"))
+    check_oauth_error(world.redeem(code, client), "invalid_scope")
+    check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_scope")
+    check_token_response(world.refresh(members["refresh_token"], client, scope="openid"))
     rename(organization.primary_domain)
-    check_granted(world.redeem(code, client))
+    check_token_response(world.redeem(code, client))
 
 
 @WAYS
 def test_a_service_user_is_a_member_or_is_refused(world: World, organization: Organization, scope_of: ScopeOf) -> None:
     """In the same words whether the other organization exists or not."""
-    robot = world.a_robot(organization)
+    robot = world.make_service_user_program(organization)
     scope = f"openid {scope_of(organization)}"
-    assert check_granted(robot.token(scope))["scope"] == scope
-    stranger = world.a_robot()
+    assert check_token_response(robot.request_token(scope))["scope"] == scope
+    stranger = world.make_service_user_program()
     for word in (scope_of(organization), "urn:service:iam:org:id:x", "urn:service:iam:org:domain:primary:x.example"):
         description = f"{word} names another organization than the user's"
-        check_refused(stranger.token(f"openid {word}"), "invalid_scope", description=description)
+        check_oauth_error(stranger.request_token(f"openid {word}"), "invalid_scope", description=description)
 
 
 def test_an_application_that_acts_for_itself_is_of_its_organization(world: World, organization: Organization) -> None:
     grants = frozenset({"client_credentials"})
-    client = world.an_application(world.a_project(organization).id, grant_types=grants)
+    client = world.make_application(world.make_project(organization).id, grant_types=grants)
     form = {"grant_type": "client_credentials"}
-    check_granted(world.as_client(client, {**form, "scope": by_id(organization)}))
-    check_refused(world.as_client(client, {**form, "scope": by_id(world.an_organization())}), "invalid_scope")
+    check_token_response(world.post_token_request(client, {**form, "scope": by_id(organization)}))
+    check_oauth_error(
+        world.post_token_request(client, {**form, "scope": by_id(world.make_organization())}), "invalid_scope"
+    )
 
 
 @pytest.mark.parametrize("word", ["urn:service:iam:org:id:", "urn:service:iam:org:domain:primary:"])
 def test_a_word_that_names_nothing_is_refused(world: World, word: str) -> None:
-    check_refused(world.a_robot().token(f"openid {word}"), "invalid_scope")
+    check_oauth_error(world.make_service_user_program().request_token(f"openid {word}"), "invalid_scope")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_a_word_that_names_nothing_is_refused(world: World, word: str) -> None:
 def test_words_of_other_namespaces_and_shapes_are_dropped(
     world: World, client: Credentials, session: BrowserSession, word: str
 ) -> None:
-    assert world.tokens(client, session, scope=f"openid {word}")["scope"] == "openid"
+    assert world.obtain_tokens(client, session, scope=f"openid {word}")["scope"] == "openid"
 
 
 # --- claims about the user's organization -----------------------------------------------------------------------------
@@ -186,37 +188,37 @@ def test_the_organization_is_told_where_claims_are(
     world: World, client: Credentials, session: BrowserSession, organization: Organization
 ) -> None:
     """Userinfo and introspection; not the ID token, while an access token comes with it."""
-    members = world.tokens(client, session, scope=f"openid {OWNER}")
+    members = world.obtain_tokens(client, session, scope=f"openid {OWNER}")
     assert members["scope"] == f"openid {OWNER}"
     token = members["access_token"]
-    assert owner_in(world.client.userinfo(token).json) == expected(organization)
+    assert owner_in(world.client.fetch_userinfo(token).json) == expected(organization)
     assert owner_in(world.client.introspect(token, client).json) == expected(organization)
-    assert owner_in(decoded(members["id_token"])[1]) == {}
-    bare = world.tokens(client, session, scope="openid profile")["access_token"]
-    assert owner_in(world.client.userinfo(bare).json) == {}
+    assert owner_in(decode_jwt_unverified(members["id_token"])[1]) == {}
+    bare = world.obtain_tokens(client, session, scope="openid profile")["access_token"]
+    assert owner_in(world.client.fetch_userinfo(bare).json) == {}
 
 
 def test_the_id_token_tells_it_where_the_application_wants_claims_there(
     world: World, session: BrowserSession, organization: Organization
 ) -> None:
-    client = world.a_web_application(id_token_userinfo_assertion=True)
-    members = world.tokens(client, session, scope=f"openid {OWNER}")
-    assert owner_in(decoded(members["id_token"])[1]) == expected(organization)
+    client = world.make_web_application(id_token_userinfo_assertion=True)
+    members = world.obtain_tokens(client, session, scope=f"openid {OWNER}")
+    assert owner_in(decode_jwt_unverified(members["id_token"])[1]) == expected(organization)
 
 
 def test_a_service_user_s_organization_is_told_too(world: World, organization: Organization) -> None:
-    robot: Robot = world.a_robot(organization, token_format=TokenFormat.JWT)
+    robot: ServiceUserProgram = world.make_service_user_program(organization, token_format=TokenFormat.JWT)
     token = robot.access_token(f"openid {OWNER}")
-    assert owner_in(world.client.userinfo(token).json) == expected(organization)
+    assert owner_in(world.client.fetch_userinfo(token).json) == expected(organization)
 
 
 @pytest.mark.storages("memory")  # a setting
-def test_claims_come_under_the_namespace_that_the_request_used(make_world: MakeWorld) -> None:
+def test_claims_come_under_the_namespace_that_the_request_used(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.urn_namespaces": "urn:service:iam urn:zitadel:iam"})
-    organization = world.an_organization()
-    robot = world.a_robot(organization)
+    organization = world.make_organization()
+    robot = world.make_service_user_program(organization)
     token = robot.access_token("openid urn:zitadel:iam:user:resourceowner")
-    assert owner_in(world.client.userinfo(token).json) == expected(organization, "urn:zitadel:iam")
+    assert owner_in(world.client.fetch_userinfo(token).json) == expected(organization, "urn:zitadel:iam")
     token = robot.access_token(f"openid urn:zitadel:iam:user:resourceowner {OWNER}")
     both = expected(organization) | expected(organization, "urn:zitadel:iam")
-    assert owner_in(world.client.userinfo(token).json) == both
+    assert owner_in(world.client.fetch_userinfo(token).json) == both

@@ -6,13 +6,13 @@ import pytest
 
 from identity.domain.projects import Project
 from identity.domain.users import HumanUser, TokenFormat
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.projects import ChangeProject
 from identity.storage.memory.user_grants import MemoryUserGrantStore
-from identity.testing.assertions import decoded
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_granted, check_refused
-from identity.testing.service_client import Credentials
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.response_checks import check_oauth_error, check_token_response
+from identity.testing.service_test_client import Credentials
 from identity.testing.world import World
 
 ALL = "urn:service:iam:org:projects:roles"
@@ -34,24 +34,24 @@ def roles_in(claims: dict[str, Any]) -> dict[str, set[str]]:
     return {name: set(value) for name, value in claims.items() if ":org:project" in name}
 
 
-class Scene:
+class RoleScopeScenario:
     """A person with roles in two projects, at an application of the first, with the second one in the audience."""
 
     def __init__(self, world: World, **members: Any) -> None:
         self.world = world
-        self.organization = world.an_organization()
-        self.person: HumanUser = world.a_person(self.organization)
-        self.session = world.a_session(self.person)
-        self.project = world.a_project(self.organization, roles=["reader", "writer", "owner"])
-        self.other = world.a_project(self.organization, roles=["reader", "auditor"])
-        self.client: Credentials = world.a_web_application(self.project.id, **members)
-        self.grant = world.a_user_grant(self.person, self.project, "reader", "writer")
-        world.a_user_grant(self.person, self.other, "reader", "auditor")
+        self.organization = world.make_organization()
+        self.person: HumanUser = world.make_human_user(self.organization)
+        self.session = world.make_browser_session(self.person)
+        self.project = world.make_project(self.organization, roles=["reader", "writer", "owner"])
+        self.other = world.make_project(self.organization, roles=["reader", "auditor"])
+        self.client: Credentials = world.make_web_application(self.project.id, **members)
+        self.grant = world.make_user_grant(self.person, self.project, "reader", "writer")
+        world.make_user_grant(self.person, self.other, "reader", "auditor")
 
     def tokens(self, *scopes: str) -> dict[str, Any]:
         """Tokens with the other project in their audience."""
         words = ("openid", "offline_access", self.world.audience_scope(self.other.id), *scopes)
-        return self.world.tokens(self.client, self.session, scope=" ".join(words))
+        return self.world.obtain_tokens(self.client, self.session, scope=" ".join(words))
 
     def told(self, *scopes: str) -> dict[str, set[str]]:
         """The role claims of userinfo, which are those of introspection."""
@@ -59,7 +59,7 @@ class Scene:
 
     def told_for(self, token: str) -> dict[str, set[str]]:
         """The role claims that are told for this token."""
-        claims = self.world.client.userinfo(token).json
+        claims = self.world.client.fetch_userinfo(token).json
         introspected = self.world.client.introspect(token, self.client).json
         assert {name: claims[name] for name in roles_in(claims)} == {
             name: introspected[name] for name in roles_in(introspected)
@@ -68,19 +68,19 @@ class Scene:
 
     def change(self, project: Project, **members: bool) -> None:
         """Change a project's settings."""
-        self.world.operator.projects.change(project.id, ChangeProject(**members))
+        self.world.operator_services.projects.change(project.id, ChangeProject(**members))
 
 
 @pytest.fixture
-def scene(world: World) -> Scene:
-    return Scene(world)
+def scene(world: World) -> RoleScopeScenario:
+    return RoleScopeScenario(world)
 
 
-def test_nothing_is_told_unasked(scene: Scene) -> None:
+def test_nothing_is_told_unasked(scene: RoleScopeScenario) -> None:
     assert scene.told() == {}
 
 
-def test_the_scope_for_all_roles_tells_those_of_every_project_in_the_audience(scene: Scene) -> None:
+def test_the_scope_for_all_roles_tells_those_of_every_project_in_the_audience(scene: RoleScopeScenario) -> None:
     """And once more those of the application's own project, under a name that the application can know."""
     assert scene.told(ALL) == {
         OWN: {"reader", "writer"},
@@ -89,26 +89,26 @@ def test_the_scope_for_all_roles_tells_those_of_every_project_in_the_audience(sc
     }
 
 
-def test_a_role_names_the_organizations_that_gave_it(world: World, scene: Scene) -> None:
+def test_a_role_names_the_organizations_that_gave_it(world: World, scene: RoleScopeScenario) -> None:
     """Decisions: role → {organization id: primary domain}."""
-    owner = world.an_organization()
-    project = world.a_project(owner, roles=["reader", "writer"])
-    grant = world.a_grant(project, scene.organization, roles=["reader"])
-    world.a_user_grant(scene.person, project, "reader", "writer", grant=grant)
-    world.a_user_grant(scene.person, project, "reader")
-    client = world.a_web_application(project.id)
-    token = world.tokens(client, scene.session, scope=f"openid {ALL}")["access_token"]
+    owner = world.make_organization()
+    project = world.make_project(owner, roles=["reader", "writer"])
+    grant = world.make_project_grant(project, scene.organization, roles=["reader"])
+    world.make_user_grant(scene.person, project, "reader", "writer", grant=grant)
+    world.make_user_grant(scene.person, project, "reader")
+    client = world.make_web_application(project.id)
+    token = world.obtain_tokens(client, scene.session, scope=f"openid {ALL}")["access_token"]
     expected = {
         "reader": {
             owner.id: owner.primary_domain,
             scene.organization.id: scene.organization.primary_domain,
         }
     }
-    assert world.client.userinfo(token).json[OWN] == expected
-    assert world.client.userinfo(token).json[of(project)] == expected
+    assert world.client.fetch_userinfo(token).json[OWN] == expected
+    assert world.client.fetch_userinfo(token).json[of(project)] == expected
 
 
-def test_scopes_for_single_roles_tell_those_alone(scene: Scene) -> None:
+def test_scopes_for_single_roles_tell_those_alone(scene: RoleScopeScenario) -> None:
     assert scene.told(one("writer")) == {OWN: {"writer"}, of(scene.project): {"writer"}}
     assert scene.told(one("writer"), one("auditor")) == {
         OWN: {"writer"},
@@ -118,14 +118,14 @@ def test_scopes_for_single_roles_tell_those_alone(scene: Scene) -> None:
     assert scene.told(one("writer"), ALL) == scene.told(ALL)
 
 
-def test_a_scope_gives_no_role(scene: Scene) -> None:
+def test_a_scope_gives_no_role(scene: RoleScopeScenario) -> None:
     """What the user does not have is granted as a word, and told as nothing."""
     members = scene.tokens(one("owner"))
     assert one("owner") in members["scope"]
     assert scene.told_for(members["access_token"]) == {}
 
 
-def test_a_project_that_asserts_roles_tells_them_unasked(scene: Scene) -> None:
+def test_a_project_that_asserts_roles_tells_them_unasked(scene: RoleScopeScenario) -> None:
     """The application's own, or any other in the audience; tokens of before included."""
     token = scene.tokens()["access_token"]
     scene.change(scene.project, assert_roles=True)
@@ -133,11 +133,11 @@ def test_a_project_that_asserts_roles_tells_them_unasked(scene: Scene) -> None:
     scene.change(scene.project, assert_roles=False)
     scene.change(scene.other, assert_roles=True)
     assert scene.told_for(token) == {of(scene.other): {"reader", "auditor"}}
-    without = scene.world.tokens(scene.client, scene.session, scope="openid")["access_token"]
+    without = scene.world.obtain_tokens(scene.client, scene.session, scope="openid")["access_token"]
     assert scene.told_for(without) == {}
 
 
-def test_a_project_that_asserts_roles_tells_all_of_them_beside_what_is_asked(scene: Scene) -> None:
+def test_a_project_that_asserts_roles_tells_all_of_them_beside_what_is_asked(scene: RoleScopeScenario) -> None:
     scene.change(scene.other, assert_roles=True)
     assert scene.told(one("reader")) == {
         OWN: {"reader"},
@@ -146,93 +146,99 @@ def test_a_project_that_asserts_roles_tells_all_of_them_beside_what_is_asked(sce
     }
 
 
-def test_what_is_taken_away_is_told_no_more(world: World, scene: Scene) -> None:
+def test_what_is_taken_away_is_told_no_more(world: World, scene: RoleScopeScenario) -> None:
     """Security 7.4 and 14.5: at the next request."""
-    owner = world.an_organization()
-    project = world.a_project(owner, roles=["reader"])
-    grant = world.a_grant(project, scene.organization, roles=["reader"])
-    world.a_user_grant(scene.person, project, "reader", grant=grant)
-    token = world.tokens(scene.client, scene.session, scope=f"openid {ALL} {world.audience_scope(project.id)}")
+    owner = world.make_organization()
+    project = world.make_project(owner, roles=["reader"])
+    grant = world.make_project_grant(project, scene.organization, roles=["reader"])
+    world.make_user_grant(scene.person, project, "reader", grant=grant)
+    token = world.obtain_tokens(scene.client, scene.session, scope=f"openid {ALL} {world.audience_scope(project.id)}")
     told = scene.told_for(token["access_token"])
     assert told[of(project)] == {"reader"}
-    with world.transaction() as services:
-        services.project_grants.deactivate(grant.id, by=THE_OPERATOR)
-        services.storage.user_grants.remove(scene.grant.id)
+    with world.transaction_services() as services:
+        services.project_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
+        services.storage.user_grants.delete(scene.grant.id)
     assert scene.told_for(token["access_token"]) == {}
 
 
-def test_a_deactivated_project_tells_nothing(scene: Scene) -> None:
+def test_a_deactivated_project_tells_nothing(scene: RoleScopeScenario) -> None:
     token = scene.tokens(ALL)["access_token"]
-    scene.world.operator.projects.deactivate(scene.other.id)
+    scene.world.operator_services.projects.deactivate(scene.other.id)
     assert scene.told_for(token) == {OWN: {"reader", "writer"}, of(scene.project): {"reader", "writer"}}
 
 
-def test_tokens_hold_roles_where_the_application_says_so(world: World, scene: Scene) -> None:
+def test_tokens_hold_roles_where_the_application_says_so(world: World, scene: RoleScopeScenario) -> None:
     """In JWT access tokens, in ID tokens, or in neither; a refresh tells the roles of that moment."""
     plain = scene.tokens(ALL)
-    assert roles_in(decoded(plain["id_token"])[1]) == {}
-    saying = Scene(world, assert_roles_in_id_token=True)
-    assert roles_in(decoded(saying.tokens()["id_token"])[1]).keys() == {OWN, of(saying.project), of(saying.other)}
+    assert roles_in(decode_jwt_unverified(plain["id_token"])[1]) == {}
+    saying = RoleScopeScenario(world, assert_roles_in_id_token=True)
+    assert roles_in(decode_jwt_unverified(saying.tokens()["id_token"])[1]).keys() == {
+        OWN,
+        of(saying.project),
+        of(saying.other),
+    }
 
-    jwt = Scene(world, access_token_type=TokenFormat.JWT)
-    assert roles_in(decoded(jwt.tokens(ALL)["access_token"])[1]) == {}
-    scene = Scene(world, access_token_type=TokenFormat.JWT, assert_roles_in_access_token=True)
+    jwt = RoleScopeScenario(world, access_token_type=TokenFormat.JWT)
+    assert roles_in(decode_jwt_unverified(jwt.tokens(ALL)["access_token"])[1]) == {}
+    scene = RoleScopeScenario(world, access_token_type=TokenFormat.JWT, assert_roles_in_access_token=True)
     expected = {
         OWN: {"reader", "writer"},
         of(scene.project): {"reader", "writer"},
         of(scene.other): {"reader", "auditor"},
     }
     members = scene.tokens()
-    assert roles_in(decoded(members["access_token"])[1]) == expected
-    assert roles_in(decoded(members["id_token"])[1]) == {}
-    world.operator.storage.user_grants.remove(scene.grant.id)
-    again = check_granted(world.refresh(members["refresh_token"], scene.client))
-    assert roles_in(decoded(again["access_token"])[1]) == {of(scene.other): {"reader", "auditor"}}
+    assert roles_in(decode_jwt_unverified(members["access_token"])[1]) == expected
+    assert roles_in(decode_jwt_unverified(members["id_token"])[1]) == {}
+    world.operator_services.storage.user_grants.remove(scene.grant.id)
+    again = check_token_response(world.refresh(members["refresh_token"], scene.client))
+    assert roles_in(decode_jwt_unverified(again["access_token"])[1]) == {of(scene.other): {"reader", "auditor"}}
 
 
-def test_a_service_user_s_roles_are_told_for_all_projects_together(world: World, scene: Scene) -> None:
+def test_a_service_user_s_roles_are_told_for_all_projects_together(world: World, scene: RoleScopeScenario) -> None:
     """No application is concerned, so the fixed name stands for all of them."""
-    robot = world.a_robot(scene.organization)
-    world.a_user_grant(robot.user, scene.project, "reader")
-    world.a_user_grant(robot.user, scene.other, "auditor")
+    robot = world.make_service_user_program(scene.organization)
+    world.make_user_grant(robot.user, scene.project, "reader")
+    world.make_user_grant(robot.user, scene.other, "auditor")
     audience = " ".join(world.audience_scope(project.id) for project in (scene.project, scene.other))
     token = robot.access_token(f"openid {audience} {ALL}")
-    assert roles_in(world.client.userinfo(token).json) == {
+    assert roles_in(world.client.fetch_userinfo(token).json) == {
         OWN: {"reader", "auditor"},
         of(scene.project): {"reader"},
         of(scene.other): {"auditor"},
     }
     token = robot.access_token(f"openid {audience}")
-    assert roles_in(world.client.userinfo(token).json) == {}
+    assert roles_in(world.client.fetch_userinfo(token).json) == {}
     scene.change(scene.other, assert_roles=True)
-    assert roles_in(world.client.userinfo(token).json) == {OWN: {"auditor"}, of(scene.other): {"auditor"}}
+    assert roles_in(world.client.fetch_userinfo(token).json) == {OWN: {"auditor"}, of(scene.other): {"auditor"}}
 
 
 @pytest.mark.storages("memory")  # what is looked up, not how
 def test_a_token_with_neither_scope_nor_asserting_project_looks_nothing_up(
-    world: World, scene: Scene, monkeypatch: pytest.MonkeyPatch
+    world: World, scene: RoleScopeScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does one that is meant for the management API."""
 
     def refuse(*_: object) -> None:
         raise AssertionError("roles are looked up")
 
-    person = world.tokens(scene.client, scene.session, scope="openid profile")["access_token"]
-    robot = world.a_robot().managing_token()
+    person = world.obtain_tokens(scene.client, scene.session, scope="openid profile")["access_token"]
+    robot = world.make_service_user_program().management_token()
     introspector = world.introspector
-    monkeypatch.setattr(MemoryUserGrantStore, "effective", refuse)
-    assert world.client.userinfo(person).status_int == 200
+    monkeypatch.setattr(MemoryUserGrantStore, "list_effective", refuse)
+    assert world.client.fetch_userinfo(person).status_int == 200
     assert world.client.introspect(person, scene.client).json["active"] is True
-    assert world.client.userinfo(robot).status_int == 200
+    assert world.client.fetch_userinfo(robot).status_int == 200
     assert world.client.introspect(robot, introspector).json["active"] is True
 
 
 @pytest.mark.storages("memory")  # a setting
-def test_claims_come_under_the_namespace_that_the_request_used(make_world: MakeWorld) -> None:
+def test_claims_come_under_the_namespace_that_the_request_used(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.urn_namespaces": "urn:service:iam urn:zitadel:iam"})
-    scene = Scene(world)
-    token = world.tokens(scene.client, scene.session, scope="openid urn:zitadel:iam:org:projects:roles")["access_token"]
-    assert set(roles_in(world.client.userinfo(token).json)) == {
+    scene = RoleScopeScenario(world)
+    token = world.obtain_tokens(scene.client, scene.session, scope="openid urn:zitadel:iam:org:projects:roles")[
+        "access_token"
+    ]
+    assert set(roles_in(world.client.fetch_userinfo(token).json)) == {
         "urn:zitadel:iam:org:project:roles",
         f"urn:zitadel:iam:org:project:{scene.project.id}:roles",
     }
@@ -249,10 +255,10 @@ def test_claims_come_under_the_namespace_that_the_request_used(make_world: MakeW
     ],
 )
 def test_words_of_other_shapes_and_namespaces_are_dropped(world: World, word: str) -> None:
-    assert check_granted(world.a_robot().token(f"openid {word}"))["scope"] == "openid"
+    assert check_token_response(world.make_service_user_program().request_token(f"openid {word}"))["scope"] == "openid"
 
 
 def test_a_word_without_a_role_is_refused(world: World) -> None:
     """A scope of our namespace that cannot be honoured is named."""
-    answer = world.a_robot().token(f"openid {one('')}")
-    check_refused(answer, "invalid_scope", description=f"{one('')} names no role")
+    answer = world.make_service_user_program().request_token(f"openid {one('')}")
+    check_oauth_error(answer, "invalid_scope", description=f"{one('')} names no role")

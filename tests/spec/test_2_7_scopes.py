@@ -3,125 +3,130 @@
 import pytest
 
 from identity.domain.users import TokenFormat
-from identity.testing.assertions import decoded
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_api_error, check_granted, check_inactive, check_refused
-from identity.testing.world import Robot, World
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.response_checks import (
+    check_api_error,
+    check_inactive_token,
+    check_oauth_error,
+    check_token_response,
+)
+from identity.testing.world import ServiceUserProgram, World
 
 
-def audience(robot: Robot, scope: str) -> list[str]:
+def audience(robot: ServiceUserProgram, scope: str) -> list[str]:
     """The audience that a token of this scope has."""
-    reader = Robot(robot.world, robot.user, robot.organization, robot.key_id, robot.key)
-    _, claims = decoded(reader.access_token(scope))
+    reader = ServiceUserProgram(robot.world, robot.user, robot.organization, robot.key_id, robot.key)
+    _, claims = decode_jwt_unverified(reader.access_token(scope))
     found: list[str] = claims["aud"]
     return found
 
 
 @pytest.fixture
-def robot(world: World) -> Robot:
+def robot(world: World) -> ServiceUserProgram:
     """A service user whose access tokens can be read."""
-    return world.a_robot(token_format=TokenFormat.JWT)
+    return world.make_service_user_program(token_format=TokenFormat.JWT)
 
 
 @pytest.mark.shows("2.7.1", "4.3.6")
-def test_a_request_that_names_scopes_must_name_openid(robot: Robot) -> None:
+def test_a_request_that_names_scopes_must_name_openid(robot: ServiceUserProgram) -> None:
     """Security 2.9."""
     for scope in ("profile", "offline_access", "OPENID", "openid_", "urn:service:iam:openid", "x" * 2000):
-        check_refused(robot.token(scope), "invalid_scope", description="scope must include openid")
+        check_oauth_error(robot.request_token(scope), "invalid_scope", description="scope must include openid")
 
 
-def test_without_a_scope_it_is_openid(robot: Robot) -> None:
+def test_without_a_scope_it_is_openid(robot: ServiceUserProgram) -> None:
     for scope in (None, "", " "):
-        assert check_granted(robot.token(scope))["scope"] == "openid"
+        assert check_token_response(robot.request_token(scope))["scope"] == "openid"
 
 
-def test_the_claims_scopes_are_granted_in_the_order_asked(robot: Robot) -> None:
+def test_the_claims_scopes_are_granted_in_the_order_asked(robot: ServiceUserProgram) -> None:
     scope = "address phone openid email profile"
-    assert check_granted(robot.token(scope))["scope"] == scope
+    assert check_token_response(robot.request_token(scope))["scope"] == scope
 
 
 @pytest.mark.shows("2.4.5")
-def test_unknown_scopes_are_dropped(robot: Robot) -> None:
+def test_unknown_scopes_are_dropped(robot: ServiceUserProgram) -> None:
     """Decisions, namespaces: the answer's scope says what was granted."""
     scope = "openid read:messages https://api.example/all urn:other:iam:org:project:id:1:aud"
-    assert check_granted(robot.token(scope))["scope"] == "openid"
+    assert check_token_response(robot.request_token(scope))["scope"] == "openid"
 
 
-def test_a_scope_of_forbidden_characters_is_refused(robot: Robot) -> None:
+def test_a_scope_of_forbidden_characters_is_refused(robot: ServiceUserProgram) -> None:
     """RFC 6749 §3.3."""
     for word in ('"quoted"', "back\\slash", "ümlaut", "tab\x0bulator", "\x7f"):
-        check_refused(robot.token(f"openid {word}"), "invalid_scope")
+        check_oauth_error(robot.request_token(f"openid {word}"), "invalid_scope")
 
 
-def test_without_an_audience_scope_the_audience_is_the_issuer(world: World, robot: Robot) -> None:
+def test_without_an_audience_scope_the_audience_is_the_issuer(world: World, robot: ServiceUserProgram) -> None:
     assert audience(robot, "openid profile") == [world.issuer]
 
 
 @pytest.mark.shows("2.7.5", "5.2.2")
-def test_the_audience_scope_adds_the_own_project(world: World, robot: Robot) -> None:
+def test_the_audience_scope_adds_the_own_project(world: World, robot: ServiceUserProgram) -> None:
     """By its id, or by the alias that the namespace ends with."""
     for scope in (f"openid {world.audience_scope()}", "openid urn:service:iam:org:project:id:service:aud"):
         assert audience(robot, scope) == [world.instance.project_id]
-        assert check_granted(robot.token(scope))["scope"] == scope
+        assert check_token_response(robot.request_token(scope))["scope"] == scope
 
 
-def test_the_own_project_is_open_to_everyone_and_brings_no_right(world: World, robot: Robot) -> None:
+def test_the_own_project_is_open_to_everyone_and_brings_no_right(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.9: a project audience scope adds an audience only."""
-    answer = world.client.management("/instance", robot.managing_token())
+    answer = world.client.call_management_api("/instance", robot.management_token())
     check_api_error(answer, 403, "forbidden")
 
 
 @pytest.mark.shows("2.7.5")
-def test_projects_of_one_s_own_organization_can_be_in_the_audience(world: World, robot: Robot) -> None:
-    first, second = world.a_project(robot.organization), world.a_project(robot.organization)
+def test_projects_of_one_s_own_organization_can_be_in_the_audience(world: World, robot: ServiceUserProgram) -> None:
+    first, second = world.make_project(robot.organization), world.make_project(robot.organization)
     scope = f"openid {world.audience_scope(second.id)} {world.audience_scope(first.id)} {world.audience_scope()}"
     assert audience(robot, scope) == [second.id, first.id, world.instance.project_id]
 
 
-def test_a_foreign_project_cannot_be_told_from_one_that_does_not_exist(world: World, robot: Robot) -> None:
+def test_a_foreign_project_cannot_be_told_from_one_that_does_not_exist(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.9."""
-    foreign = world.a_project()
+    foreign = world.make_project()
     for project_id in (foreign.id, foreign.id[:-1] + "x", "nothing", "", "%", "*", ":", robot.organization.id):
         scope = f"urn:service:iam:org:project:id:{project_id}:aud"
         description = f"{scope} names no project that the organization owns or was granted"
-        check_refused(robot.token(f"openid {scope}"), "invalid_scope", description=description)
+        check_oauth_error(robot.request_token(f"openid {scope}"), "invalid_scope", description=description)
 
 
-def test_one_bad_project_refuses_the_whole_request(world: World, robot: Robot) -> None:
-    own, foreign = world.a_project(robot.organization), world.a_project()
-    answer = robot.token(f"openid {world.audience_scope(own.id)} {world.audience_scope(foreign.id)}")
-    check_refused(answer, "invalid_scope")
+def test_one_bad_project_refuses_the_whole_request(world: World, robot: ServiceUserProgram) -> None:
+    own, foreign = world.make_project(robot.organization), world.make_project()
+    answer = robot.request_token(f"openid {world.audience_scope(own.id)} {world.audience_scope(foreign.id)}")
+    check_oauth_error(answer, "invalid_scope")
     assert foreign.id in answer.json["error_description"]
 
 
-def test_a_project_grant_gives_the_audience_and_takes_it_away(world: World, robot: Robot) -> None:
+def test_a_project_grant_gives_the_audience_and_takes_it_away(world: World, robot: ServiceUserProgram) -> None:
     """Security 14.5: withdrawing removes derived access at once, also from tokens issued before."""
-    project = world.a_project()
-    client = world.an_application(project.id)
+    project = world.make_project()
+    client = world.make_application(project.id)
     scope = f"openid {world.audience_scope(project.id)}"
-    check_refused(robot.token(scope), "invalid_scope")
-    grant = world.a_grant(project, robot.organization)
+    check_oauth_error(robot.request_token(scope), "invalid_scope")
+    grant = world.make_project_grant(project, robot.organization)
     assert audience(robot, scope) == [project.id]
     token = robot.access_token(scope)
     assert world.client.introspect(token, client).json["active"] is True
-    world.operator.project_grants.remove(grant.id)
-    check_inactive(world.client.introspect(token, client))
-    check_refused(robot.token(scope), "invalid_scope")
+    world.operator_services.project_grants.remove(grant.id)
+    check_inactive_token(world.client.introspect(token, client))
+    check_oauth_error(robot.request_token(scope), "invalid_scope")
     # The token itself still tells its bearer who they are.
-    assert world.client.userinfo(token).status_int == 200
+    assert world.client.fetch_userinfo(token).status_int == 200
 
 
-def test_a_grant_to_another_organization_is_no_grant(world: World, robot: Robot) -> None:
-    project = world.a_project()
-    world.a_grant(project, world.an_organization())
-    check_refused(robot.token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
+def test_a_grant_to_another_organization_is_no_grant(world: World, robot: ServiceUserProgram) -> None:
+    project = world.make_project()
+    world.make_project_grant(project, world.make_organization())
+    check_oauth_error(robot.request_token(f"openid {world.audience_scope(project.id)}"), "invalid_scope")
 
 
 @pytest.mark.storages("memory")  # a setting; the look-up of projects is tested above
-def test_another_namespace_is_understood_equally_if_configured(make_world: MakeWorld) -> None:
+def test_another_namespace_is_understood_equally_if_configured(make_world: WorldFactory) -> None:
     """Decisions, namespaces: existing clients of such services work unchanged."""
     world = make_world(**{"identity.urn_namespaces": "urn:service:iam urn:zitadel:iam"})
-    robot = world.a_robot(token_format=TokenFormat.JWT)
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
     own = world.instance.project_id
     for scope in (
         "openid urn:zitadel:iam:org:project:id:zitadel:aud",
@@ -129,13 +134,13 @@ def test_another_namespace_is_understood_equally_if_configured(make_world: MakeW
         "openid urn:service:iam:org:project:id:service:aud",
     ):
         assert audience(robot, scope) == [own]
-        assert check_granted(robot.token(scope))["scope"] == scope
-        assert world.client.management("/me", robot.access_token(scope)).status_int == 200
+        assert check_token_response(robot.request_token(scope))["scope"] == scope
+        assert world.client.call_management_api("/me", robot.access_token(scope)).status_int == 200
     for scope in ("urn:zitadel:iam:org:project:id:service:aud", "urn:service:iam:org:project:id:zitadel:aud"):
-        check_refused(robot.token(f"openid {scope}"), "invalid_scope")
+        check_oauth_error(robot.request_token(f"openid {scope}"), "invalid_scope")
 
 
-def test_a_namespace_that_is_not_configured_is_unknown(world: World, robot: Robot) -> None:
+def test_a_namespace_that_is_not_configured_is_unknown(world: World, robot: ServiceUserProgram) -> None:
     scope = "openid urn:zitadel:iam:org:project:id:zitadel:aud"
-    assert check_granted(robot.token(scope))["scope"] == "openid"
+    assert check_token_response(robot.request_token(scope))["scope"] == "openid"
     assert audience(robot, scope) == [world.issuer]

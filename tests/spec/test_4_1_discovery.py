@@ -4,8 +4,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from identity.testing.responses import check_refused
-from identity.testing.service_client import WELL_KNOWN
+from identity.testing.response_checks import check_oauth_error
+from identity.testing.service_test_client import DISCOVERY_PATH
 from identity.testing.world import World
 
 ENDPOINTS = {
@@ -20,20 +20,20 @@ FOR_BROWSERS = {"authorization_endpoint": "/oauth/v2/authorize", "end_session_en
 
 
 @pytest.mark.shows("4.1.3", "9.1")
-def test_the_endpoints_are_listed_on_their_hosts(world: World, three_hosts: World) -> None:
+def test_the_endpoints_are_listed_on_their_hosts(world: World, three_host_world: World) -> None:
     for member, path in ENDPOINTS.items():
         assert world.client.discovery[member] == f"https://id.example.com{path}"
-        assert three_hosts.client.discovery[member] == f"https://api.example.com{path}"
+        assert three_host_world.client.discovery[member] == f"https://api.example.com{path}"
     for member, path in FOR_BROWSERS.items():
         assert world.client.discovery[member] == f"https://id.example.com{path}"
-        assert three_hosts.client.discovery[member] == f"https://login.example.com{path}"
+        assert three_host_world.client.discovery[member] == f"https://login.example.com{path}"
 
 
 @pytest.mark.shows("4.1.3")
-def test_every_listed_endpoint_answers(three_hosts: World) -> None:
-    for member, address in three_hosts.client.discovery.items():
+def test_every_listed_endpoint_answers(three_host_world: World) -> None:
+    for member, address in three_host_world.client.discovery.items():
         if member.endswith("_endpoint") or member == "jwks_uri":
-            assert three_hosts.client.get(address).status_int != 404, member
+            assert three_host_world.client.get(address).status_int != 404, member
 
 
 @pytest.mark.shows("1.7", "4.1.2")
@@ -59,14 +59,14 @@ def test_nothing_is_promised_that_this_service_would_refuse(world: World) -> Non
     document = world.client.discovery
     # The word implicit stands for response types; no token request can name it.
     for grant_type in set(document["grant_types_supported"]) - {"implicit"}:
-        answer = world.client.token({"grant_type": grant_type})
+        answer = world.client.request_token({"grant_type": grant_type})
         assert answer.json["error"] != "unsupported_grant_type"
     assert "none" not in str(document["id_token_signing_alg_values_supported"])
 
 
 def test_it_says_the_same_whatever_the_host_header_says(world: World) -> None:
     """Security 12.1: addresses come from the configuration."""
-    url = world.issuer + WELL_KNOWN
+    url = world.issuer + DISCOVERY_PATH
     plain = world.client.get(url)
     for name, value in (
         ("X-Forwarded-Host", "attacker.example"),
@@ -80,25 +80,25 @@ def test_it_says_the_same_whatever_the_host_header_says(world: World) -> None:
 
 
 def test_it_may_be_cached(world: World) -> None:
-    answer = world.client.get(world.issuer + WELL_KNOWN)
+    answer = world.client.get(world.issuer + DISCOVERY_PATH)
     assert answer.content_type == "application/json"
     assert answer.headers["Cache-Control"] == "public, max-age=300"
     etag = answer.headers["ETag"]
     assert etag.startswith('"')
     for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
-        unchanged = world.client.get(world.issuer + WELL_KNOWN, {"If-None-Match": known})
+        unchanged = world.client.get(world.issuer + DISCOVERY_PATH, {"If-None-Match": known})
         assert unchanged.status_int == 304
         assert unchanged.body == b""
         assert unchanged.headers["ETag"] == etag
         assert unchanged.headers["Cache-Control"] == "public, max-age=300"
         # RFC 9110 §8.6: only the length that a 200 would have, or none.
         assert unchanged.headers.get("Content-Length") in (None, str(len(answer.body)))
-    assert world.client.get(world.issuer + WELL_KNOWN, {"If-None-Match": '"other"'}).status_int == 200
+    assert world.client.get(world.issuer + DISCOVERY_PATH, {"If-None-Match": '"other"'}).status_int == 200
 
 
 def test_head_is_answered_like_get_without_the_body(world: World) -> None:
-    get = world.client.get(world.issuer + WELL_KNOWN)
-    head = world.client.request("HEAD", world.issuer + WELL_KNOWN)
+    get = world.client.get(world.issuer + DISCOVERY_PATH)
+    head = world.client.request("HEAD", world.issuer + DISCOVERY_PATH)
     assert head.status_int == 200
     assert head.body == b""
     assert head.headers["ETag"] == get.headers["ETag"]
@@ -106,8 +106,8 @@ def test_head_is_answered_like_get_without_the_body(world: World) -> None:
 
 def test_other_methods_are_refused(world: World) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH"):
-        answer = world.client.request(method, world.issuer + WELL_KNOWN)
-        check_refused(answer, "invalid_request", status=405)
+        answer = world.client.request(method, world.issuer + DISCOVERY_PATH)
+        check_oauth_error(answer, "invalid_request", status=405)
         assert "GET" in answer.headers["Allow"]
 
 
@@ -124,12 +124,12 @@ def test_authorization_server_metadata_is_not_provided(world: World) -> None:
 
 
 @pytest.mark.shows("4.1.1")
-def test_it_lives_on_the_issuer_s_host_alone(three_hosts: World) -> None:
-    answer = three_hosts.client.get(f"https://id.example.com{WELL_KNOWN}")
+def test_it_lives_on_the_issuer_s_host_alone(three_host_world: World) -> None:
+    answer = three_host_world.client.get(f"https://id.example.com{DISCOVERY_PATH}")
     assert (answer.status_int, answer.content_type) == (200, "application/json")
     assert answer.json["issuer"] == "https://id.example.com"
     for address in ("https://api.example.com", "https://login.example.com"):
-        answer = three_hosts.client.get(address + WELL_KNOWN)
+        answer = three_host_world.client.get(address + DISCOVERY_PATH)
         assert answer.status_int == 404
         assert "https://id.example.com" in answer.json["message"]
         assert "identity.issuer_url" in answer.json["message"]

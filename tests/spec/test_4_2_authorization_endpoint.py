@@ -7,12 +7,12 @@ import pytest
 
 from identity.domain.applications import ApplicationType
 from identity.domain.users import HumanUser, TokenFormat
-from identity.provider.endpoints import authorize
+from identity.provider.endpoints import authorization
 from identity.services.commands.projects import ChangeProject
-from identity.testing.assertions import decoded
 from identity.testing.browser import Browser
+from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_page
+from identity.testing.response_checks import check_page
 from identity.testing.world import World
 
 pytestmark = pytest.mark.every_storage
@@ -51,36 +51,36 @@ ODD_STATES = [
 
 
 @pytest.mark.shows("4.2.1")
-def test_it_is_on_the_login_host_alone(three_hosts: World) -> None:
+def test_it_is_on_the_login_host_alone(three_host_world: World) -> None:
     """It shares the cookie domain of the login pages."""
-    address = three_hosts.client.discovery["authorization_endpoint"]
+    address = three_host_world.client.discovery["authorization_endpoint"]
     assert address == "https://login.example.com/oauth/v2/authorize"
     for host in ("https://id.example.com", "https://api.example.com"):
-        assert three_hosts.client.get(f"{host}/oauth/v2/authorize").status_int == 404
+        assert three_host_world.client.get(f"{host}/oauth/v2/authorize").status_int == 404
 
 
 @pytest.mark.shows("4.2.2", "4.2.19")
 def test_a_code_comes_with_the_state_and_the_issuer(browser: Browser, party: RelyingParty) -> None:
     """The successful code response; ``read`` looks at state, iss (RFC 9207), no-store and no-referrer."""
-    asked = party.ask()
-    answer = browser.open(asked.url, by=party.origin)
-    members = party.read(answer, asked)
+    asked = party.new_request()
+    answer = browser.open(asked.url, initiator=party.origin)
+    members = party.check_response(answer, asked)
     assert set(members) == {"code"}
     assert len(members["code"]) >= 43
     assert answer.body == b""
-    assert browser.left_for is not None
+    assert browser.external_redirect is not None
 
 
 def test_without_a_state_there_is_none_in_the_answer(browser: Browser, party: RelyingParty) -> None:
     for state in (None, ""):
-        asked = party.ask(state=state)
+        asked = party.new_request(state=state)
         answer = browser.open(asked.url)
         assert "state" not in answer.headers["Location"]
 
 
 def test_each_answer_has_a_code_of_its_own(browser: Browser, party: RelyingParty) -> None:
-    asked = party.ask()
-    first, second = (party.code(browser.open(asked.url), asked) for _ in range(2))
+    asked = party.new_request()
+    first, second = (party.extract_code(browser.open(asked.url), asked) for _ in range(2))
     assert first != second
     for code in (first, second):
         assert party.redeem(code, asked).status_int == 200
@@ -89,9 +89,9 @@ def test_each_answer_has_a_code_of_its_own(browser: Browser, party: RelyingParty
 @pytest.mark.shows("4.2.20")
 def test_id_token_alone_brings_no_access_token(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """The successful implicit response: access_token only when the response type includes token."""
-    asked = party.ask(ID_TOKEN)
+    asked = party.new_request(ID_TOKEN)
     answer = browser.open(asked.url)
-    tokens = party.tokens(answer, asked)
+    tokens = party.obtain_tokens(answer, asked)
     assert set(tokens.members) == {"id_token", "token_type", "expires_in", "scope"}
     assert tokens.claims["sub"] == person.id
     assert "at_hash" not in tokens.claims
@@ -100,24 +100,26 @@ def test_id_token_alone_brings_no_access_token(browser: Browser, party: RelyingP
 @pytest.mark.shows("4.2.2", "4.2.20")
 def test_id_token_token_brings_both(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """Security 4.6: tokens in the fragment, at_hash present, no refresh token."""
-    tokens = party.signed_in(browser, TOKEN, "openid offline_access profile")
+    tokens = party.sign_in_silently(browser, TOKEN, "openid offline_access profile")
     assert set(tokens.members) == {"id_token", "access_token", "token_type", "expires_in", "scope"}
     assert tokens.members["token_type"] == "Bearer"
     assert tokens.members["expires_in"] == "3600"
     assert tokens.claims["at_hash"]
-    assert party.userinfo(tokens)["sub"] == person.id
+    assert party.fetch_userinfo(tokens)["sub"] == person.id
 
 
 @pytest.mark.shows("2.4.5")
 def test_the_answer_s_scope_may_differ_from_the_request(browser: Browser, party: RelyingParty) -> None:
-    assert party.signed_in(browser, TOKEN, "openid unheard_of email").scope == ["openid", "email"]
+    assert party.sign_in_silently(browser, TOKEN, "openid unheard_of email").scope == ["openid", "email"]
 
 
 def test_the_access_token_has_the_application_s_form_and_lifetime(world: World, browser: Browser) -> None:
-    party = RelyingParty.of(world, access_token_type=TokenFormat.JWT, access_token_lifetime=600, id_token_lifetime=900)
-    tokens = party.signed_in(browser, TOKEN)
+    party = RelyingParty.register(
+        world, access_token_type=TokenFormat.JWT, access_token_lifetime=600, id_token_lifetime=900
+    )
+    tokens = party.sign_in_silently(browser, TOKEN)
     assert tokens.members["expires_in"] == "600"
-    assert decoded(tokens.access_token)[0]["typ"] == "at+jwt"
+    assert decode_jwt_unverified(tokens.access_token)[0]["typ"] == "at+jwt"
     assert tokens.claims["exp"] - tokens.claims["iat"] == 900
 
 
@@ -126,7 +128,7 @@ def test_claims_stay_out_of_an_id_token_that_comes_with_an_access_token(
     world: World, browser: Browser, person: HumanUser
 ) -> None:
     """Service description §2.7, and its exception: the option "User Info inside ID Token"."""
-    reticent, telling = RelyingParty.of(world), RelyingParty.of(world, id_token_userinfo_assertion=True)
+    reticent, telling = RelyingParty.register(world), RelyingParty.register(world, id_token_userinfo_assertion=True)
     for party, response_type, told in (
         (reticent, ID_TOKEN, True),
         (reticent, TOKEN, False),
@@ -134,19 +136,19 @@ def test_claims_stay_out_of_an_id_token_that_comes_with_an_access_token(
         (telling, TOKEN, True),
         (telling, CODE, True),
     ):
-        claims = party.signed_in(browser, response_type, "openid profile").claims
+        claims = party.sign_in_silently(browser, response_type, "openid profile").claims
         assert claims.get("preferred_username") == (person.user_name if told else None), (response_type, told)
 
 
 def test_an_answer_comes_as_the_request_asks(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     for response_type, mode in DELIVERIES:
-        assert party.signed_in(browser, response_type, response_mode=mode).claims["sub"] == person.id
+        assert party.sign_in_silently(browser, response_type, response_mode=mode).claims["sub"] == person.id
 
 
 @pytest.mark.shows("4.2.21")
 def test_an_error_comes_as_the_request_asks(browser: Browser, party: RelyingParty) -> None:
     for response_type, mode in DELIVERIES:
-        party.refused_at(browser, "invalid_scope", response_type, "profile", response_mode=mode)
+        party.expect_error_at_once(browser, "invalid_scope", response_type, "profile", response_mode=mode)
 
 
 @pytest.mark.shows("4.2.17")
@@ -154,30 +156,30 @@ def test_an_error_comes_as_the_request_asks(browser: Browser, party: RelyingPart
 def test_the_state_comes_back_unmodified(browser: Browser, party: RelyingParty, mode: str) -> None:
     """And never becomes anything else than a state: ``read`` takes a parameter that stands twice for an error."""
     for state in ODD_STATES:
-        asked = party.ask(response_mode=mode, state=state)
+        asked = party.new_request(response_mode=mode, state=state)
         answer = browser.open(asked.url)
-        assert set(party.read(answer, asked)) == {"code"}
+        assert set(party.check_response(answer, asked)) == {"code"}
         assert "Set-Cookie" not in answer.headers
-        party.refused_at(browser, "invalid_scope", scope="profile", response_mode=mode, state=state)
+        party.expect_error_at_once(browser, "invalid_scope", scope="profile", response_mode=mode, state=state)
 
 
 def test_tokens_never_travel_in_a_query(browser: Browser, party: RelyingParty) -> None:
     """Decisions, authorization endpoint: query with tokens is invalid_request, told in the fragment."""
     for response_type in (ID_TOKEN, TOKEN):
-        party.refused_at(browser, "invalid_request", response_type, response_mode="query", mode="fragment")
+        party.expect_error_at_once(browser, "invalid_request", response_type, response_mode="query", mode="fragment")
 
 
 def test_an_unknown_response_mode_is_told_in_the_usual_one(browser: Browser, party: RelyingParty) -> None:
     for response_type, default in ((CODE, "query"), (TOKEN, "fragment")):
         for mode in ("post", "QUERY", "query fragment", "jwt", "web_message", "x" * 3000):
-            party.refused_at(browser, "invalid_request", response_type, response_mode=mode, mode=default)
+            party.expect_error_at_once(browser, "invalid_request", response_type, response_mode=mode, mode=default)
 
 
 def test_a_form_post_page_works_without_script_and_carries_no_form_action(
     browser: Browser, party: RelyingParty
 ) -> None:
     """Security 11.2: browsers would hold the application's own redirects to form-action."""
-    asked = party.ask(response_mode="form_post", state='"><script>alert(1)</script>')
+    asked = party.new_request(response_mode="form_post", state='"><script>alert(1)</script>')
     answer = browser.open(asked.url)
     page = check_page(answer)
     assert "form-action" not in answer.headers["Content-Security-Policy"]
@@ -191,42 +193,42 @@ def test_a_form_post_page_works_without_script_and_carries_no_form_action(
 def test_response_types_are_compared_as_sets(browser: Browser, party: RelyingParty, person: HumanUser) -> None:
     """OAuth 2.0 Multiple Response Types §3: the order does not matter."""
     for written in ("id_token token", "token id_token", "token  id_token", " id_token token "):
-        assert party.signed_in(browser, written).claims["sub"] == person.id
+        assert party.sign_in_silently(browser, written).claims["sub"] == person.id
 
 
 def test_an_application_names_its_response_types_in_any_order(world: World, browser: Browser) -> None:
-    party = RelyingParty.of(world, response_types=["token id_token"])
-    assert party.signed_in(browser, TOKEN).access_token
+    party = RelyingParty.register(world, response_types=["token id_token"])
+    assert party.sign_in_silently(browser, TOKEN).access_token
 
 
 @pytest.mark.shows("7.3")
 @pytest.mark.parametrize("response_type", [CODE, ID_TOKEN, TOKEN])
 def test_a_response_type_that_is_not_enabled_is_refused(world: World, browser: Browser, response_type: str) -> None:
     """Service description §7: unauthorized_client."""
-    party = RelyingParty.of(world, response_types={CODE, ID_TOKEN, TOKEN} - {response_type})
-    party.refused_at(browser, "unauthorized_client", response_type)
+    party = RelyingParty.register(world, response_types={CODE, ID_TOKEN, TOKEN} - {response_type})
+    party.expect_error_at_once(browser, "unauthorized_client", response_type)
 
 
 @pytest.mark.parametrize("type_", [ApplicationType.WEB, ApplicationType.BROWSER])
 def test_no_response_type_is_enabled_by_itself(world: World, browser: Browser, type_: ApplicationType) -> None:
     """Decisions: implicit is off until it is switched on."""
-    party = RelyingParty.of(world, type=type_, response_types=())
+    party = RelyingParty.register(world, type=type_, response_types=())
     for response_type in (ID_TOKEN, TOKEN):
-        party.refused_at(browser, "unauthorized_client", response_type)
+        party.expect_error_at_once(browser, "unauthorized_client", response_type)
 
 
 @pytest.mark.shows("7.4")
 def test_an_unsupported_response_type_is_refused(browser: Browser, party: RelyingParty) -> None:
     """Service description §7; told in the fragment where the type would have sent tokens."""
     for response_type in ("token", "code token", "code id_token", "code id_token token", "none", "CODE", "code code2"):
-        party.refused_at(browser, "unsupported_response_type", response_type)
+        party.expect_error_at_once(browser, "unsupported_response_type", response_type)
 
 
 def test_other_methods_do_nothing(world: World, browser: Browser, party: RelyingParty) -> None:
     """RFC 9110 §9.3.2: a HEAD does not hand out a code, nor begin a sign-in."""
     for method in ("HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
         headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
-        for asked in (party.ask(), party.ask(prompt="login")):
+        for asked in (party.new_request(), party.new_request(prompt="login")):
             answer = world.client.request(method, asked.url, headers=headers)
             assert answer.status_int == 405
             assert "Location" not in answer.headers
@@ -235,18 +237,18 @@ def test_other_methods_do_nothing(world: World, browser: Browser, party: Relying
 
 def test_the_answer_to_another_method_names_those_that_are_taken(world: World, party: RelyingParty) -> None:
     """RFC 9110 §15.5.6."""
-    for url in (party.ask().url, party.logout_url()):
+    for url in (party.new_request().url, party.logout_url()):
         assert world.client.request("PUT", url).headers.get("Allow") == "GET, POST"
 
 
 @pytest.mark.shows("4.2.7", "5.3.1")
 def test_a_program_s_credentials_count_for_nothing_here(world: World, party: RelyingParty) -> None:
     """Service description §5.3: client authentication needs no parameters here, and replaces no person."""
-    asked = party.ask(prompt="none", client_secret=party.secret)
-    robot = world.a_robot()
+    asked = party.new_request(prompt="none", client_secret=party.secret)
+    robot = world.make_service_user_program()
     for header in (party.credentials.header, f"Bearer {robot.access_token()}"):
         answer = world.client.get(asked.url, {"Authorization": header})
-        party.refused(answer, asked, "login_required")
+        party.check_error_response(answer, asked, "login_required")
 
 
 def test_codes_of_the_same_person_name_the_browser_s_session(
@@ -258,7 +260,7 @@ def test_codes_of_the_same_person_name_the_browser_s_session(
         browser = Browser(world)
         session = browser.start_session(person)
         for response_type in (CODE, TOKEN):
-            assert party.signed_in(browser, response_type).claims["sid"] == session.id
+            assert party.sign_in_silently(browser, response_type).claims["sid"] == session.id
         seen.append(session.id)
     assert len(set(seen)) == 2
 
@@ -267,29 +269,29 @@ def test_a_session_lives_on_by_being_used(world: World, browser: Browser, party:
     """Decisions, lifetimes: 12 h idle, 7 days absolute."""
     for _ in range(14):
         world.clock.advance(hours=11, minutes=59)
-        party.signed_in(browser, prompt="none")
+        party.sign_in_silently(browser, prompt="none")
     world.clock.advance(minutes=14 - 1)
-    party.signed_in(browser, prompt="none")
+    party.sign_in_silently(browser, prompt="none")
     world.clock.advance(minutes=1)
-    party.refused_at(browser, "login_required", prompt="none")
+    party.expect_error_at_once(browser, "login_required", prompt="none")
 
 
 def test_a_session_that_nobody_uses_ends(world: World, browser: Browser, party: RelyingParty) -> None:
     world.clock.advance(hours=12)
-    party.refused_at(browser, "login_required", prompt="none")
+    party.expect_error_at_once(browser, "login_required", prompt="none")
 
 
 def test_who_is_deactivated_is_not_signed_in(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     """Security 7.4: from the next request on, on every node. With all others, where it is their organization."""
-    party.signed_in(browser, prompt="none")
-    world.operator.organizations.deactivate(person.organization_id)
-    party.refused_at(browser, "login_required", prompt="none")
-    world.operator.organizations.reactivate(person.organization_id)
-    party.signed_in(browser, prompt="none")
-    world.operator.storage.users.update(replace(person, active=False, version=person.version + 1))
-    party.refused_at(browser, "login_required", prompt="none")
+    party.sign_in_silently(browser, prompt="none")
+    world.operator_services.organizations.deactivate(person.organization_id)
+    party.expect_error_at_once(browser, "login_required", prompt="none")
+    world.operator_services.organizations.reactivate(person.organization_id)
+    party.sign_in_silently(browser, prompt="none")
+    world.operator_services.storage.users.update(replace(person, active=False, version=person.version + 1))
+    party.expect_error_at_once(browser, "login_required", prompt="none")
 
 
 @pytest.mark.parametrize("what", ["applications", "projects", "organizations"])
@@ -297,13 +299,13 @@ def test_a_deactivated_application_is_an_unknown_one(
     world: World, browser: Browser, party: RelyingParty, what: str
 ) -> None:
     """Pages §4.3: one page for both, so that strangers cannot tell them apart."""
-    application = world.operator.applications.get(party.client_id)
-    project = world.operator.projects.get(application.project_id)
+    application = world.operator_services.applications.get(party.client_id)
+    project = world.operator_services.projects.get(application.project_id)
     place = {"applications": application.id, "projects": project.id, "organizations": project.organization_id}[what]
-    getattr(world.operator, what).deactivate(place)
+    getattr(world.operator_services, what).deactivate(place)
     pages = [
         check_page(browser.open(one.url), 400, "We do not know this application").main.get_text()
-        for one in (party.ask(), party.ask(client_id="0" * 32))
+        for one in (party.new_request(), party.new_request(client_id="0" * 32))
     ]
     assert application.name not in pages[0]
     assert [page.partition("Request id")[0] for page in pages] == [pages[0].partition("Request id")[0]] * 2
@@ -311,34 +313,34 @@ def test_a_deactivated_application_is_an_unknown_one(
 
 def test_a_project_that_checks_roles_refuses_who_has_none(world: World, browser: Browser, person: HumanUser) -> None:
     """Decisions, namespaces: access_denied."""
-    project = world.a_project()
-    party = RelyingParty.of(world, project_id=project.id)
-    world.operator.projects.change(project.id, ChangeProject(check_roles=True))
-    party.refused_at(browser, "access_denied")
+    project = world.make_project()
+    party = RelyingParty.register(world, project_id=project.id)
+    world.operator_services.projects.change(project.id, ChangeProject(check_roles=True))
+    party.expect_error_at_once(browser, "access_denied")
 
 
 def test_while_the_storage_is_away_the_client_is_told(
     world: World, browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.5: as soon as the redirect URI is known; without a word of the cause."""
-    from identity.services.sessions import Sessions
-    from identity.storage.errors import Unavailable
+    from identity.services.sessions import SessionService
+    from identity.storage.errors import StorageUnavailable
 
     def away(*args: object) -> None:
-        raise Unavailable("db.internal:5432")
+        raise StorageUnavailable("db.internal:5432")
 
-    asked = party.ask()
+    asked = party.new_request()
     with monkeypatch.context() as patch:
-        patch.setattr(Sessions, "of_browser", away)
+        patch.setattr(SessionService, "list_by_secrets", away)
         answer = browser.open(asked.url)
-        description = party.refused(answer, asked, "temporarily_unavailable")
+        description = party.check_error_response(answer, asked, "temporarily_unavailable")
         assert "internal" not in description
     with monkeypatch.context() as patch:
-        patch.setattr(world.identity.backend, "writing", away)
-        patch.setattr(world.identity.backend, "reading", away)
+        patch.setattr(world.identity.backend, "join_transaction", away)
+        patch.setattr(world.identity.backend, "read_session", away)
         page = check_page(browser.open(asked.url), 503)
         assert "internal" not in page.get_text()
-    party.code(browser.open(asked.url), asked)
+    party.extract_code(browser.open(asked.url), asked)
 
 
 @pytest.mark.shows("7.5")
@@ -350,12 +352,12 @@ def test_an_accident_on_our_side_is_told_to_the_client(
     def fail(*args: object, **kwargs: object) -> Any:
         raise RuntimeError("db.internal:5432")
 
-    asked = party.ask()
+    asked = party.new_request()
     with monkeypatch.context() as patch:
-        patch.setattr(authorize, "offered", fail)
+        patch.setattr(authorization, "build_consent_summary", fail)
         answer = browser.open(asked.url)
-    assert "internal" not in party.refused(answer, asked, "server_error")
-    party.code(browser.open(asked.url), asked)
+    assert "internal" not in party.check_error_response(answer, asked, "server_error")
+    party.extract_code(browser.open(asked.url), asked)
 
 
 def test_refusals_are_audited_once_a_minute(world: World, browser: Browser, party: RelyingParty) -> None:
@@ -364,17 +366,17 @@ def test_refusals_are_audited_once_a_minute(world: World, browser: Browser, part
     def events() -> list[Any]:
         return [one for one in world.audit_events() if one.object_id == party.client_id and one.reason is not None]
 
-    quiet = party.ask(prompt="none")
-    party.refused(Browser(world).open(quiet.url), quiet, "login_required")
+    quiet = party.new_request(prompt="none")
+    party.check_error_response(Browser(world).open(quiet.url), quiet, "login_required")
     assert events() == []
     for _ in range(3):
-        browser.open(party.ask(scope="profile").url)
-        browser.open(party.ask(redirect_uri="https://evil.example/cb").url)
+        browser.open(party.new_request(scope="profile").url)
+        browser.open(party.new_request(redirect_uri="https://evil.example/cb").url)
     assert {(one.event, one.reason) for one in events()} == {
         ("authorization.refused", "scope must include openid"),
         ("authorization.refused", "redirect_uri is not registered for this application"),
     }
     assert len(events()) == 2
     world.clock.advance(minutes=1)
-    browser.open(party.ask(scope="profile").url)
+    browser.open(party.new_request(scope="profile").url)
     assert len(events()) == 3

@@ -3,12 +3,12 @@
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.testing.browser import Browser, give_password
-from identity.testing.fixtures import MakeWorld
+from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_page
+from identity.testing.response_checks import check_page
 from identity.testing.world import World
-from tests.spec.waiting import FOREIGN, attributes, begun
+from tests.spec.pending_requests import FOREIGN, attributes, begun
 
 
 def test_the_cookies_of_a_sign_in(
@@ -28,7 +28,7 @@ def test_the_cookies_of_a_sign_in(
     assert len(secret) >= 43
     assert others == {"Path=/", f"Max-Age={1800 + 86400}", "HttpOnly", "SameSite=Lax", "Secure"}
     answer = nobody.sign_in(login_name)
-    session_id = party.tokens(answer, asked).claims["sid"]
+    session_id = party.obtain_tokens(answer, asked).claims["sid"]
     set_here = {attributes(one)[0]: attributes(one)[1:] for one in answer.headers.getall("Set-Cookie")}
     [known] = [name for name in set_here if name.startswith("__Host-known-")]
     assert set(set_here) == {f"__Host-sign-in-{request_id}", f"__Host-session-{session_id}", known}
@@ -42,24 +42,28 @@ def test_the_cookies_of_a_sign_in(
     assert person.id not in str(nobody.cookies.names)
 
 
-def test_over_plain_http_the_cookies_have_no_prefix(make_world: MakeWorld) -> None:
+def test_over_plain_http_the_cookies_have_no_prefix(make_world: WorldFactory) -> None:
     """Security 10.6: only with the development setting, on loopback; browsers take no Secure cookie there."""
     world = make_world(**{"identity.issuer_url": "http://127.0.0.1:8080", "identity.development": "true"})
-    party, browser, person = RelyingParty.of(world), Browser(world), world.a_person()
+    party, browser, person = RelyingParty.register(world), Browser(world), world.make_human_user()
     asked, request_id = begun(browser, party)
     assert browser.cookies.names == {f"sign-in-{request_id}"}
-    answer = browser.sign_in(give_password(world, person))
-    session_id = party.tokens(answer, asked).claims["sid"]
+    answer = browser.sign_in(set_password(world, person))
+    session_id = party.obtain_tokens(answer, asked).claims["sid"]
     assert browser.cookies.names >= {f"session-{session_id}"}
     assert f"sign-in-{request_id}" not in browser.cookies.names
     assert all("Secure" not in one for one in answer.headers.getall("Set-Cookie"))
 
 
 @pytest.mark.shows("4.2.1")
-def test_the_cookies_live_on_the_login_host_alone(three_hosts: World) -> None:
-    party, browser, person = RelyingParty.of(three_hosts), Browser(three_hosts), three_hosts.a_person()
+def test_the_cookies_live_on_the_login_host_alone(three_host_world: World) -> None:
+    party, browser, person = (
+        RelyingParty.register(three_host_world),
+        Browser(three_host_world),
+        three_host_world.make_human_user(),
+    )
     asked, _ = begun(browser, party)
-    party.tokens(browser.sign_in(give_password(three_hosts, person)), asked)
+    party.obtain_tokens(browser.sign_in(set_password(three_host_world, person)), asked)
     assert {one.host for one in browser.cookies} == {"login.example.com"}
     assert {one.domain for one in browser.cookies} == {""}
 
@@ -72,7 +76,7 @@ def test_a_session_that_somebody_put_there_is_not_taken_over(
     forged = "01a1fd25-1c8c-754f-b83a-b6dca1f4762c"
     nobody.cookies.store(nobody.login_url, f"__Host-session-{forged}={planted}; Path=/; Secure", world.clock())
     asked, _ = begun(nobody, party)
-    session_id = party.tokens(nobody.sign_in(login_name), asked).claims["sid"]
+    session_id = party.obtain_tokens(nobody.sign_in(login_name), asked).claims["sid"]
     assert session_id != forged
     assert planted not in {one.value for one in nobody.cookies if one.name.endswith(session_id)}
 
@@ -94,9 +98,9 @@ def test_a_session_that_somebody_put_there_is_not_taken_over(
     ],
 )
 def test_odd_cookies_are_passed_over(world: World, party: RelyingParty, header: str) -> None:
-    asked = party.ask(prompt="none")
+    asked = party.new_request(prompt="none")
     answer = world.client.get(asked.url, {"Cookie": header})
-    party.refused(answer, asked, "login_required")
+    party.check_error_response(answer, asked, "login_required")
 
 
 def test_a_browser_keeps_only_the_newest_sign_ins(nobody: Browser, party: RelyingParty, login_name: str) -> None:
@@ -104,7 +108,7 @@ def test_a_browser_keeps_only_the_newest_sign_ins(nobody: Browser, party: Relyin
     tabs = [nobody.tab() for _ in range(15)]
     asked = [begun(tab, party)[0] for tab in tabs]
     assert len([name for name in nobody.cookies.names if "sign-in" in name]) == 10
-    party.tokens(tabs[-1].sign_in(login_name), asked[-1])
+    party.obtain_tokens(tabs[-1].sign_in(login_name), asked[-1])
     check_page(tabs[0].reload(), 400, FOREIGN)
 
 
@@ -112,15 +116,15 @@ def test_a_browser_keeps_only_the_newest_sessions(
     world: World, nobody: Browser, party: RelyingParty, login_name: str
 ) -> None:
     """The oldest is forgotten: it would come to light again when the others sign out."""
-    oldest = nobody.start_session(world.a_person())
+    oldest = nobody.start_session(world.make_human_user())
     for _ in range(9):
-        nobody.start_session(world.a_person())
+        nobody.start_session(world.make_human_user())
     asked, _ = begun(nobody, party, prompt="select_account")
-    nobody.choose("Use another account")
-    party.tokens(nobody.sign_in(login_name), asked)
+    nobody.select_account("Use another account")
+    party.obtain_tokens(nobody.sign_in(login_name), asked)
     assert len(nobody.session_cookies) == 10
     assert f"__Host-session-{oldest.id}" not in nobody.session_cookies
     # The password given again makes no session more.
     asked, _ = begun(nobody, party, prompt="login", login_hint=login_name)
-    party.tokens(nobody.sign_in(login_name), asked)
+    party.obtain_tokens(nobody.sign_in(login_name), asked)
     assert len(nobody.session_cookies) == 10

@@ -5,8 +5,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 
 from identity.crypto.jwt import sign
 from identity.domain.users import HumanUser, TokenFormat
-from identity.testing.assertions import decoded, hs256, ps256, signed, unsigned
-from identity.testing.browser import Browser, give_password
+from identity.testing.browser import Browser, set_password
+from identity.testing.jwt_assertions import decode_jwt_unverified, hs256, no_signature, ps256, sign_assertion
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 
@@ -16,7 +16,7 @@ AGAIN = "password"
 @pytest.fixture
 def id_token(browser: Browser, party: RelyingParty) -> str:
     """An ID token about the person, from the session of the browser."""
-    return party.signed_in(browser).id_token
+    return party.sign_in_silently(browser).id_token
 
 
 @pytest.mark.shows("4.2.8")
@@ -26,7 +26,7 @@ def test_a_hint_says_which_session_is_meant(
     """Should be given with prompt none."""
     browser.start_session(somebody_else)
     for prompt in ("none", None):
-        assert party.signed_in(browser, prompt=prompt, id_token_hint=id_token).claims["sub"] == person.id
+        assert party.sign_in_silently(browser, prompt=prompt, id_token_hint=id_token).claims["sub"] == person.id
 
 
 def test_a_hint_may_have_expired_and_be_another_application_s(
@@ -34,8 +34,8 @@ def test_a_hint_may_have_expired_and_be_another_application_s(
 ) -> None:
     """Decisions: verified with our own keys, expired ones accepted."""
     world.clock.advance(hours=11)
-    for one in (party, RelyingParty.of(world)):
-        assert one.signed_in(browser, prompt="none", id_token_hint=id_token).claims["sub"] == person.id
+    for one in (party, RelyingParty.register(world)):
+        assert one.sign_in_silently(browser, prompt="none", id_token_hint=id_token).claims["sub"] == person.id
 
 
 @pytest.mark.shows("4.2.8")
@@ -45,54 +45,55 @@ def test_a_hint_for_somebody_who_is_not_signed_in(
     """OpenID Connect Core §3.1.2.1: the one who is signed in does not answer for the other."""
     browser = Browser(world)
     browser.start_session(somebody_else)
-    party.refused_at(browser, "login_required", prompt="none", id_token_hint=id_token)
-    asked = party.opened(browser, id_token_hint=id_token)
-    assert browser.step is not None
+    party.expect_error_at_once(browser, "login_required", prompt="none", id_token_hint=id_token)
+    asked = party.open_request(browser, id_token_hint=id_token)
+    assert browser.sign_in_step is not None
     browser.sign_in(login_name)
-    assert party.tokens(browser.page, asked).claims["sub"] == person.id
+    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
 
 
 def test_whoever_signs_in_instead_does_not_answer(
     world: World, party: RelyingParty, id_token: str, somebody_else: HumanUser
 ) -> None:
-    other = give_password(world, somebody_else)
+    other = set_password(world, somebody_else)
     browser = Browser(world)
-    asked = party.opened(browser, id_token_hint=id_token)
-    if browser.step == AGAIN:
+    asked = party.open_request(browser, id_token_hint=id_token)
+    if browser.sign_in_step == AGAIN:
         browser.click("Not you?")
     browser.sign_in(other)
-    party.refused(browser.page, asked, "login_required")
+    party.check_error_response(browser.page, asked, "login_required")
 
 
 def hints(world: World, party: RelyingParty, browser: Browser, id_token: str) -> dict[str, str]:
     """What looks like an ID token of ours and is none."""
-    header, claims = decoded(id_token)
+    header, claims = decode_jwt_unverified(id_token)
     kid = header["kid"]
     key = generate_private_key(public_exponent=65537, key_size=2048)
-    (published,) = (one for one in world.client.keys().json["keys"] if one["kid"] == kid)
-    with world.reading() as services:
-        (public,) = (one for stored, one in services.signing_keys.published() if stored.id == kid)
-        _, own_key = services.signing_keys.current()
+    (published,) = (one for one in world.client.fetch_jwks().json["keys"] if one["kid"] == kid)
+    with world.read_only_services() as services:
+        (public,) = (one for stored, one in services.signing_keys.published_keys() if stored.id == kid)
+        _, own_key = services.signing_keys.current_signing_key()
     pem = public.to_pem().encode()
-    jwt_party = RelyingParty.of(world, access_token_type=TokenFormat.JWT)
-    asked = jwt_party.ask()
-    access = jwt_party.tokens(browser.open(asked.url), asked).access_token
-    opaque = party.tokens(browser.open((asked := party.ask()).url), asked).access_token
+    jwt_party = RelyingParty.register(world, access_token_type=TokenFormat.JWT)
+    asked = jwt_party.new_request()
+    access = jwt_party.obtain_tokens(browser.open(asked.url), asked).access_token
+    opaque = party.obtain_tokens(browser.open((asked := party.new_request()).url), asked).access_token
     head, body, signature = id_token.split(".")
     return {
-        "foreign key": signed(claims, key, key_id=kid),
-        "unknown kid": signed(claims, key, key_id="no-such-key"),
-        "no kid": signed(claims, key, key_id=None),
-        "alg none": signed(claims, key, key_id=kid, header={"alg": "none"}, sign=unsigned),
-        "alg None": signed(claims, key, key_id=kid, header={"alg": "None"}, sign=unsigned),
+        "foreign key": sign_assertion(claims, key, key_id=kid),
+        "unknown kid": sign_assertion(claims, key, key_id="no-such-key"),
+        "no kid": sign_assertion(claims, key, key_id=None),
+        "alg none": sign_assertion(claims, key, key_id=kid, header={"alg": "none"}, sign=no_signature),
+        "alg None": sign_assertion(claims, key, key_id=kid, header={"alg": "None"}, sign=no_signature),
         "no signature": f"{head}.{body}.",
-        "hmac with the public key": signed(claims, key, key_id=kid, header={"alg": "HS256"}, sign=hs256(pem)),
-        "hmac with the modulus": signed(
+        "hmac with the public key": sign_assertion(claims, key, key_id=kid, header={"alg": "HS256"}, sign=hs256(pem)),
+        "hmac with the modulus": sign_assertion(
             claims, key, key_id=kid, header={"alg": "HS256"}, sign=hs256(published["n"].encode())
         ),
-        "other algorithm": signed(claims, key, key_id=kid, header={"alg": "PS256"}, sign=ps256(key)),
-        "own key in the header": signed(claims, key, key_id=kid, header={"jwk": {"kty": "RSA", "e": "AQAB"}}),
-        "altered claims": signed({**claims, "sub": "other"}, key, key_id=kid).rpartition(".")[0] + f".{signature}",
+        "other algorithm": sign_assertion(claims, key, key_id=kid, header={"alg": "PS256"}, sign=ps256(key)),
+        "own key in the header": sign_assertion(claims, key, key_id=kid, header={"jwk": {"kty": "RSA", "e": "AQAB"}}),
+        "altered claims": sign_assertion({**claims, "sub": "other"}, key, key_id=kid).rpartition(".")[0]
+        + f".{signature}",
         "our key, another issuer": sign({**claims, "iss": "https://other.example"}, own_key, key_id=kid),
         "our key, an access token's type": sign(claims, own_key, key_id=kid, typ="at+jwt"),
         "our key, no application": sign({**claims, "azp": None}, own_key, key_id=kid),
@@ -118,7 +119,7 @@ def test_what_is_no_id_token_of_ours_is_an_invalid_request(
     for what, hint in hints(world, party, browser, id_token).items():
         for one in (browser, Browser(world)):
             for prompt in ("none", None):
-                description = party.refused_at(one, "invalid_request", prompt=prompt, id_token_hint=hint)
+                description = party.expect_error_at_once(one, "invalid_request", prompt=prompt, id_token_hint=hint)
                 assert description == "id_token_hint is not an ID token of this issuer", what
 
 
@@ -126,53 +127,59 @@ def test_a_hint_of_another_installation_is_refused(
     browser: Browser, party: RelyingParty, make_world: object, id_token: str
 ) -> None:
     other = make_world(**{"identity.issuer_url": "https://other.example"})  # type: ignore[operator]
-    theirs = RelyingParty.of(other)
+    theirs = RelyingParty.register(other)
     elsewhere = Browser(other)
     elsewhere.start_session(other.a_person())
-    hint = theirs.signed_in(elsewhere).id_token
-    party.refused_at(browser, "invalid_request", id_token_hint=hint)
+    hint = theirs.sign_in_silently(elsewhere).id_token
+    party.expect_error_at_once(browser, "invalid_request", id_token_hint=hint)
 
 
-def test_a_hint_is_good_as_long_as_its_key_is_published(own_world: World) -> None:
-    party, browser, person = RelyingParty.of(own_world), Browser(own_world), own_world.a_person()
+def test_a_hint_is_good_as_long_as_its_key_is_published(isolated_world: World) -> None:
+    party, browser, person = (
+        RelyingParty.register(isolated_world),
+        Browser(isolated_world),
+        isolated_world.make_human_user(),
+    )
     browser.start_session(person)
-    hint = party.tokens(browser.open((asked := party.ask()).url), asked).id_token
-    own_world.operator.signing_keys.rotate(emergency=True)
-    own_world.clock.advance(hours=11)
-    assert party.signed_in(browser, prompt="none", id_token_hint=hint).claims["sub"] == person.id
-    own_world.clock.advance(hours=11)
-    own_world.identity.jobs.purge()
-    assert decoded(hint)[0]["kid"] not in {one["kid"] for one in own_world.client.keys().json["keys"]}
-    party.refused_at(browser, "invalid_request", prompt="none", id_token_hint=hint)
+    hint = party.obtain_tokens(browser.open((asked := party.new_request()).url), asked).id_token
+    isolated_world.operator_services.signing_keys.rotate(emergency=True)
+    isolated_world.clock.advance(hours=11)
+    assert party.sign_in_silently(browser, prompt="none", id_token_hint=hint).claims["sub"] == person.id
+    isolated_world.clock.advance(hours=11)
+    isolated_world.identity.background_jobs.purge()
+    assert decode_jwt_unverified(hint)[0]["kid"] not in {
+        one["kid"] for one in isolated_world.client.fetch_jwks().json["keys"]
+    }
+    party.expect_error_at_once(browser, "invalid_request", prompt="none", id_token_hint=hint)
 
 
 def test_a_service_user_s_id_token_is_nobody_s_session(world: World, browser: Browser, party: RelyingParty) -> None:
-    robot = world.a_robot()
-    hint = robot.token().json["id_token"]
-    party.refused_at(browser, "login_required", prompt="none", id_token_hint=hint)
+    robot = world.make_service_user_program()
+    hint = robot.request_token().json["id_token"]
+    party.expect_error_at_once(browser, "login_required", prompt="none", id_token_hint=hint)
 
 
 @pytest.mark.shows("4.2.9")
 def test_a_login_hint_prefills_the_name(world: World, party: RelyingParty) -> None:
     browser = Browser(world)
     for hint in ("ada@acme.example", "Ada", '"><script>alert(1)</script>', "ü " * 100):
-        party.opened(browser, login_hint=hint)
-        assert browser.form()["login_name"].value in (hint, hint.strip())
+        party.open_request(browser, login_hint=hint)
+        assert browser.find_form()["login_name"].value in (hint, hint.strip())
 
 
 def test_a_login_hint_for_who_is_signed_in_answers(
     browser: Browser, party: RelyingParty, person: HumanUser, login_name: str
 ) -> None:
     for hint in (login_name, login_name.upper(), person.user_name):
-        assert party.signed_in(browser, login_hint=hint).claims["sub"] == person.id
+        assert party.sign_in_silently(browser, login_hint=hint).claims["sub"] == person.id
 
 
 def test_a_login_hint_for_somebody_else_asks_for_them(
     world: World, browser: Browser, party: RelyingParty, somebody_else: HumanUser
 ) -> None:
-    other = give_password(world, somebody_else)
-    party.refused_at(browser, "login_required", prompt="none", login_hint=other)
-    asked = party.opened(browser, login_hint=other)
-    assert browser.form()["login_name"].value == other
+    other = set_password(world, somebody_else)
+    party.expect_error_at_once(browser, "login_required", prompt="none", login_hint=other)
+    asked = party.open_request(browser, login_hint=other)
+    assert browser.find_form()["login_name"].value == other
     browser.sign_in(other)
-    assert party.tokens(browser.page, asked).claims["sub"] == somebody_else.id
+    assert party.obtain_tokens(browser.page, asked).claims["sub"] == somebody_else.id

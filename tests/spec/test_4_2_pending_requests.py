@@ -11,12 +11,12 @@ from identity.concurrency import run_in_executor
 from identity.domain.users import HumanUser
 from identity.services.commands.applications import ChangeApplication
 from identity.testing.browser import PASSWORD, Browser
-from identity.testing.fixtures import MakeWorld
+from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_page
-from identity.testing.service_client import FORM
+from identity.testing.response_checks import check_page
+from identity.testing.service_test_client import FORM_CONTENT_TYPE
 from identity.testing.world import World
-from tests.spec.waiting import FOREIGN, attributes, begun
+from tests.spec.pending_requests import FOREIGN, attributes, begun
 
 UNKNOWN = "We do not know this sign-in any more"
 DONE = "This sign-in is done"
@@ -30,8 +30,8 @@ def test_a_post_from_another_site_is_answered_by_the_get_that_follows(
     browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     """Decisions: SameSite=Lax keeps our cookies from another site's POST; they come with the redirected GET."""
-    asked = party.ask()
-    answer = browser.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+    asked = party.new_request()
+    answer = browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
     stored, answered = browser.answers
     assert "Cookie" not in stored.request.headers
     assert stored.status_int == 303
@@ -39,30 +39,30 @@ def test_a_post_from_another_site_is_answered_by_the_get_that_follows(
     assert stored.headers["Cache-Control"] == "no-store"
     assert answered.request.method == "GET"
     assert answered.request.headers["Sec-Fetch-Site"] == "cross-site"
-    assert party.tokens(answer, asked).claims["sub"] == person.id
+    assert party.obtain_tokens(answer, asked).claims["sub"] == person.id
 
 
 @pytest.mark.parametrize(("response_type", "mode"), [("code", "form_post"), ("id_token token", None), ("code", None)])
 def test_a_post_is_answered_in_every_mode(
     browser: Browser, party: RelyingParty, response_type: str, mode: str | None
 ) -> None:
-    asked = party.ask(response_type, response_mode=mode)
-    party.tokens(browser.send(asked.endpoint, dict(asked.parameters), by=party.origin), asked)
+    asked = party.new_request(response_type, response_mode=mode)
+    party.obtain_tokens(browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin), asked)
 
 
 def test_a_post_leads_to_the_login_pages_too(
     nobody: Browser, party: RelyingParty, person: HumanUser, login_name: str
 ) -> None:
-    asked = party.ask(prompt="login", state="a b&c=d")
-    nobody.send(asked.endpoint, dict(asked.parameters), by=party.origin)
-    assert nobody.step == ""
-    assert party.tokens(nobody.sign_in(login_name), asked).claims["sub"] == person.id
+    asked = party.new_request(prompt="login", state="a b&c=d")
+    nobody.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
+    assert nobody.sign_in_step == ""
+    assert party.obtain_tokens(nobody.sign_in(login_name), asked).claims["sub"] == person.id
 
 
 def test_after_a_post_nothing_of_it_is_left_in_the_browser(browser: Browser, party: RelyingParty) -> None:
-    asked = party.ask()
+    asked = party.new_request()
     before = browser.cookies.names
-    browser.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+    browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
     assert browser.cookies.names == before
 
 
@@ -70,12 +70,12 @@ def test_only_the_post_s_own_browser_gets_the_answer(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     """Nobody can have somebody else's browser answer a request that they began (login CSRF)."""
-    asked = party.ask()
+    asked = party.new_request()
     attacker = Browser(world)
-    stored = attacker.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+    stored = attacker.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
     resumed = attacker.answers[0].location
     assert stored is not None
-    check_page(browser.open(resumed, by="https://evil.example"), 400, FOREIGN)
+    check_page(browser.open(resumed, initiator="https://evil.example"), 400, FOREIGN)
 
 
 def test_addresses_come_from_the_settings_and_not_from_the_request(
@@ -84,14 +84,16 @@ def test_addresses_come_from_the_settings_and_not_from_the_request(
     """Security 12.1: behind a proxy that ends TLS the request knows neither scheme nor, with odd ports, host."""
     cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
     proxied = {"wsgi.url_scheme": "http", "HTTP_HOST": "id.example.com:443", "HTTP_X_FORWARDED_HOST": "evil.example"}
-    asked = party.ask(prompt="login")
+    asked = party.new_request(prompt="login")
     body = urlencode(asked.parameters).encode()
     for answer in (
         world.client.request("GET", asked.url, headers=cookies, environ=proxied),
-        world.client.request("POST", asked.endpoint, headers={"Content-Type": FORM}, body=body, environ=proxied),
+        world.client.request(
+            "POST", asked.endpoint, headers={"Content-Type": FORM_CONTENT_TYPE}, body=body, environ=proxied
+        ),
         world.client.request("GET", party.logout_url(client_id=party.client_id), headers=cookies, environ=proxied),
         world.client.request("GET", party.logout_url(post_logout_redirect_uri=None), environ=proxied),
-        world.client.request("POST", party.logout_url(), headers={"Content-Type": FORM}, environ=proxied),
+        world.client.request("POST", party.logout_url(), headers={"Content-Type": FORM_CONTENT_TYPE}, environ=proxied),
     ):
         assert answer.status_int == 303
         assert answer.headers["Location"].startswith(f"{world.issuer}/")
@@ -111,7 +113,7 @@ def test_a_second_browser_cannot_go_on(
         for path in (f"/oauth/v2/authorize/{request_id}", *(f"/login/{request_id}{step}" for step in steps)):
             check_page(other.open(path), 400, FOREIGN)
             assert not any(request_id in name for name in other.cookies.names)
-    party.tokens(nobody.submit({"password": PASSWORD}), asked)
+    party.obtain_tokens(nobody.submit({"password": PASSWORD}), asked)
 
 
 def test_a_second_browser_cannot_send_its_forms(
@@ -119,10 +121,10 @@ def test_a_second_browser_cannot_send_its_forms(
 ) -> None:
     asked, _ = begun(nobody, party)
     nobody.submit({"login_name": login_name})
-    fields = dict(nobody.form().submit_fields()) | {"password": PASSWORD}
+    fields = dict(nobody.find_form().submit_fields()) | {"password": PASSWORD}
     other = Browser(world)
-    check_page(other.send(nobody.url, fields, by=other.login_url), 400, FOREIGN)
-    party.tokens(nobody.submit({"password": PASSWORD}), asked)
+    check_page(other.post_form(nobody.url, fields, initiator=other.login_url), 400, FOREIGN)
+    party.obtain_tokens(nobody.submit({"password": PASSWORD}), asked)
 
 
 def test_another_sign_in_s_cookie_opens_nothing(nobody: Browser, party: RelyingParty, world: World) -> None:
@@ -145,7 +147,7 @@ def test_a_finished_request_never_answers_twice(nobody: Browser, party: RelyingP
     """Pages §4.2: back, reload, or another tab: a page that says so, never a second code."""
     asked, request_id = begun(nobody, party)
     secret = next(one for one in nobody.cookies if one.name.endswith(request_id))
-    code = party.code(nobody.sign_in(login_name), asked)
+    code = party.extract_code(nobody.sign_in(login_name), asked)
     # Without the cookie, which ended with it, and with it, as a restored tab could send it.
     for header in (f"{secret.name}=; Max-Age=0", f"{secret.name}={secret.value}"):
         nobody.cookies.store(nobody.login_url, f"{header}; Path=/; Secure", nobody.world.clock())
@@ -156,10 +158,10 @@ def test_a_finished_request_never_answers_twice(nobody: Browser, party: RelyingP
 
 
 def test_a_request_that_ended_in_an_error_never_answers_twice(nobody: Browser, party: RelyingParty) -> None:
-    asked = party.ask(prompt="none")
-    nobody.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+    asked = party.new_request(prompt="none")
+    nobody.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
     stored, answered = nobody.answers
-    party.refused(answered, asked, "login_required")
+    party.check_error_response(answered, asked, "login_required")
     check_page(nobody.open(stored.location), 200, DONE)
     name, secret, _ = attributes(stored.headers["Set-Cookie"])
     nobody.cookies.store(nobody.login_url, f"{name}={secret}; Path=/; Secure", nobody.world.clock())
@@ -170,14 +172,14 @@ def test_of_two_resumptions_at_once_one_is_answered(
     world: World, browser: Browser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second has looked at the request before the first one finished it."""
-    from identity.services.sign_ins import SignIns
+    from identity.services.sign_ins import SignInService
 
-    asked = party.ask()
+    asked = party.new_request()
     stored = world.client.post(asked.endpoint, dict(asked.parameters))
     name, secret, _ = attributes(stored.headers["Set-Cookie"])
     browser.cookies.store(browser.login_url, f"{name}={secret}; Path=/; Secure", world.clock())
     cookies = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
-    find = SignIns.find
+    find = SignInService.find
     raced: list[Any] = []
 
     def found_before_the_other_finished(*arguments: Any) -> Any:
@@ -189,9 +191,9 @@ def test_of_two_resumptions_at_once_one_is_answered(
         return pending
 
     with monkeypatch.context() as patch:
-        patch.setattr(SignIns, "find", found_before_the_other_finished)
+        patch.setattr(SignInService, "find", found_before_the_other_finished)
         answer = world.client.get(stored.location, cookies)
-    party.tokens(raced[0], asked)
+    party.obtain_tokens(raced[0], asked)
     check_page(answer, 200, DONE)
 
 
@@ -202,8 +204,8 @@ def test_two_tabs_do_not_disturb_each_other(
     other = nobody.tab()
     (first, _), (second, _) = begun(nobody, party), begun(other, party, scope="openid email")
     nobody.submit({"login_name": login_name})
-    assert party.tokens(other.sign_in(login_name), second).scope == ["openid", "email"]
-    tokens = party.tokens(nobody.submit({"password": PASSWORD}), first)
+    assert party.obtain_tokens(other.sign_in(login_name), second).scope == ["openid", "email"]
+    tokens = party.obtain_tokens(nobody.submit({"password": PASSWORD}), first)
     assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid"])
     assert len(nobody.session_cookies) == 1
 
@@ -213,15 +215,15 @@ def test_whoever_signed_in_elsewhere_meanwhile_is_there(
 ) -> None:
     other = nobody.tab()
     (first, request_id), (second, _) = begun(nobody, party), begun(other, party)
-    party.tokens(other.sign_in(login_name), second)
+    party.obtain_tokens(other.sign_in(login_name), second)
     nobody.open(f"/oauth/v2/authorize/{request_id}")
-    assert party.tokens(nobody.page, first).claims["sub"] == person.id
+    assert party.obtain_tokens(nobody.page, first).claims["sub"] == person.id
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT"])
 def test_a_request_is_resumed_by_get_alone(world: World, browser: Browser, party: RelyingParty, method: str) -> None:
     """A HEAD must not use it up (RFC 9110 §9.3.2)."""
-    asked = party.ask()
+    asked = party.new_request()
     stored = world.client.post(asked.endpoint, dict(asked.parameters))
     name, secret, _ = attributes(stored.headers["Set-Cookie"])
     browser.cookies.store(browser.login_url, f"{name}={secret}; Path=/; Secure", world.clock())
@@ -229,7 +231,7 @@ def test_a_request_is_resumed_by_get_alone(world: World, browser: Browser, party
     answer = world.client.request(method, stored.location, headers=cookies)
     assert answer.status_int == 405
     assert "Location" not in answer.headers
-    party.tokens(browser.open(stored.location), asked)
+    party.obtain_tokens(browser.open(stored.location), asked)
 
 
 # --- time -------------------------------------------------------------------------------------------------------------
@@ -239,7 +241,7 @@ def test_a_request_waits_for_half_an_hour(world: World, nobody: Browser, party: 
     """Security 4.8: a setting."""
     asked, _ = begun(nobody, party)
     world.clock.advance(minutes=29, seconds=59)
-    party.tokens(nobody.sign_in(login_name), asked)
+    party.obtain_tokens(nobody.sign_in(login_name), asked)
 
 
 def test_an_expired_request_can_be_started_again(
@@ -251,15 +253,15 @@ def test_an_expired_request_can_be_started_again(
     for path in (f"/login/{request_id}", f"/oauth/v2/authorize/{request_id}"):
         check_page(nobody.open(path), 410, EXPIRED)
     nobody.submit()
-    assert nobody.step == ""
+    assert nobody.sign_in_step == ""
     assert nobody.path.split("/")[2] != request_id
-    tokens = party.tokens(nobody.sign_in(login_name), asked)
+    tokens = party.obtain_tokens(nobody.sign_in(login_name), asked)
     assert (tokens.claims["sub"], tokens.scope) == (person.id, ["openid", "email"])
 
 
-def test_how_long_it_waits_is_a_setting(make_world: MakeWorld) -> None:
+def test_how_long_it_waits_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.sign_in_lifetime": "2m"})
-    party, browser = RelyingParty.of(world), Browser(world)
+    party, browser = RelyingParty.register(world), Browser(world)
     begun(browser, party)
     world.clock.advance(minutes=1, seconds=59)
     check_page(browser.reload(), 200, "Sign in")
@@ -267,11 +269,11 @@ def test_how_long_it_waits_is_a_setting(make_world: MakeWorld) -> None:
     check_page(browser.reload(), 410, EXPIRED)
 
 
-def test_expired_and_finished_requests_are_purged(own_world: World) -> None:
-    party, browser = RelyingParty.of(own_world), Browser(own_world)
+def test_expired_and_finished_requests_are_purged(isolated_world: World) -> None:
+    party, browser = RelyingParty.register(isolated_world), Browser(isolated_world)
     _, request_id = begun(browser, party)
-    own_world.clock.advance(days=2)
-    own_world.identity.jobs.purge()
+    isolated_world.clock.advance(days=2)
+    isolated_world.identity.background_jobs.purge()
     check_page(browser.open(f"/oauth/v2/authorize/{request_id}"), 404, UNKNOWN)
 
 
@@ -284,12 +286,12 @@ def test_what_was_trusted_is_looked_at_again(world: World, nobody: Browser, part
     _, request_id = begun(nobody, party)
     title = "We do not know this application"
     if change == "deactivated":
-        world.operator.applications.deactivate(party.client_id)
+        world.operator_services.applications.deactivate(party.client_id)
     elif change == "removed":
-        world.operator.applications.remove(party.client_id)
+        world.operator_services.applications.remove(party.client_id)
     else:
         moved = ChangeApplication(redirect_uris=("https://app.example/new",))
-        world.operator.applications.change(party.client_id, moved)
+        world.operator_services.applications.change(party.client_id, moved)
         title = "We cannot send you back to this application"
     check_page(nobody.open(f"/oauth/v2/authorize/{request_id}"), 400, title)
     check_page(nobody.open(f"/login/{request_id}"), 400, title)
@@ -299,21 +301,21 @@ def test_what_was_trusted_is_looked_at_again(world: World, nobody: Browser, part
 def test_a_response_type_that_is_switched_off_meanwhile(
     world: World, nobody: Browser, party: RelyingParty, login_name: str
 ) -> None:
-    asked = party.ask("id_token token")
+    asked = party.new_request("id_token token")
     nobody.open(asked.url)
-    world.operator.applications.change(party.client_id, ChangeApplication(response_types=frozenset({"code"})))
-    party.refused(nobody.reload(), asked, "unauthorized_client")
-    assert "access_token" not in (nobody.left_for or "")
+    world.operator_services.applications.change(party.client_id, ChangeApplication(response_types=frozenset({"code"})))
+    party.check_error_response(nobody.reload(), asked, "unauthorized_client")
+    assert "access_token" not in (nobody.external_redirect or "")
 
 
 def test_a_person_who_is_deactivated_before_the_answer(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     asked, _ = begun(browser, party, prompt="consent")
-    world.operator.storage.users.update(replace(person, active=False, version=person.version + 1))
-    browser.submit(press=("decision", "allow"))
-    assert browser.left_for is None
-    assert browser.step == ""
+    world.operator_services.storage.users.update(replace(person, active=False, version=person.version + 1))
+    browser.submit(button=("decision", "allow"))
+    assert browser.external_redirect is None
+    assert browser.sign_in_step == ""
     assert asked.parameters["prompt"] == "consent"
 
 
@@ -321,10 +323,10 @@ def test_a_session_that_is_ended_before_the_answer(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
     asked, _ = begun(browser, party, prompt="consent")
-    with world.transaction() as services:
-        services.storage.sessions.end_of_user(person.id, services.now)
-    browser.submit(press=("decision", "allow"))
-    assert browser.left_for is None
+    with world.transaction_services() as services:
+        services.storage.sessions.end_for_user(person.id, services.now)
+    browser.submit(button=("decision", "allow"))
+    assert browser.external_redirect is None
     assert asked.parameters["prompt"] == "consent"
 
 
@@ -336,7 +338,7 @@ def test_the_service_s_own_pages_sign_in_without_an_application(
 ) -> None:
     """Pages §4.1: /login alone makes a request of its own."""
     nobody.open("/login")
-    assert nobody.step == ""
+    assert nobody.sign_in_step == ""
     nobody.sign_in(login_name)
     ways = {one.headers.get("Location"): one for one in nobody.answers}
     assert ways[f"{nobody.login_url}/account"].headers["Cache-Control"] == "no-store"
@@ -354,4 +356,4 @@ def test_and_lead_nowhere_else(browser: Browser) -> None:
     ):
         browser.open(f"/login?target={target}")
         assert all("evil" not in (one.headers.get("Location") or "") for one in browser.answers)
-        assert browser.left_for is None
+        assert browser.external_redirect is None

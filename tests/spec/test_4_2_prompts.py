@@ -5,10 +5,10 @@ from urllib.parse import urlencode
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.testing.assertions import decoded
-from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_page
+from identity.testing.response_checks import check_page
 from identity.testing.world import World
 
 #: Stands for: no page, the answer comes at once.
@@ -46,10 +46,10 @@ def test_which_page_comes_first(
         browser = Browser(world)
         for one in people:
             browser.start_session(one)
-        asked = party.opened(browser, prompt=prompt)
-        assert browser.step == step, prompt
+        asked = party.open_request(browser, prompt=prompt)
+        assert browser.sign_in_step == step, prompt
         if step is ANSWER:
-            assert party.tokens(browser.page, asked).claims["sub"] == person.id
+            assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
         else:
             check_page(browser.page)
 
@@ -64,10 +64,10 @@ def test_prompt_none_never_shows_a_page(
 ) -> None:
     """Whoever is signed in answers; else there is an error. In one answer, leaving nothing behind."""
     parameters = {"prompt": "none", "response_mode": mode}
-    assert party.signed_in(browser, response_type, **parameters).claims["sub"] == person.id
+    assert party.sign_in_silently(browser, response_type, **parameters).claims["sub"] == person.id
     assert len(browser.answers) == 1
     nobody = Browser(world)
-    party.refused_at(nobody, "login_required", response_type, **parameters)
+    party.expect_error_at_once(nobody, "login_required", response_type, **parameters)
     assert (len(nobody.answers), len(nobody.cookies)) == (1, 0)
 
 
@@ -76,25 +76,27 @@ def test_prompt_none_with_several_sessions(
 ) -> None:
     """The user would have to choose, unless a hint says who is meant."""
     browser.start_session(somebody_else)
-    party.refused_at(browser, "account_selection_required", prompt="none")
+    party.expect_error_at_once(browser, "account_selection_required", prompt="none")
     for one in (person, somebody_else):
-        assert party.signed_in(browser, prompt="none", login_hint=one.user_name).claims["sub"] == one.id
+        assert party.sign_in_silently(browser, prompt="none", login_hint=one.user_name).claims["sub"] == one.id
 
 
 def test_prompt_none_with_a_password_that_is_too_old(world: World, browser: Browser, party: RelyingParty) -> None:
     world.clock.advance(61)
-    party.refused_at(browser, "login_required", prompt="none", max_age=60)
-    party.signed_in(browser, prompt="none", max_age=62)
+    party.expect_error_at_once(browser, "login_required", prompt="none", max_age=60)
+    party.sign_in_silently(browser, prompt="none", max_age=62)
 
 
 def test_prompt_none_in_a_post_is_answered_after_the_redirect(
     world: World, browser: Browser, party: RelyingParty, person: HumanUser
 ) -> None:
-    asked = party.ask(prompt="none")
-    browser.send(asked.endpoint, dict(asked.parameters), by=party.origin)
-    assert party.tokens(browser.page, asked).claims["sub"] == person.id
+    asked = party.new_request(prompt="none")
+    browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
+    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
     nobody = Browser(world)
-    party.refused(nobody.send(asked.endpoint, dict(asked.parameters), by=party.origin), asked, "login_required")
+    party.check_error_response(
+        nobody.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin), asked, "login_required"
+    )
     assert len(nobody.cookies) == 0
 
 
@@ -106,7 +108,7 @@ def test_a_silent_sign_in_leaves_auth_time_as_it_was(world: World, browser: Brow
     at = world.clock.seconds
     for parameters in ({}, {"max_age": 10_000}, {"prompt": "none"}):
         world.clock.advance(minutes=5)
-        assert party.signed_in(browser, **parameters).claims["auth_time"] == at
+        assert party.sign_in_silently(browser, **parameters).claims["auth_time"] == at
 
 
 @pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": 0}, {"max_age": 60}])
@@ -114,12 +116,12 @@ def test_a_new_password_moves_auth_time_and_keeps_the_session(
     world: World, browser: Browser, party: RelyingParty, login_name: str, parameters: dict[str, object]
 ) -> None:
     """Security 10.5: a new secret at re-authentication; the old one is worth nothing any more."""
-    first = party.tokens(browser.open((asked := party.ask()).url), asked)
+    first = party.obtain_tokens(browser.open((asked := party.new_request()).url), asked)
     before = {one.name: one.value for one in browser.cookies if one.name in browser.session_cookies}
     world.clock.advance(minutes=5)
-    asked = party.opened(browser, **parameters)
-    assert browser.step == AGAIN
-    tokens = party.tokens(browser.submit({"password": PASSWORD}), asked)
+    asked = party.open_request(browser, **parameters)
+    assert browser.sign_in_step == AGAIN
+    tokens = party.obtain_tokens(browser.submit({"password": PASSWORD}), asked)
     assert tokens.claims["auth_time"] == world.clock.seconds == first.claims["auth_time"] + 300
     assert tokens.claims["sid"] == first.claims["sid"]
     after = {one.name: one.value for one in browser.cookies if one.name in browser.session_cookies}
@@ -128,7 +130,7 @@ def test_a_new_password_moves_auth_time_and_keeps_the_session(
     thief = Browser(world)
     for name, value in before.items():
         thief.cookies.store(world.issuer, f"{name}={value}; Path=/; Secure", world.clock())
-    party.refused_at(thief, "login_required", prompt="none")
+    party.expect_error_at_once(thief, "login_required", prompt="none")
 
 
 @pytest.mark.shows("4.2.10")
@@ -136,41 +138,41 @@ def test_a_password_that_is_young_enough_is_not_asked_again(
     world: World, browser: Browser, party: RelyingParty
 ) -> None:
     world.clock.advance(59)
-    party.signed_in(browser, max_age=60)
+    party.sign_in_silently(browser, max_age=60)
     world.clock.advance(2)
-    party.opened(browser, max_age=60)
-    assert browser.step == AGAIN
+    party.open_request(browser, max_age=60)
+    assert browser.sign_in_step == AGAIN
 
 
 @pytest.mark.shows("4.2.13")
 def test_prompt_login_cannot_be_dropped_on_the_way(browser: Browser, party: RelyingParty, login_name: str) -> None:
     """Security 4.7: what was asked stands in the row, not in the address."""
-    asked = party.opened(browser, prompt="login")
+    asked = party.open_request(browser, prompt="login")
     page = browser.path
     request_id = page.split("/")[2]
     resumed = f"/oauth/v2/authorize/{request_id}"
     for path in (resumed, f"{resumed}?prompt=none", f"{page}?prompt="):
         browser.open(path)
-        assert browser.step == AGAIN
+        assert browser.sign_in_step == AGAIN
     # The session that stands there could answer another request; not this one.
     other = browser.tab()
-    party.tokens(other.open((second := party.ask()).url), second)
+    party.obtain_tokens(other.open((second := party.new_request()).url), second)
     browser.open(resumed)
-    assert browser.step == AGAIN
-    party.tokens(browser.submit({"password": PASSWORD}), asked)
+    assert browser.sign_in_step == AGAIN
+    party.obtain_tokens(browser.submit({"password": PASSWORD}), asked)
 
 
 def test_a_sign_in_elsewhere_is_not_the_one_that_was_asked_for(
     browser: Browser, party: RelyingParty, login_name: str
 ) -> None:
     """prompt=login: the password has to be given for this request."""
-    first = party.opened(browser, prompt="login")
+    first = party.open_request(browser, prompt="login")
     tab = browser.tab()
-    second = party.opened(tab, prompt="login")
-    party.tokens(tab.submit({"password": PASSWORD}), second)
+    second = party.open_request(tab, prompt="login")
+    party.obtain_tokens(tab.submit({"password": PASSWORD}), second)
     browser.reload()
-    assert browser.step == AGAIN
-    party.tokens(browser.submit({"password": PASSWORD}), first)
+    assert browser.sign_in_step == AGAIN
+    party.obtain_tokens(browser.submit({"password": PASSWORD}), first)
 
 
 # --- prompt=select_account --------------------------------------------------------------------------------------------
@@ -183,21 +185,21 @@ def test_the_chosen_session_answers(
     """select_account: choose an existing session or create a new one."""
     browser.start_session(somebody_else)
     for one in (person, somebody_else, person):
-        asked = party.opened(browser, prompt="select_account")
-        browser.choose(one.user_name)
-        assert party.tokens(browser.page, asked).claims["sub"] == one.id
+        asked = party.open_request(browser, prompt="select_account")
+        browser.select_account(one.user_name)
+        assert party.obtain_tokens(browser.page, asked).claims["sub"] == one.id
 
 
 @pytest.mark.shows("4.2.14")
 def test_another_account_becomes_one_more_session(
     world: World, browser: Browser, party: RelyingParty, somebody_else: HumanUser
 ) -> None:
-    other = give_password(world, somebody_else)
-    asked = party.opened(browser, prompt="select_account")
-    browser.choose("Use another account")
-    assert browser.step == NAME
+    other = set_password(world, somebody_else)
+    asked = party.open_request(browser, prompt="select_account")
+    browser.select_account("Use another account")
+    assert browser.sign_in_step == NAME
     browser.sign_in(other)
-    assert party.tokens(browser.page, asked).claims["sub"] == somebody_else.id
+    assert party.obtain_tokens(browser.page, asked).claims["sub"] == somebody_else.id
     assert len(browser.session_cookies) == 2
 
 
@@ -208,7 +210,7 @@ def test_the_hint_preselects_on_the_chooser(
     """login_hint: preselects a user on select_account."""
     browser.start_session(somebody_else)
     for one in (person, somebody_else):
-        party.opened(browser, prompt="select_account", login_hint=one.user_name)
+        party.open_request(browser, prompt="select_account", login_hint=one.user_name)
         rows = browser.page.html.find_all("button", attrs={"name": "session"})
         assert one.user_name in rows[0].get_text()
 
@@ -217,11 +219,11 @@ def test_select_account_and_login_ask_for_both(
     browser: Browser, party: RelyingParty, person: HumanUser, login_name: str, somebody_else: HumanUser
 ) -> None:
     browser.start_session(somebody_else)
-    asked = party.opened(browser, prompt="login select_account")
-    browser.choose(person.user_name)
-    assert browser.step == AGAIN
+    asked = party.open_request(browser, prompt="login select_account")
+    browser.select_account(person.user_name)
+    assert browser.sign_in_step == AGAIN
     browser.submit({"password": PASSWORD})
-    assert party.tokens(browser.page, asked).claims["sub"] == person.id
+    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
 
 
 def test_an_expired_session_is_offered_and_needs_the_password(
@@ -229,12 +231,12 @@ def test_an_expired_session_is_offered_and_needs_the_password(
 ) -> None:
     """Pages §4.2: "Signed out – needs the password"."""
     world.clock.advance(hours=12)
-    asked = party.opened(browser, prompt="select_account")
-    assert browser.step == ACCOUNTS
-    browser.choose(person.user_name)
-    assert browser.step == AGAIN
+    asked = party.open_request(browser, prompt="select_account")
+    assert browser.sign_in_step == ACCOUNTS
+    browser.select_account(person.user_name)
+    assert browser.sign_in_step == AGAIN
     browser.submit({"password": PASSWORD})
-    assert party.tokens(browser.page, asked).claims["sub"] == person.id
+    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
     assert len(browser.session_cookies) == 1
 
 
@@ -242,65 +244,65 @@ def test_an_expired_session_is_offered_and_needs_the_password(
 
 
 def test_consent_names_the_application_and_its_scopes(world: World, browser: Browser, person: HumanUser) -> None:
-    party = RelyingParty.of(world, name="Invoices & more")
-    asked = party.opened(browser, scope="openid email", prompt="consent")
+    party = RelyingParty.register(world, name="Invoices & more")
+    asked = party.open_request(browser, scope="openid email", prompt="consent")
     text = browser.page.html.main.get_text()
     assert "Invoices & more" in text
     assert "email" in text
-    browser.submit(press=("decision", "allow"))
-    assert party.tokens(browser.page, asked).claims["sub"] == person.id
+    browser.submit(button=("decision", "allow"))
+    assert party.obtain_tokens(browser.page, asked).claims["sub"] == person.id
 
 
 def test_consent_is_asked_each_time_that_it_is_asked_for_and_never_otherwise(
     browser: Browser, party: RelyingParty
 ) -> None:
     for _ in range(2):
-        asked = party.opened(browser, prompt="consent")
-        assert browser.step == CONSENT
-        browser.submit(press=("decision", "allow"))
-        party.tokens(browser.page, asked)
-        party.signed_in(browser)
+        asked = party.open_request(browser, prompt="consent")
+        assert browser.sign_in_step == CONSENT
+        browser.submit(button=("decision", "allow"))
+        party.obtain_tokens(browser.page, asked)
+        party.sign_in_silently(browser)
 
 
 def test_a_refused_consent_is_access_denied(browser: Browser, party: RelyingParty) -> None:
-    asked = party.opened(browser, prompt="consent")
+    asked = party.open_request(browser, prompt="consent")
     (refusing,) = (
         one["value"]
         for one in browser.page.html.find_all("button", attrs={"name": "decision"})
         if one["value"] != "allow"
     )
-    browser.submit(press=("decision", refusing))
-    party.refused(browser.page, asked, "access_denied")
+    browser.submit(button=("decision", refusing))
+    party.check_error_response(browser.page, asked, "access_denied")
 
 
 def test_login_and_consent_ask_for_both(browser: Browser, party: RelyingParty, login_name: str) -> None:
-    asked = party.opened(browser, prompt="login consent")
+    asked = party.open_request(browser, prompt="login consent")
     request_id = browser.path.split("/")[2]
     browser.open(f"/login/{request_id}/consent")
     browser.open(f"/oauth/v2/authorize/{request_id}")
-    assert browser.step == AGAIN
+    assert browser.sign_in_step == AGAIN
     browser.submit({"password": PASSWORD})
-    assert browser.step == CONSENT
+    assert browser.sign_in_step == CONSENT
     browser.open(f"/oauth/v2/authorize/{request_id}")
-    assert browser.step == CONSENT
-    browser.submit(press=("decision", "allow"))
-    party.tokens(browser.page, asked)
+    assert browser.sign_in_step == CONSENT
+    browser.submit(button=("decision", "allow"))
+    party.obtain_tokens(browser.page, asked)
 
 
 def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
     browser: Browser, party: RelyingParty, somebody_else: HumanUser
 ) -> None:
-    party.opened(browser, prompt="consent")
-    form = urlencode([*browser.form().submit_fields(), ("decision", "allow")])
+    party.open_request(browser, prompt="consent")
+    form = urlencode([*browser.find_form().submit_fields(), ("decision", "allow")])
     # The answer gets lost, and somebody else sits down.
     answer = browser._send(browser._from_page("POST", browser.url, form.encode()), "same-origin")
     for name in browser.session_cookies:
-        browser.cookies.forget(name)
+        browser.cookies.delete(name)
     browser.start_session(somebody_else)
     browser.open(answer.location)
-    assert browser.step == NAME
-    browser.sign_in(give_password(browser.world, somebody_else))
-    assert browser.step == CONSENT
+    assert browser.sign_in_step == NAME
+    browser.sign_in(set_password(browser.world, somebody_else))
+    assert browser.sign_in_step == CONSENT
 
 
 # --- prompt=create ----------------------------------------------------------------------------------------------------
@@ -310,22 +312,22 @@ def test_consent_is_of_the_one_who_gave_it_where_nobody_else_was_there(
 def test_a_new_account_is_made_and_answers(world: World, party: RelyingParty) -> None:
     """Without rights and roles, in the application's organization, the address unverified."""
     browser = Browser(world)
-    asked = party.opened(browser, prompt="create", scope="openid profile email")
+    asked = party.open_request(browser, prompt="create", scope="openid profile email")
     fields = {"user_name": f"new-{asked.parameters['state'].lower()}", "given_name": "Neu", "family_name": "Mann"}
     browser.submit({**fields, "email": "new@people.example", "password": PASSWORD, "password_again": PASSWORD})
     assert fields["user_name"] + "@" in browser.page.html.find(class_="login__who").get_text()
-    tokens = party.tokens(browser.submit(), asked)
-    told = party.userinfo(tokens)
+    tokens = party.obtain_tokens(browser.submit(), asked)
+    told = party.fetch_userinfo(tokens)
     assert (told["preferred_username"], told["email_verified"]) == (fields["user_name"], False)
-    assert party.signed_in(browser, prompt="none").claims["sub"] == told["sub"]
+    assert party.sign_in_silently(browser, prompt="none").claims["sub"] == told["sub"]
 
 
 def test_where_registration_is_closed_it_is_access_denied(world: World, browser: Browser) -> None:
     """Decisions: a setting per organization; off: access_denied."""
-    organization = world.an_organization(registration=False)
-    party = RelyingParty.of(world, project_id=world.a_project(organization).id)
+    organization = world.make_organization(registration=False)
+    party = RelyingParty.register(world, project_id=world.make_project(organization).id)
     for one in (browser, Browser(world)):
-        party.refused_at(one, "access_denied", prompt="create")
+        party.expect_error_at_once(one, "access_denied", prompt="create")
 
 
 # --- ui_locales -------------------------------------------------------------------------------------------------------
@@ -351,7 +353,7 @@ def test_pages_speak_the_language_that_was_asked_for(
 ) -> None:
     """If none is given or none matches, the browser's accept-language header is used."""
     browser = Browser(world, languages=accepted)
-    party.opened(browser, ui_locales=ui_locales)
+    party.open_request(browser, ui_locales=ui_locales)
     assert browser.page.html.html["lang"] == spoken
     browser.submit({"login_name": "ada"})
     assert browser.page.html.html["lang"] == spoken
@@ -363,7 +365,7 @@ def test_languages_that_nothing_can_hold_are_passed_over(world: World) -> None:
         browser = Browser(world)
         browser.open(f"/login?ui_locales={ui_locales}")
         assert browser.page.html.html["lang"] == "en"
-        assert browser.step == ""
+        assert browser.sign_in_step == ""
 
 
 # --- scopes that name an organization ---------------------------------------------------------------------------------
@@ -374,33 +376,35 @@ def test_only_members_of_the_named_organization_answer(
 ) -> None:
     browser.start_session(somebody_else)
     scope = f"openid urn:service:iam:org:id:{person.organization_id}"
-    assert party.signed_in(browser, scope=scope, prompt="none").claims["sub"] == person.id
+    assert party.sign_in_silently(browser, scope=scope, prompt="none").claims["sub"] == person.id
     stranger = Browser(world)
     stranger.start_session(somebody_else)
-    party.refused_at(stranger, "login_required", scope=scope, prompt="none")
+    party.expect_error_at_once(stranger, "login_required", scope=scope, prompt="none")
 
 
 def test_an_organization_that_does_not_exist_is_an_invalid_scope(browser: Browser, party: RelyingParty) -> None:
     for word in ("urn:service:iam:org:id:no-such", "urn:service:iam:org:domain:primary:no.such"):
-        party.refused_at(browser, "invalid_scope", scope=f"openid {word}")
+        party.expect_error_at_once(browser, "invalid_scope", scope=f"openid {word}")
 
 
 def test_two_people_at_one_browser_keep_their_own(world: World, party: RelyingParty) -> None:
     """Security 18.8: whoever signs in at the browser of another gets nothing of theirs, and takes nothing away."""
     browser = Browser(world)
     held = {}
-    for person in (world.a_person(), world.a_person()):
-        asked = party.ask(scope="openid offline_access", prompt="select_account" if held else None)
-        browser.open(asked.url, by=party.origin)
+    for person in (world.make_human_user(), world.make_human_user()):
+        asked = party.new_request(scope="openid offline_access", prompt="select_account" if held else None)
+        browser.open(asked.url, initiator=party.origin)
         if held:
-            browser.choose("Use another account")
-        browser.sign_in(give_password(world, person))
-        held[person.id] = party.tokens(browser.page, asked).members
+            browser.select_account("Use another account")
+        browser.sign_in(set_password(world, person))
+        held[person.id] = party.obtain_tokens(browser.page, asked).members
     assert len(held) == 2
     for _ in range(2):
         for person_id, members in list(held.items()):
             held[person_id] = party.refresh(members["refresh_token"]).json
-            assert decoded(held[person_id]["id_token"])[1]["sub"] == person_id
-            assert world.client.userinfo(held[person_id]["access_token"]).json["sub"] == person_id
+            assert decode_jwt_unverified(held[person_id]["id_token"])[1]["sub"] == person_id
+            assert world.client.fetch_userinfo(held[person_id]["access_token"]).json["sub"] == person_id
     for person_id, members in held.items():
-        assert party.signed_in(browser, prompt="none", id_token_hint=members["id_token"]).claims["sub"] == person_id
+        assert (
+            party.sign_in_silently(browser, prompt="none", id_token_hint=members["id_token"]).claims["sub"] == person_id
+        )

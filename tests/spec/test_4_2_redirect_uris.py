@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from identity.domain.applications import ApplicationType
 from identity.domain.users import HumanUser
 from identity.testing.browser import Browser
-from identity.testing.fixtures import Worlds
+from identity.testing.fixtures import WorldCache
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_page
+from identity.testing.response_checks import check_page
 from identity.testing.world import World
 
 UNTRUSTED = "We cannot send you back to this application"
@@ -44,7 +44,7 @@ def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, 
     """Security 4.1: string equality, no decoding, no normalisation. A page, and the refused address is not on it."""
     variants = cycle(({}, {"prompt": "none"}, {"scope": "profile"}, {"response_mode": "form_post"}))
     for uri, parameters in zip(NEAR, variants, strict=False):
-        page = check_page(browser.open(party.ask(redirect_uri=uri, **parameters).url), 400, UNTRUSTED)
+        page = check_page(browser.open(party.new_request(redirect_uri=uri, **parameters).url), 400, UNTRUSTED)
         assert "redirect_uri is not registered for this application" in page.main.get_text()
         assert "evil" not in page.encode().decode()
 
@@ -53,17 +53,19 @@ def test_what_is_not_registered_letter_by_letter_gets_nothing(browser: Browser, 
 def test_the_error_is_shown_whatever_else_is_wrong(browser: Browser, party: RelyingParty) -> None:
     """Client and redirect URI come first: until both are good nothing else is looked at."""
     for response_type in ("code", "id_token"):
-        asked = party.ask(response_type, None, redirect_uri="https://evil.example/cb", request="x", prompt="none login")
+        asked = party.new_request(
+            response_type, None, redirect_uri="https://evil.example/cb", request="x", prompt="none login"
+        )
         check_page(browser.open(asked.url), 400, UNTRUSTED)
 
 
 def test_another_application_s_address_is_not_good(world: World, browser: Browser, party: RelyingParty) -> None:
-    other = RelyingParty.of(world, redirect_uri="https://other.example/cb")
-    check_page(browser.open(party.ask(redirect_uri=other.redirect_uri).url), 400, UNTRUSTED)
+    other = RelyingParty.register(world, redirect_uri="https://other.example/cb")
+    check_page(browser.open(party.new_request(redirect_uri=other.redirect_uri).url), 400, UNTRUSTED)
 
 
 def test_where_one_goes_after_signing_out_is_not_where_codes_go(browser: Browser, party: RelyingParty) -> None:
-    check_page(browser.open(party.ask(redirect_uri=party.post_logout_redirect_uri).url), 400, UNTRUSTED)
+    check_page(browser.open(party.new_request(redirect_uri=party.post_logout_redirect_uri).url), 400, UNTRUSTED)
 
 
 @pytest.mark.parametrize("mode", ["query", "fragment", "form_post"])
@@ -83,10 +85,10 @@ def test_a_registered_address_is_kept_as_it_is(world: World, browser: Browser, m
         "http://localhost:3000/cb",
         "https://app.example/cb?code=old&state=old",
     ):
-        party = RelyingParty.of(world, redirect_uri=uri)
-        asked = party.ask(response_mode=mode)
-        assert party.redeem(party.code(browser.open(asked.url), asked), asked).status_int == 200
-        party.refused_at(browser, "invalid_scope", scope="profile", response_mode=mode)
+        party = RelyingParty.register(world, redirect_uri=uri)
+        asked = party.new_request(response_mode=mode)
+        assert party.redeem(party.extract_code(browser.open(asked.url), asked), asked).status_int == 200
+        party.expect_error_at_once(browser, "invalid_scope", scope="profile", response_mode=mode)
 
 
 def test_the_query_part_belongs_to_the_address(world: World, browser: Browser) -> None:
@@ -99,33 +101,33 @@ def test_the_query_part_belongs_to_the_address(world: World, browser: Browser) -
         "https://app.example/cb?a=1;b=2",
         "https://app.example/cb",
     ):
-        party = RelyingParty.of(world, redirect_uri="https://app.example/cb?a=1&b=2")
-        check_page(browser.open(party.ask(redirect_uri=asked_for).url), 400, UNTRUSTED)
+        party = RelyingParty.register(world, redirect_uri="https://app.example/cb?a=1&b=2")
+        check_page(browser.open(party.new_request(redirect_uri=asked_for).url), 400, UNTRUSTED)
 
 
 def test_of_several_addresses_the_request_names_one(world: World, browser: Browser) -> None:
     """And the code is good with that one alone."""
     uris = ("https://app.example/cb", "https://app.example/other")
-    party = RelyingParty.of(world, redirect_uris=uris)
+    party = RelyingParty.register(world, redirect_uris=uris)
     for uri in uris:
-        asked = party.ask(redirect_uri=uri)
-        code = party.code(browser.open(asked.url), asked)
+        asked = party.new_request(redirect_uri=uri)
+        code = party.extract_code(browser.open(asked.url), asked)
         other = next(one for one in uris if one != uri)
         assert party.redeem(code, asked, redirect_uri=other).json["error"] == "invalid_grant"
-        code = party.code(browser.open(asked.url), asked)
+        code = party.extract_code(browser.open(asked.url), asked)
         assert party.redeem(code, asked).status_int == 200
 
 
 def test_an_application_without_addresses_gets_nothing(world: World, browser: Browser) -> None:
-    party = RelyingParty.of(world, redirect_uris=(), response_types=())
+    party = RelyingParty.register(world, redirect_uris=(), response_types=())
     for uri in (REGISTERED, None, ""):
-        check_page(browser.open(party.ask(redirect_uri=uri).url), 400, UNTRUSTED)
+        check_page(browser.open(party.new_request(redirect_uri=uri).url), 400, UNTRUSTED)
 
 
 @pytest.fixture
 def native(world: World) -> RelyingParty:
     """A native application with loopback addresses and a private-use scheme."""
-    return RelyingParty.of(
+    return RelyingParty.register(
         world,
         type=ApplicationType.NATIVE,
         authentication_method="none",
@@ -155,8 +157,8 @@ def test_a_native_application_may_vary_the_loopback_port(browser: Browser, nativ
         "com.example.app:/cb",
         "https://app.example/cb",
     ):
-        asked = native.ask(redirect_uri=uri)
-        code = native.code(browser.open(asked.url), asked)
+        asked = native.new_request(redirect_uri=uri)
+        code = native.extract_code(browser.open(asked.url), asked)
         assert native.redeem(code, asked).status_int == 200
 
 
@@ -195,31 +197,31 @@ def test_and_nothing_else_varies(browser: Browser, native: RelyingParty) -> None
         "com.example.other:/cb",
         "https://app.example:51004/cb",
     ):
-        check_page(browser.open(native.ask(redirect_uri=uri).url), 400, UNTRUSTED)
+        check_page(browser.open(native.new_request(redirect_uri=uri).url), 400, UNTRUSTED)
 
 
 def test_the_code_is_good_for_the_port_that_was_asked(browser: Browser, native: RelyingParty) -> None:
-    asked = native.ask(redirect_uri="http://127.0.0.1:51004/cb")
-    code = native.code(browser.open(asked.url), asked)
+    asked = native.new_request(redirect_uri="http://127.0.0.1:51004/cb")
+    code = native.extract_code(browser.open(asked.url), asked)
     answer = native.redeem(code, asked, redirect_uri="http://127.0.0.1:51005/cb")
     assert answer.json["error"] == "invalid_grant"
 
 
 @pytest.mark.parametrize("type_", [ApplicationType.WEB, ApplicationType.BROWSER])
 def test_other_applications_may_not_vary_the_port(world: World, browser: Browser, type_: ApplicationType) -> None:
-    party = RelyingParty.of(world, type=type_, redirect_uri="http://127.0.0.1:4000/cb")
-    asked = party.ask()
-    party.code(browser.open(asked.url), asked)
-    check_page(browser.open(party.ask(redirect_uri="http://127.0.0.1:4001/cb").url), 400, UNTRUSTED)
+    party = RelyingParty.register(world, type=type_, redirect_uri="http://127.0.0.1:4000/cb")
+    asked = party.new_request()
+    party.extract_code(browser.open(asked.url), asked)
+    check_page(browser.open(party.new_request(redirect_uri="http://127.0.0.1:4001/cb").url), 400, UNTRUSTED)
 
 
 def test_a_removed_address_is_no_longer_good(world: World, browser: Browser, party: RelyingParty) -> None:
     """Security 7.4: at the next request."""
-    asked = party.ask()
-    party.code(browser.open(asked.url), asked)
-    before = world.operator.applications.get(party.client_id)
+    asked = party.new_request()
+    party.extract_code(browser.open(asked.url), asked)
+    before = world.operator_services.applications.get(party.client_id)
     after = replace(before, redirect_uris=("https://app.example/new",), version=before.version + 1)
-    world.operator.storage.applications.update(after)
+    world.operator_services.storage.applications.update(after)
     check_page(browser.open(asked.url), 400, UNTRUSTED)
 
 
@@ -258,12 +260,12 @@ def _variants(draw: st.DrawFn) -> str:
 
 
 @pytest.fixture
-def target(worlds: Worlds, storage_name: str) -> tuple[Browser, RelyingParty]:
+def target(world_cache: WorldCache, storage_name: str) -> tuple[Browser, RelyingParty]:
     """A signed-in browser and a native application; without ``world``, whose scope is no example's."""
-    world = worlds.shared(storage_name)
-    party = RelyingParty.of(world, type=ApplicationType.NATIVE, authentication_method="none", redirect_uris=BASES)
+    world = world_cache.shared_world(storage_name)
+    party = RelyingParty.register(world, type=ApplicationType.NATIVE, authentication_method="none", redirect_uris=BASES)
     browser = Browser(world)
-    browser.start_session(world.a_person())
+    browser.start_session(world.make_human_user())
     return browser, party
 
 
@@ -282,18 +284,18 @@ def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple
     @example("http://127.0.0.1:1/cb", "form_post", "openid", None, True)
     @example("http://127.0.0.1:\u0661/cb", None, "openid", None, False)
     def check(uri: str, mode: str | None, scope: str, prompt: str | None, posted: bool) -> None:
-        asked = party.ask(scope=scope, redirect_uri=uri, response_mode=mode, prompt=prompt)
+        asked = party.new_request(scope=scope, redirect_uri=uri, response_mode=mode, prompt=prompt)
         if posted:
-            answer = browser.send(asked.endpoint, dict(asked.parameters), by=party.origin)
+            answer = browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
         else:
             answer = browser.open(asked.url)
         registered = uri in BASES or _LOOPBACK.fullmatch(uri) is not None
         if not registered:
             check_page(answer, 400)
         elif scope == "profile":
-            party.refused(answer, asked, "invalid_scope")
+            party.check_error_response(answer, asked, "invalid_scope")
         else:
-            party.code(answer, asked)
+            party.extract_code(answer, asked)
 
     check()
 
@@ -319,16 +321,16 @@ def test_any_request_is_answered_without_an_accident(target: tuple[Browser, Rely
     @hostile
     @given(st.lists(st.tuples(_names, _values), max_size=4), st.booleans(), st.text(string.printable, max_size=8))
     def check(changes: list[tuple[str, str]], posted: bool, tail: str) -> None:
-        parameters = {**party.ask(redirect_uri=BASES[0]).parameters, **dict(changes)}
+        parameters = {**party.new_request(redirect_uri=BASES[0]).parameters, **dict(changes)}
         endpoint = party.client.discovery["authorization_endpoint"]
         encoded = urlencode(parameters, errors="surrogatepass") + tail
         if posted:
-            answer = browser.send(endpoint, encoded.encode(), by=party.origin)
+            answer = browser.post_form(endpoint, encoded.encode(), initiator=party.origin)
         else:
             answer = browser.open(f"{endpoint}?{encoded.partition('#')[0]}")
         assert answer.status_int in (200, 303, 400, 413)
-        if browser.left_for is not None:
-            assert browser.left_for.startswith(BASES)
+        if browser.external_redirect is not None:
+            assert browser.external_redirect.startswith(BASES)
 
     check()
 
@@ -337,29 +339,29 @@ def test_the_person_is_the_one_who_is_signed_in(world: World, party: RelyingPart
     """After all of that the endpoint still does what it is for."""
     browser = Browser(world)
     browser.start_session(person)
-    assert party.signed_in(browser).claims["sub"] == person.id
+    assert party.sign_in_silently(browser).claims["sub"] == person.id
 
 
 def test_address_sent_is_told_to_developers_alone(world: World, browser: Browser) -> None:
     """In the audit trail without what could be secret or long; on the page only where it is in development."""
     sent = "https://ada:password@app.example/callback\x1b[31m\n?code=secret-of-a-person#state"
     for development in (False, True):
-        party = RelyingParty.of(world, development=development)
+        party = RelyingParty.register(world, development=development)
         for uri, shown in ((sent, "app.example/callback"), ("https://other.example/cb", "other.example/cb")):
-            page = check_page(browser.open(party.ask(redirect_uri=uri).url), 400, UNTRUSTED)
+            page = check_page(browser.open(party.new_request(redirect_uri=uri).url), 400, UNTRUSTED)
             assert (shown in page.main.get_text()) is development
             assert not [word for word in ("password", "secret-of-a-person", "\x1b") if word in page.encode().decode()]
         # Once a minute and application.
         [told] = [one for one in world.audit_events(object_id=party.client_id) if one.reason is not None]
         assert told.detail["redirect_uri"] == "https://app.example/callback[31m"
-    party = RelyingParty.of(world)
-    browser.open(party.ask(redirect_uri="https://app.example/" + "x" * 4000).url)
+    party = RelyingParty.register(world)
+    browser.open(party.new_request(redirect_uri="https://app.example/" + "x" * 4000).url)
     [told] = [one for one in world.audit_events(object_id=party.client_id) if one.reason is not None]
     assert len(str(told.detail["redirect_uri"])) <= 201
 
 
 def test_address_after_signing_out_is_told_to_developers_alone(world: World, browser: Browser) -> None:
-    party = RelyingParty.of(world, development=True)
+    party = RelyingParty.register(world, development=True)
     query = urlencode({"client_id": party.client_id, "post_logout_redirect_uri": "https://app.example/gone?x=secret"})
     page = check_page(browser.open(f"/oauth/v2/endsession?{query}"), 400, UNTRUSTED)
     assert "https://app.example/gone" in page.main.get_text()

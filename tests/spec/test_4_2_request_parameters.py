@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.testing.assertions import encoded, s256
 from identity.testing.browser import Browser
-from identity.testing.relying_party import Asked, RelyingParty
-from identity.testing.responses import check_page
-from identity.testing.service_client import FORM
+from identity.testing.jwt_assertions import encode_jwt_segment, pkce_challenge
+from identity.testing.relying_party import RelyingParty, SentAuthorizationRequest
+from identity.testing.response_checks import check_page
+from identity.testing.service_test_client import FORM_CONTENT_TYPE
 from identity.testing.world import World
 
 UNREADABLE = "This request cannot be read"
@@ -25,7 +25,7 @@ VERIFIER = "v" * 43
 @pytest.fixture
 def public(world: World) -> RelyingParty:
     """An application without a secret, such as one in a browser."""
-    return RelyingParty.of(world, authentication_method="none")
+    return RelyingParty.register(world, authentication_method="none")
 
 
 @pytest.mark.shows("4.2.5", "4.2.6", "7.1")
@@ -33,7 +33,7 @@ def test_a_missing_required_parameter_is_an_invalid_request(browser: Browser, pa
     """An empty value counts as absent (RFC 6749 §3.1)."""
     for name in ("response_type", "scope"):
         for value in (None, ""):
-            description = party.refused_at(browser, "invalid_request", **{name: value})
+            description = party.expect_error_at_once(browser, "invalid_request", **{name: value})
             assert description == f"parameter {name} is missing"
 
 
@@ -46,7 +46,7 @@ def test_without_client_or_redirect_uri_the_error_is_shown(
     browser: Browser, party: RelyingParty, name: str, title: str, value: str | None
 ) -> None:
     """Service description §4.2: when redirect_uri is missing, the error is displayed at the service."""
-    page = check_page(browser.open(party.ask(**{name: value}).url), 400, title)
+    page = check_page(browser.open(party.new_request(**{name: value}).url), 400, title)
     assert f"{name} is missing" in page.main.get_text()
     assert page.find("code", string="invalid_request" if name == "redirect_uri" else "unauthorized_client")
 
@@ -55,7 +55,7 @@ def test_without_client_or_redirect_uri_the_error_is_shown(
 def test_an_unknown_client_is_shown_nothing_of_others(browser: Browser, party: RelyingParty) -> None:
     unknown = ("0" * 32, "x", " ", "'; DROP TABLE applications; --", "ü" * 100, "9" * 4000, "../..", "<script>")
     for client_id in (*unknown, party.client_id.upper(), f"{party.client_id} "):
-        page = check_page(browser.open(party.ask(client_id=client_id).url), 400, UNKNOWN)
+        page = check_page(browser.open(party.new_request(client_id=client_id).url), 400, UNKNOWN)
         assert "app.example" not in page.main.get_text()
 
 
@@ -70,17 +70,19 @@ ANY_PARAMETER = (
 def test_a_parameter_given_twice_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
     """Security 4.3: any parameter. What stands twice says nothing: neither how to answer nor which state is meant."""
     for name in ANY_PARAMETER:
-        asked = party.ask()
+        asked = party.new_request()
         value = asked.parameters.get(name, "1")
         clear = {key: known for key, known in asked.parameters.items() if key != name}
         for again in (value, "other", ""):
             url = f"{asked.endpoint}?{urlencode([*({**asked.parameters, name: value}).items(), (name, again)])}"
-            description = party.refused(browser.open(url), Asked(asked.endpoint, clear), "invalid_request")
+            description = party.check_error_response(
+                browser.open(url), SentAuthorizationRequest(asked.endpoint, clear), "invalid_request"
+            )
             assert description == f"parameter {name} was given twice"
 
 
 def test_a_client_or_redirect_uri_given_twice_is_shown(browser: Browser, party: RelyingParty) -> None:
-    asked = party.ask()
+    asked = party.new_request()
     for name in ("client_id", "redirect_uri"):
         for again in (asked.parameters[name], "https://evil.example/cb"):
             for pairs in ([*asked.parameters.items(), (name, again)], [(name, again), *asked.parameters.items()]):
@@ -101,7 +103,7 @@ def test_request_objects_are_refused_and_never_fetched(
     monkeypatch.setattr("urllib3.connection.HTTPConnection.connect", fail)
     values = ("eyJhbGciOiJub25lIn0.e30.", "https://127.0.0.1:1/request.jwt", "{}", "https://app.example/r#1")
     for name, value in product(("request", "request_uri", "registration"), values):
-        party.refused_at(browser, f"{name}_not_supported", **{name: value})
+        party.expect_error_at_once(browser, f"{name}_not_supported", **{name: value})
         assert party.client.discovery.get(f"{name}_parameter_supported", False) is False
 
 
@@ -127,10 +129,10 @@ def test_a_refused_request_object_says_where_its_refusal_goes_and_nothing_else(
     mode: str | None,
 ) -> None:
     """Decisions, authorization endpoint: the client has to be able to read it, at its registered address."""
-    request = f"{encoded({'alg': 'none'})}.{encoded(inside)}."
-    sent = party.ask(response_type, **{"state": None, **outside, "request": request})
+    request = f"{encode_jwt_segment({'alg': 'none'})}.{encode_jwt_segment(inside)}."
+    sent = party.new_request(response_type, **{"state": None, **outside, "request": request})
     told = replace(sent, parameters={**sent.parameters, **({} if state is None else {"state": state})})
-    party.refused(browser.open(sent.url), told, "request_not_supported", mode=mode)
+    party.check_error_response(browser.open(sent.url), told, "request_not_supported", mode=mode)
 
 
 #: What is passed over, by the names of the parameters.
@@ -152,7 +154,7 @@ HARMLESS: dict[str, tuple[str, ...]] = {
 def test_what_we_do_not_know_causes_no_error(browser: Browser, party: RelyingParty, name: str) -> None:
     """Decisions: display, acr_values, claims_locales and unknown parameters."""
     for value in HARMLESS[name]:
-        party.signed_in(browser, **{name: value})
+        party.sign_in_silently(browser, **{name: value})
 
 
 def test_a_parameter_without_a_value_counts_as_absent(browser: Browser, party: RelyingParty) -> None:
@@ -161,15 +163,18 @@ def test_a_parameter_without_a_value_counts_as_absent(browser: Browser, party: R
         "prompt", "max_age", "response_mode", "id_token_hint", "login_hint", "ui_locales", "request", "request_uri",
         "registration", "display", "code_challenge", "code_challenge_method",
     )  # fmt: skip
-    asked = party.ask(pkce=False, **dict.fromkeys(names, ""))
-    party.code(browser.open(asked.url), Asked(asked.endpoint, {**asked.parameters, "response_mode": "query"}))
+    asked = party.new_request(pkce=False, **dict.fromkeys(names, ""))
+    party.extract_code(
+        browser.open(asked.url),
+        SentAuthorizationRequest(asked.endpoint, {**asked.parameters, "response_mode": "query"}),
+    )
 
 
 @pytest.mark.shows("4.2.6", "7.2")
 def test_a_scope_without_openid_is_invalid(browser: Browser, party: RelyingParty) -> None:
     """Service description §7: invalid_scope, typically openid missing."""
     for scope in ("profile", "OPENID", "openid_", "offline_access", "urn:service:iam:openid"):
-        assert party.refused_at(browser, "invalid_scope", scope=scope) == "scope must include openid"
+        assert party.expect_error_at_once(browser, "invalid_scope", scope=scope) == "scope must include openid"
 
 
 def test_a_scope_of_forbidden_characters_is_invalid(browser: Browser, party: RelyingParty) -> None:
@@ -182,9 +187,9 @@ def test_a_scope_of_forbidden_characters_is_invalid(browser: Browser, party: Rel
         "openid \x7f",
         "openid\nx",
     ):
-        asked = party.ask(scope=scope)
-        party.refused(browser.open(asked.url), asked, "invalid_scope")
-        party.refused(Browser(browser.world).open(asked.url), asked, "invalid_scope")
+        asked = party.new_request(scope=scope)
+        party.check_error_response(browser.open(asked.url), asked, "invalid_scope")
+        party.check_error_response(Browser(browser.world).open(asked.url), asked, "invalid_scope")
 
 
 def test_scopes_stand_in_any_order_and_unknown_ones_are_dropped(browser: Browser, party: RelyingParty) -> None:
@@ -194,7 +199,7 @@ def test_scopes_stand_in_any_order_and_unknown_ones_are_dropped(browser: Browser
         " openid  openid ",
         "openid unheard_of:scope",
     ):
-        granted = party.signed_in(browser, scope=scope).scope
+        granted = party.sign_in_silently(browser, scope=scope).scope
         assert granted == list(dict.fromkeys(word for word in scope.split() if word != "unheard_of:scope"))
 
 
@@ -202,17 +207,17 @@ def test_a_project_that_the_person_s_organization_may_not_use_is_an_invalid_scop
     world: World, browser: Browser, person: HumanUser
 ) -> None:
     """Decisions, namespaces: the scope is named; a foreign project cannot be told from none. Decided after sign-in."""
-    foreign = world.a_project()
-    party = RelyingParty.of(world, project_id=foreign.id)
+    foreign = world.make_project()
+    party = RelyingParty.register(world, project_id=foreign.id)
     for project_id in (foreign.id, "nothing"):
         scope = world.audience_scope(project_id)
-        asked = party.ask(scope=f"openid {scope}", prompt="none")
-        description = party.refused(browser.open(asked.url), asked, "invalid_scope")
+        asked = party.new_request(scope=f"openid {scope}", prompt="none")
+        description = party.check_error_response(browser.open(asked.url), asked, "invalid_scope")
         assert description == f"{scope} names no project that the organization owns or was granted"
-        party.refused(Browser(world).open(asked.url), asked, "login_required")
-    organization = world.operator.organizations.get(person.organization_id)
-    world.a_grant(foreign, organization)
-    tokens = party.signed_in(browser, scope=f"openid {world.audience_scope(foreign.id)}")
+        party.check_error_response(Browser(world).open(asked.url), asked, "login_required")
+    organization = world.operator_services.organizations.get(person.organization_id)
+    world.make_project_grant(foreign, organization)
+    tokens = party.sign_in_silently(browser, scope=f"openid {world.audience_scope(foreign.id)}")
     assert world.audience_scope(foreign.id) in tokens.scope
 
 
@@ -220,36 +225,36 @@ def test_a_project_that_the_person_s_organization_may_not_use_is_an_invalid_scop
 def test_the_implicit_flow_needs_a_nonce(browser: Browser, party: RelyingParty) -> None:
     for response_type in ("id_token", "id_token token"):
         for nonce in (None, ""):
-            assert "nonce" in party.refused_at(browser, "invalid_request", response_type, nonce=nonce)
+            assert "nonce" in party.expect_error_at_once(browser, "invalid_request", response_type, nonce=nonce)
 
 
 def test_the_code_flow_needs_none(browser: Browser, party: RelyingParty) -> None:
-    assert "nonce" not in party.signed_in(browser, nonce=None).claims
+    assert "nonce" not in party.sign_in_silently(browser, nonce=None).claims
 
 
 @pytest.mark.shows("4.2.11")
 def test_the_nonce_comes_back_unmodified(browser: Browser, party: RelyingParty) -> None:
     for nonce in ("0", "a b&c=d#e%41", '"<script>\\', "ü☃\U0001f511", "n" * 2048):
         for response_type in ("code", "id_token"):
-            assert party.signed_in(browser, response_type, nonce=nonce).claims["nonce"] == nonce
+            assert party.sign_in_silently(browser, response_type, nonce=nonce).claims["nonce"] == nonce
 
 
 def test_long_values_are_refused(browser: Browser, party: RelyingParty) -> None:
     """Security 4.4: 2 KiB."""
     for name in ("state", "nonce", "login_hint"):
-        description = party.refused_at(browser, "invalid_request", **{name: "x" * 2049})
+        description = party.expect_error_at_once(browser, "invalid_request", **{name: "x" * 2049})
         assert description == f"parameter {name} is longer than 2048 characters"
 
 
 def test_a_request_of_more_than_16_kib_is_not_read(world: World, browser: Browser, party: RelyingParty) -> None:
     """Security 4.4 and pages §4.3: 413, shown."""
-    asked = party.ask(unheard_of="x")
+    asked = party.new_request(unheard_of="x")
     room = 16 * 1024 - len(asked.url.partition("?")[2])
-    fits, large = (party.ask(**{**asked.parameters, "unheard_of": "x" * size}) for size in (room + 1, room + 2))
-    party.code(browser.open(fits.url), fits)
+    fits, large = (party.new_request(**{**asked.parameters, "unheard_of": "x" * size}) for size in (room + 1, room + 2))
+    party.extract_code(browser.open(fits.url), fits)
     check_page(browser.open(large.url), 413, UNREADABLE)
-    check_page(browser.send(large.endpoint, dict(large.parameters), by=party.origin), 413, UNREADABLE)
-    page = check_page(browser.send(large.endpoint, {"x": "y" * 70_000}, by=party.origin), 413)
+    check_page(browser.post_form(large.endpoint, dict(large.parameters), initiator=party.origin), 413, UNREADABLE)
+    page = check_page(browser.post_form(large.endpoint, {"x": "y" * 70_000}, initiator=party.origin), 413)
     assert "Request id" in page.get_text()
 
 
@@ -257,15 +262,15 @@ def test_a_request_of_more_than_16_kib_is_not_read(world: World, browser: Browse
 def test_a_broken_encoding_is_shown(browser: Browser, party: RelyingParty) -> None:
     """Nobody can tell where such a request came from."""
     for broken in ("state=%", "state=%4", "state=%zz", "state=%ff", "state=%c3%28", "state=%00", "%ff=1", "st%ate=1"):
-        asked = party.ask(state=None)
+        asked = party.new_request(state=None)
         check_page(browser.open(f"{asked.url}&{broken}"), 400, UNREADABLE)
         sent = f"{urlencode(asked.parameters)}&{broken}".encode()
-        check_page(browser.send(asked.endpoint, sent, by=party.origin), 400, UNREADABLE)
+        check_page(browser.post_form(asked.endpoint, sent, initiator=party.origin), 400, UNREADABLE)
 
 
 def test_more_than_a_hundred_parameters_are_not_read(browser: Browser, party: RelyingParty) -> None:
     """Security 12.2."""
-    asked = party.ask(**{f"x{number}": "1" for number in range(100)})
+    asked = party.new_request(**{f"x{number}": "1" for number in range(100)})
     check_page(browser.open(asked.url), 400, UNREADABLE)
 
 
@@ -277,7 +282,7 @@ def test_a_body_that_is_no_form_is_not_read(world: World, party: RelyingParty) -
         "",
         "application/x-www-form",
     ):
-        asked = party.ask()
+        asked = party.new_request()
         headers = {"Content-Type": content_type, "Accept": "text/html"}
         body = urlencode(asked.parameters).encode()
         answer = world.client.request("POST", asked.endpoint, headers=headers, body=body)
@@ -286,41 +291,43 @@ def test_a_body_that_is_no_form_is_not_read(world: World, party: RelyingParty) -
 
 def test_what_stands_in_a_post_s_address_is_not_read(world: World, party: RelyingParty) -> None:
     """One request has one place for its parameters."""
-    asked = party.ask()
+    asked = party.new_request()
     answer = world.client.post(asked.url, {"unheard_of": "1"})
     check_page(answer, 400, UNKNOWN)
-    answer = world.client.request("POST", asked.url, headers={"Content-Type": FORM})
+    answer = world.client.request("POST", asked.url, headers={"Content-Type": FORM_CONTENT_TYPE})
     check_page(answer, 400, UNKNOWN)
 
 
 @pytest.mark.shows("7.1")
 def test_an_unknown_prompt_is_an_invalid_request(browser: Browser, party: RelyingParty) -> None:
     for words in ("unheard_of", "none2", "NONE", "login unheard_of", "login,consent", "-", "none\tlogin"):
-        party.refused_at(browser, "invalid_request", prompt=words)
+        party.expect_error_at_once(browser, "invalid_request", prompt=words)
 
 
 def test_prompt_none_goes_with_no_other(browser: Browser, party: RelyingParty) -> None:
     """OpenID Connect Core §3.1.2.1; security 4.7."""
     for other in ("login", "consent", "select_account", "create", "login consent"):
         for words in (f"none {other}", f"{other} none"):
-            party.refused_at(browser, "invalid_request", prompt=words)
+            party.expect_error_at_once(browser, "invalid_request", prompt=words)
 
 
 def test_max_age_is_a_whole_number_of_seconds(browser: Browser, party: RelyingParty) -> None:
     for max_age in ("-1", "1.5", "x", "1 ", "+1", "1e3", "0x10", "99999999999", "١", "1\n", "null"):
-        asked = party.ask(max_age=max_age)
-        party.refused(browser.open(asked.url), Asked(asked.endpoint, asked.parameters), "invalid_request")
+        asked = party.new_request(max_age=max_age)
+        party.check_error_response(
+            browser.open(asked.url), SentAuthorizationRequest(asked.endpoint, asked.parameters), "invalid_request"
+        )
 
 
 @pytest.mark.shows("4.2.10")
 def test_max_age_brings_auth_time(world: World, browser: Browser, party: RelyingParty) -> None:
     for max_age in ("1", "3600", "0003600", "9999999999"):
-        assert party.signed_in(browser, max_age=max_age).claims["auth_time"] == world.clock.seconds
+        assert party.sign_in_silently(browser, max_age=max_age).claims["auth_time"] == world.clock.seconds
 
 
 def test_only_s256_challenges_are_taken(browser: Browser, party: RelyingParty) -> None:
     """Security 4.5: plain is refused, also where it is meant by leaving the method out (RFC 7636 §4.3)."""
-    right = s256(VERIFIER)
+    right = pkce_challenge(VERIFIER)
     misshapen = ("x" * 42, "x" * 44, *("x" * 42 + last for last in "=+/\n"), "x" * 43 + "\n", "é" * 43)
     for challenge, method in (
         *((right, method) for method in (None, "plain", "s256", "S512")),
@@ -329,18 +336,18 @@ def test_only_s256_challenges_are_taken(browser: Browser, party: RelyingParty) -
         *((one, "S256") for one in (None, "", *misshapen)),
     ):
         parameters = {"code_challenge": challenge, "code_challenge_method": method}
-        party.refused_at(browser, "invalid_request", pkce=False, **parameters)
+        party.expect_error_at_once(browser, "invalid_request", pkce=False, **parameters)
 
 
 def test_a_public_client_must_use_pkce(browser: Browser, public: RelyingParty) -> None:
     """Decisions: required for public clients."""
-    description = public.refused_at(browser, "invalid_request", pkce=False)
+    description = public.expect_error_at_once(browser, "invalid_request", pkce=False)
     assert "code_challenge" in description
-    assert public.signed_in(browser).claims["azp"] == public.client_id
+    assert public.sign_in_silently(browser).claims["azp"] == public.client_id
 
 
 def test_a_public_client_needs_none_where_no_code_is_issued(browser: Browser, public: RelyingParty) -> None:
-    public.signed_in(browser, "id_token token")
+    public.sign_in_silently(browser, "id_token token")
 
 
 @pytest.mark.shows("4.2.21", "7.8")
@@ -348,16 +355,16 @@ def test_errors_are_told_to_the_client_whether_or_not_somebody_is_signed_in(
     world: World, browser: Browser, party: RelyingParty
 ) -> None:
     for parameters in ({"response_type": "nonsense"}, {"scope": "x"}, {"prompt": "x"}):
-        asked = party.ask(**parameters)
+        asked = party.new_request(**parameters)
         for one in (browser, Browser(world)):
             answer = one.open(asked.url)
-            assert party.read(answer, asked)["error"]
+            assert party.check_response(answer, asked)["error"]
             assert len(one.answers) == 1
 
 
 def test_a_post_tells_its_errors_at_once(world: World, browser: Browser, party: RelyingParty) -> None:
-    asked = party.ask(scope="profile")
-    answer = browser.send(asked.endpoint, dict(asked.parameters), by=party.origin)
-    party.refused(answer, asked, "invalid_scope")
-    asked = party.ask(redirect_uri="https://evil.example/cb")
-    check_page(browser.send(asked.endpoint, dict(asked.parameters), by=party.origin), 400, UNTRUSTED)
+    asked = party.new_request(scope="profile")
+    answer = browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin)
+    party.check_error_response(answer, asked, "invalid_scope")
+    asked = party.new_request(redirect_uri="https://evil.example/cb")
+    check_page(browser.post_form(asked.endpoint, dict(asked.parameters), initiator=party.origin), 400, UNTRUSTED)

@@ -9,12 +9,17 @@ import pytest
 from identity.domain.errors import Conflict
 from identity.domain.users import TokenFormat
 from identity.plugins import client_credentials
-from identity.services.access import THE_OPERATOR
-from identity.testing.assertions import decoded
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_granted, check_inactive, check_refused, headers_of
-from identity.testing.service_client import Credentials, basic
-from identity.testing.world import AnyClient, Robot, World
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.response_checks import (
+    check_inactive_token,
+    check_oauth_error,
+    check_token_response,
+    comparable_headers,
+)
+from identity.testing.service_test_client import Credentials, basic_auth_header
+from identity.testing.world import CredentialsOrClientId, ServiceUserProgram, World
 
 pytestmark = pytest.mark.every_storage
 
@@ -22,43 +27,43 @@ GRANT = "client_credentials"
 GRANTS = frozenset({GRANT})
 
 
-def ask(world: World, client: AnyClient, scope: str | None = None) -> Any:
+def ask(world: World, client: CredentialsOrClientId, scope: str | None = None) -> Any:
     """The answer to a client that asks for itself."""
     form = {"grant_type": GRANT} if scope is None else {"grant_type": GRANT, "scope": scope}
-    return world.as_client(client, form)
+    return world.post_token_request(client, form)
 
 
-def token_of(world: World, client: AnyClient, scope: str | None = None) -> str:
+def token_of(world: World, client: CredentialsOrClientId, scope: str | None = None) -> str:
     """The access token that is granted to such a request."""
-    token: str = check_granted(ask(world, client, scope))["access_token"]
+    token: str = check_token_response(ask(world, client, scope))["access_token"]
     return token
 
 
 @pytest.fixture
 def client(world: World) -> Credentials:
     """An API application that may get tokens for itself."""
-    return world.an_application(grant_types=GRANTS)
+    return world.make_application(grant_types=GRANTS)
 
 
 def test_there_is_no_id_token_and_no_refresh_token(world: World, client: Credentials) -> None:
     """Even if openid and offline_access are asked for."""
     for scope in (None, "openid offline_access"):
-        members = check_granted(ask(world, client, scope))
+        members = check_token_response(ask(world, client, scope))
         assert set(members) <= {"access_token", "token_type", "expires_in", "scope"}
         assert members["expires_in"] == 3600
         assert "offline_access" not in members.get("scope", "")
 
 
 def test_openid_is_not_required(world: World) -> None:
-    project = world.a_project()
-    client = world.an_application(project.id, grant_types=GRANTS)
-    check_granted(ask(world, client, world.audience_scope(project.id)))
+    project = world.make_project()
+    client = world.make_application(project.id, grant_types=GRANTS)
+    check_token_response(ask(world, client, world.audience_scope(project.id)))
 
 
 def test_the_token_is_the_application_s_own(world: World) -> None:
-    client = world.an_application(grant_types=GRANTS, access_token_type=TokenFormat.JWT)
+    client = world.make_application(grant_types=GRANTS, access_token_type=TokenFormat.JWT)
     token = token_of(world, client)
-    _, claims = decoded(token)
+    _, claims = decode_jwt_unverified(token)
     assert (claims["sub"], claims["client_id"]) == (client.client_id, client.client_id)
     answer = world.client.introspect(token, client).json
     assert answer["active"] is True
@@ -68,90 +73,90 @@ def test_the_token_is_the_application_s_own(world: World) -> None:
 
 def test_it_is_about_no_user(world: World, client: Credentials) -> None:
     """Userinfo has nobody to tell of, and the management API knows users alone: it is not for applications."""
-    check_refused(ask(world, client, f"openid {world.audience_scope()}"), "invalid_scope")
+    check_oauth_error(ask(world, client, f"openid {world.audience_scope()}"), "invalid_scope")
     token = token_of(world, client, "openid")
-    check_refused(world.client.userinfo(token), "insufficient_scope", status=403)
-    assert world.client.management("/me", token).status_int == 401
-    check_inactive(world.client.introspect(token, world.introspector))
+    check_oauth_error(world.client.fetch_userinfo(token), "insufficient_scope", status=403)
+    assert world.client.call_management_api("/me", token).status_int == 401
+    check_inactive_token(world.client.introspect(token, world.introspector))
 
 
 def test_an_application_needs_the_grant_enabled(world: World) -> None:
     """Security 3.4."""
-    check_refused(ask(world, world.a_web_application()), "unauthorized_client")
+    check_oauth_error(ask(world, world.make_web_application()), "unauthorized_client")
 
 
 def test_a_public_client_has_no_credentials(world: World) -> None:
     """RFC 6749 §4.4: even if it came to be registered with the grant."""
-    client = world.a_public_application()
-    before = world.operator.applications.get(client)
-    world.operator.storage.applications.update(replace(before, grant_types=GRANTS, version=before.version + 1))
-    check_refused(ask(world, client), "unauthorized_client")
+    client = world.make_public_application()
+    before = world.operator_services.applications.get(client)
+    world.operator_services.storage.applications.update(replace(before, grant_types=GRANTS, version=before.version + 1))
+    check_oauth_error(ask(world, client), "unauthorized_client")
 
 
 def test_the_application_revokes_it(world: World, client: Credentials) -> None:
     token = token_of(world, client)
-    stranger = world.an_application(grant_types=GRANTS)
-    check_refused(world.client.revoke(token, stranger), "invalid_grant")
+    stranger = world.make_application(grant_types=GRANTS)
+    check_oauth_error(world.client.revoke(token, stranger), "invalid_grant")
     assert world.client.introspect(token, client).json["active"] is True
     assert world.client.revoke(token, client).status_int == 200
-    check_inactive(world.client.introspect(token, client))
+    check_inactive_token(world.client.introspect(token, client))
 
 
 def test_it_ends_with_the_secret_that_brought_it(world: World) -> None:
     """Security 3.2, 7.4: with a secret that is known, all that was got by it. What people have lives on."""
-    client = world.a_web_application(grant_types=GRANTS | {"authorization_code"})
-    of_a_person = world.tokens(client)["access_token"]
+    client = world.make_web_application(grant_types=GRANTS | {"authorization_code"})
+    of_a_person = world.obtain_tokens(client)["access_token"]
     known = token_of(world, client)
-    [old] = world.operator.applications.secrets(client.client_id)
-    _, text = world.operator.applications.add_secret(client.client_id)
+    [old] = world.operator_services.applications.secrets(client.client_id)
+    _, text = world.operator_services.applications.add_secret(client.client_id)
     renewed = replace(client, secret=text)
     new = token_of(world, renewed)
-    world.operator.applications.remove_secret(client.client_id, old.id)
-    check_inactive(world.client.introspect(known, renewed))
+    world.operator_services.applications.remove_secret(client.client_id, old.id)
+    check_inactive_token(world.client.introspect(known, renewed))
     assert world.client.introspect(new, renewed).json["active"] is True
     assert world.client.introspect(of_a_person, renewed).json["active"] is True
-    check_refused(ask(world, client), "invalid_client", status=401)
+    check_oauth_error(ask(world, client), "invalid_client", status=401)
 
 
 def test_it_ends_with_its_application(world: World) -> None:
     """Security 7.9: seen by another application of the same project."""
-    project = world.a_project()
-    client, api = world.an_application(project.id, grant_types=GRANTS), world.an_application(project.id)
+    project = world.make_project()
+    client, api = world.make_application(project.id, grant_types=GRANTS), world.make_application(project.id)
     token = token_of(world, client)
     assert world.client.introspect(token, api).json["active"] is True
-    world.operator.applications.deactivate(client.client_id)
-    check_inactive(world.client.introspect(token, api))
-    check_refused(ask(world, client), "invalid_client", status=401)
+    world.operator_services.applications.deactivate(client.client_id)
+    check_inactive_token(world.client.introspect(token, api))
+    check_oauth_error(ask(world, client), "invalid_client", status=401)
 
 
 # --- service users with a secret --------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def secret(world: World, robot: Robot) -> Credentials:
+def secret(world: World, robot: ServiceUserProgram) -> Credentials:
     """The id and a secret of ``robot``."""
-    return world.a_secret(robot)
+    return world.make_service_user_secret(robot)
 
 
 def test_a_service_user_gets_what_an_application_gets(world: World, secret: Credentials) -> None:
     """Neither ID token nor refresh token, even if openid and offline_access are asked for; no grant type registered."""
     for scope, granted in ((None, ""), ("openid offline_access", "openid"), ("profile unheard_of", "profile")):
-        members = check_granted(ask(world, secret, scope))
+        members = check_token_response(ask(world, secret, scope))
         assert set(members) - {"scope"} == {"access_token", "token_type", "expires_in"}
         assert members["expires_in"] == 3600
         assert members.get("scope", "") == granted
 
 
-def test_both_methods_work_for_a_service_user(world: World, robot: Robot, secret: Credentials) -> None:
-    check_granted(ask(world, secret))
-    check_granted(ask(world, world.a_secret(robot, in_form=True)))
+def test_both_methods_work_for_a_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+    check_token_response(ask(world, secret))
+    check_token_response(ask(world, world.make_service_user_secret(robot, in_form=True)))
     form = {"grant_type": GRANT, "client_id": robot.id}
-    check_granted(world.client.token(form, {"Authorization": secret.header}))
-    differing = {**form, "client_id": world.a_robot().id}
-    check_refused(world.client.token(differing, {"Authorization": secret.header}), "invalid_request")
+    check_token_response(world.client.request_token(form, {"Authorization": secret.header}))
+    differing = {**form, "client_id": world.make_service_user_program().id}
+    check_oauth_error(world.client.request_token(differing, {"Authorization": secret.header}), "invalid_request")
 
 
-def test_the_token_is_about_the_service_user(world: World, robot: Robot, secret: Credentials) -> None:
+def test_the_token_is_about_the_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """Decisions, tokens: as with the JWT profile, whose tokens are told alike."""
     scope = f"openid {world.audience_scope()}"
     by_secret = world.client.introspect(token_of(world, secret, scope), world.introspector)
@@ -165,82 +170,97 @@ def test_the_token_is_about_the_service_user(world: World, robot: Robot, secret:
 
 def test_a_service_user_with_jwts_gets_a_jwt(world: World) -> None:
     """RFC 9068."""
-    robot = world.a_robot(token_format=TokenFormat.JWT)
-    project = world.a_project(robot.organization)
-    token = token_of(world, world.a_secret(robot), world.audience_scope(project.id))
-    header, claims = decoded(token)
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
+    project = world.make_project(robot.organization)
+    token = token_of(world, world.make_service_user_secret(robot), world.audience_scope(project.id))
+    header, claims = decode_jwt_unverified(token)
     assert header["typ"] == "at+jwt"
     assert (claims["sub"], claims["client_id"], claims["aud"]) == (robot.id, robot.id, [project.id])
     assert claims["exp"] - claims["iat"] == 3600
     assert claims["scope"] == world.audience_scope(project.id)
-    assert world.client.introspect(token, world.an_application(project.id)).json["active"] is True
+    assert world.client.introspect(token, world.make_application(project.id)).json["active"] is True
 
 
 def test_without_an_audience_scope_the_token_is_for_the_issuer(world: World) -> None:
-    token = token_of(world, world.a_secret(world.a_robot(token_format=TokenFormat.JWT)))
-    assert decoded(token)[1]["aud"] == [world.issuer]
+    token = token_of(
+        world, world.make_service_user_secret(world.make_service_user_program(token_format=TokenFormat.JWT))
+    )
+    assert decode_jwt_unverified(token)[1]["aud"] == [world.issuer]
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_a_service_user_s_token_lives_long_enough(make_world: MakeWorld) -> None:
+def test_a_service_user_s_token_lives_long_enough(make_world: WorldFactory) -> None:
     """Decisions, lifetimes: never shorter than 10 minutes; an application's may be."""
     world = make_world(**{"identity.access_token_lifetime": "1m"})
-    assert check_granted(ask(world, world.a_secret(world.a_robot())))["expires_in"] == 600
-    assert check_granted(ask(world, world.an_application(grant_types=GRANTS)))["expires_in"] == 60
+    assert (
+        check_token_response(ask(world, world.make_service_user_secret(world.make_service_user_program())))[
+            "expires_in"
+        ]
+        == 600
+    )
+    assert check_token_response(ask(world, world.make_application(grant_types=GRANTS)))["expires_in"] == 60
 
 
 def test_userinfo_tells_of_the_service_user_where_openid_was_asked_for(
-    world: World, robot: Robot, secret: Credentials
+    world: World, robot: ServiceUserProgram, secret: Credentials
 ) -> None:
     token = token_of(world, secret, "openid")
-    assert world.client.userinfo(token).json == {
+    assert world.client.fetch_userinfo(token).json == {
         "sub": robot.id,
         "name": robot.user.display_name,
         "preferred_username": robot.user.user_name,
         "updated_at": int(robot.user.changed_at.timestamp()),
     }
     bare = token_of(world, secret)
-    check_refused(world.client.userinfo(bare), "insufficient_scope", status=403)
+    check_oauth_error(world.client.fetch_userinfo(bare), "insufficient_scope", status=403)
 
 
 @pytest.mark.parametrize("kind", ["application", "service user"])
-def test_projects_are_those_of_the_client_s_own_organization(world: World, robot: Robot, kind: str) -> None:
+def test_projects_are_those_of_the_client_s_own_organization(
+    world: World, robot: ServiceUserProgram, kind: str
+) -> None:
     """Decisions: audience scopes are checked against its organization, and again when somebody asks."""
-    own, foreign = world.a_project(robot.organization), world.a_project()
-    client = world.a_secret(robot) if kind == "service user" else world.an_application(own.id, grant_types=GRANTS)
-    token = token_of(world, client, world.audience_scope(world.a_project(robot.organization).id))
-    for outsider in (world.an_application(foreign.id), world.introspector):
-        check_inactive(world.client.introspect(token, outsider))
+    own, foreign = world.make_project(robot.organization), world.make_project()
+    client = (
+        world.make_service_user_secret(robot)
+        if kind == "service user"
+        else world.make_application(own.id, grant_types=GRANTS)
+    )
+    token = token_of(world, client, world.audience_scope(world.make_project(robot.organization).id))
+    for outsider in (world.make_application(foreign.id), world.introspector):
+        check_inactive_token(world.client.introspect(token, outsider))
     scope = world.audience_scope(foreign.id)
     unknown, refused = ask(world, client, world.audience_scope("no-such-project")), ask(world, client, scope)
-    check_refused(refused, "invalid_scope")
-    check_refused(unknown, "invalid_scope")
+    check_oauth_error(refused, "invalid_scope")
+    check_oauth_error(unknown, "invalid_scope")
     assert refused.json["error_description"].replace(foreign.id, "no-such-project") == unknown.json["error_description"]
-    grant, api = world.a_grant(foreign, robot.organization), world.an_application(foreign.id)
+    grant, api = world.make_project_grant(foreign, robot.organization), world.make_application(foreign.id)
     token = token_of(world, client, scope)
     assert world.client.introspect(token, api).json["active"] is True
-    world.operator.project_grants.remove(grant.id)
-    check_inactive(world.client.introspect(token, api))
-    check_refused(ask(world, client, scope), "invalid_scope")
+    world.operator_services.project_grants.remove(grant.id)
+    check_inactive_token(world.client.introspect(token, api))
+    check_oauth_error(ask(world, client, scope), "invalid_scope")
 
 
 @pytest.mark.parametrize("scope", ['"quoted"', "ü"])
 def test_a_service_user_s_malformed_scope_is_refused(world: World, secret: Credentials, scope: str) -> None:
-    check_refused(ask(world, secret, scope), "invalid_scope")
+    check_oauth_error(ask(world, secret, scope), "invalid_scope")
 
 
-def test_the_organization_of_a_scope_is_the_service_user_s(world: World, robot: Robot, secret: Credentials) -> None:
+def test_the_organization_of_a_scope_is_the_service_user_s(
+    world: World, robot: ServiceUserProgram, secret: Credentials
+) -> None:
     """Decisions, namespaces."""
-    check_granted(ask(world, secret, f"urn:service:iam:org:id:{robot.organization.id}"))
-    check_refused(ask(world, secret, f"urn:service:iam:org:id:{world.an_organization().id}"), "invalid_scope")
+    check_token_response(ask(world, secret, f"urn:service:iam:org:id:{robot.organization.id}"))
+    check_oauth_error(ask(world, secret, f"urn:service:iam:org:id:{world.make_organization().id}"), "invalid_scope")
 
 
-def test_roles_are_told_as_with_an_assertion(world: World, robot: Robot, secret: Credentials) -> None:
-    project = world.a_project(robot.organization, roles=("reader",))
-    world.a_user_grant(robot.user, project, "reader")
+def test_roles_are_told_as_with_an_assertion(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
+    project = world.make_project(robot.organization, roles=("reader",))
+    world.make_user_grant(robot.user, project, "reader")
     scope = f"{world.audience_scope(project.id)} urn:service:iam:org:projects:roles"
     token = token_of(world, secret, scope)
-    told = world.client.introspect(token, world.an_application(project.id)).json
+    told = world.client.introspect(token, world.make_application(project.id)).json
     assert told["urn:service:iam:org:project:roles"] == {
         "reader": {robot.organization.id: robot.organization.primary_domain}
     }
@@ -248,68 +268,70 @@ def test_roles_are_told_as_with_an_assertion(world: World, robot: Robot, secret:
 
 def test_a_manager_calls_the_management_api_with_a_secret(world: World) -> None:
     """Security 14.3: with the own project in the audience and a manager role; neither is enough by itself."""
-    manager, robot = world.a_manager(), world.a_robot()
-    secret = world.a_secret(manager)
+    manager, robot = world.make_manager_program(), world.make_service_user_program()
+    secret = world.make_service_user_secret(manager)
     token = token_of(world, secret, world.audience_scope())
-    answer = world.client.management("/me", token)
+    answer = world.client.call_management_api("/me", token)
     assert answer.status_int == 200
     assert answer.json["id"] == manager.id
     elsewhere = token_of(world, secret, "openid")
-    assert world.client.management("/me", elsewhere).status_int == 401
-    without_role = token_of(world, world.a_secret(robot), world.audience_scope())
-    assert world.client.management("/roles", without_role).status_int == 403
+    assert world.client.call_management_api("/me", elsewhere).status_int == 401
+    without_role = token_of(world, world.make_service_user_secret(robot), world.audience_scope())
+    assert world.client.call_management_api("/roles", without_role).status_int == 403
 
 
-def test_a_service_user_replaces_its_secret_without_a_gap(world: World, robot: Robot, secret: Credentials) -> None:
+def test_a_service_user_replaces_its_secret_without_a_gap(
+    world: World, robot: ServiceUserProgram, secret: Credentials
+) -> None:
     """Security 3.2. A removed secret takes along the tokens that it obtained, as a removed key does."""
-    second = world.a_secret(robot)
+    second = world.make_service_user_secret(robot)
     with pytest.raises(Conflict):
-        world.a_secret(robot)
+        world.make_service_user_secret(robot)
     scope = f"openid {world.audience_scope()}"
     tokens = [token_of(world, one, scope) for one in (secret, second)]
     tokens.append(robot.access_token(scope))
-    with world.transaction() as services:
-        [oldest, _] = services.service_users.secrets(robot.id)
-        services.service_users.remove_secret(robot.id, oldest.id, by=THE_OPERATOR)
-    check_refused(ask(world, secret), "invalid_client", status=401)
-    check_granted(ask(world, second))
-    assert [world.client.userinfo(token).status_int for token in tokens] == [401, 200, 200]
-    check_inactive(world.client.introspect(tokens[0], world.introspector))
+    with world.transaction_services() as services:
+        [oldest, _] = services.service_users.list_secrets(robot.id)
+        services.service_users.remove_secret(robot.id, oldest.id, by=OPERATOR_PRINCIPAL)
+    check_oauth_error(ask(world, secret), "invalid_client", status=401)
+    check_token_response(ask(world, second))
+    assert [world.client.fetch_userinfo(token).status_int for token in tokens] == [401, 200, 200]
+    check_inactive_token(world.client.introspect(tokens[0], world.introspector))
 
 
 def test_a_secret_that_is_removed_while_it_is_used_obtains_nothing(
-    world: World, robot: Robot, secret: Credentials, monkeypatch: pytest.MonkeyPatch
+    world: World, robot: ServiceUserProgram, secret: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was looked up may be gone when the token is recorded."""
 
     def remove() -> None:
-        with world.transaction() as services:
-            [stored] = services.service_users.secrets(robot.id)
-            services.service_users.remove_secret(robot.id, stored.id, by=THE_OPERATOR)
+        with world.transaction_services() as services:
+            [stored] = services.service_users.list_secrets(robot.id)
+            services.service_users.remove_secret(robot.id, stored.id, by=OPERATOR_PRINCIPAL)
 
     def remove_meanwhile(asked: tuple[str, ...]) -> None:
         # Another request, and so another thread and transaction.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(remove).result()
 
-    monkeypatch.setattr(client_credentials, "check_form", remove_meanwhile)
-    check_refused(ask(world, secret), "invalid_grant")
+    monkeypatch.setattr(client_credentials, "require_scope_syntax", remove_meanwhile)
+    check_oauth_error(ask(world, secret), "invalid_grant")
 
 
-def test_the_service_user_revokes_what_it_got(world: World, robot: Robot, secret: Credentials) -> None:
+def test_the_service_user_revokes_what_it_got(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """RFC 7009 §2.1: the client that got the token, be it by secret or by assertion; and nobody else's."""
     scope = f"openid {world.audience_scope()}"
     own = [token_of(world, secret, scope), robot.access_token(scope)]
-    stranger = world.a_secret(world.a_robot())
+    stranger = world.make_service_user_secret(world.make_service_user_program())
     for token in own:
-        for client in (stranger, world.an_application(grant_types=GRANTS)):
-            check_refused(world.client.revoke(token, client), "invalid_grant")
-        assert world.client.userinfo(token).status_int == 200
+        for client in (stranger, world.make_application(grant_types=GRANTS)):
+            check_oauth_error(world.client.revoke(token, client), "invalid_grant")
+        assert world.client.fetch_userinfo(token).status_int == 200
         assert world.client.revoke(token, secret).status_int == 200
-        assert world.client.userinfo(token).status_int == 401
-    application = world.an_application(grant_types=GRANTS)
+        assert world.client.fetch_userinfo(token).status_int == 401
+    application = world.make_application(grant_types=GRANTS)
     token = token_of(world, application)
-    check_refused(world.client.revoke(token, secret), "invalid_grant")
+    check_oauth_error(world.client.revoke(token, secret), "invalid_grant")
     assert world.client.introspect(token, application).json["active"] is True
     assert world.client.revoke("unknown", secret).status_int == 200
 
@@ -317,12 +339,12 @@ def test_the_service_user_revokes_what_it_got(world: World, robot: Robot, secret
 def test_an_api_application_of_the_own_project_revokes_it_too(world: World, secret: Credentials) -> None:
     token = token_of(world, secret, "openid")
     assert world.client.revoke(token, world.introspector).status_int == 200
-    assert world.client.userinfo(token).status_int == 401
+    assert world.client.fetch_userinfo(token).status_int == 401
 
 
 def test_introspection_is_for_applications(world: World, secret: Credentials) -> None:
     token = token_of(world, secret, world.audience_scope())
-    check_refused(world.client.introspect(token, secret), "invalid_client", status=401)
+    check_oauth_error(world.client.introspect(token, secret), "invalid_client", status=401)
 
 
 @pytest.mark.parametrize("grant_type", ["authorization_code", "refresh_token"])
@@ -330,16 +352,16 @@ def test_a_secret_of_a_service_user_is_good_for_this_grant_alone(
     world: World, secret: Credentials, grant_type: str
 ) -> None:
     """Security 3.4: also with what belongs to somebody else, which still works."""
-    client, session = world.a_web_application(), world.a_session()
-    code, members = world.a_code(client, session), world.tokens(client, session)
+    client, session = world.make_web_application(), world.make_browser_session()
+    code, members = world.make_code(client, session), world.obtain_tokens(client, session)
     form = {"grant_type": grant_type, "refresh_token": members["refresh_token"], **code.form()}
-    check_refused(world.as_client(secret, form), "unauthorized_client")
-    check_granted(world.redeem(code, client))
-    check_granted(world.refresh(members["refresh_token"], client))
+    check_oauth_error(world.post_token_request(secret, form), "unauthorized_client")
+    check_token_response(world.redeem(code, client))
+    check_token_response(world.refresh(members["refresh_token"], client))
 
 
 def wrong(secret: Credentials, world: World) -> dict[str, str]:
-    other, application = world.a_robot(), world.an_application(grant_types=GRANTS)
+    other, application = world.make_service_user_program(), world.make_application(grant_types=GRANTS)
     return {
         "wrong secret": f"{secret.client_id}:wrong",
         "no secret": f"{secret.client_id}:",
@@ -350,8 +372,8 @@ def wrong(secret: Credentials, world: World) -> dict[str, str]:
         "unknown id": f"01980000-0000-7000-8000-000000000000:{secret.secret}",
         "without a secret of its own": f"{other.id}:{secret.secret}",
         "a key id": f"{other.id}:{other.key_id}",
-        "a person": f"{world.a_person().id}:{secret.secret}",
-        "of another service user": f"{world.a_secret(other).client_id}:{secret.secret}",
+        "a person": f"{world.make_human_user().id}:{secret.secret}",
+        "of another service user": f"{world.make_service_user_secret(other).client_id}:{secret.secret}",
         "of an application": f"{secret.client_id}:{application.secret}",
         "for an application": f"{application.client_id}:{secret.secret}",
     }
@@ -359,47 +381,57 @@ def wrong(secret: Credentials, world: World) -> dict[str, str]:
 
 def test_every_failure_looks_like_that_of_an_application(world: World, secret: Credentials) -> None:
     """Security 3.2: in the header and in the form; nothing tells a stranger which ids are service users."""
-    expected = world.client.token({"grant_type": GRANT}, {"Authorization": basic("nobody:wrong")})
-    check_refused(expected, "invalid_client", status=401)
+    expected = world.client.request_token({"grant_type": GRANT}, {"Authorization": basic_auth_header("nobody:wrong")})
+    check_oauth_error(expected, "invalid_client", status=401)
     for case, credentials in wrong(secret, world).items():
         client_id, _, text = credentials.partition(":")
-        answers = [world.client.token({"grant_type": GRANT}, {"Authorization": basic(credentials)})]
+        answers = [world.client.request_token({"grant_type": GRANT}, {"Authorization": basic_auth_header(credentials)})]
         if text:
             in_form = {"grant_type": GRANT, "client_id": client_id, "client_secret": text}
-            answers.append(world.client.token(in_form))
+            answers.append(world.client.request_token(in_form))
         for answer in answers:
             assert answer.status_int == 401, case
-            assert (answer.body, headers_of(answer)) == (expected.body, headers_of(expected)), case
-    check_granted(ask(world, secret))
+            assert (answer.body, comparable_headers(answer)) == (expected.body, comparable_headers(expected)), case
+    check_token_response(ask(world, secret))
 
 
-def test_a_deactivated_service_user_looks_like_an_unknown_one(world: World, robot: Robot, secret: Credentials) -> None:
-    expected = world.client.token({"grant_type": GRANT}, {"Authorization": basic("nobody:wrong")})
-    world.operator.service_users.deactivate(robot.id)
+def test_a_deactivated_service_user_looks_like_an_unknown_one(
+    world: World, robot: ServiceUserProgram, secret: Credentials
+) -> None:
+    expected = world.client.request_token({"grant_type": GRANT}, {"Authorization": basic_auth_header("nobody:wrong")})
+    world.operator_services.service_users.deactivate(robot.id)
     answer = ask(world, secret)
     assert answer.status_int == 401
-    assert (answer.body, headers_of(answer)) == (expected.body, headers_of(expected))
+    assert (answer.body, comparable_headers(answer)) == (expected.body, comparable_headers(expected))
 
 
-def test_methods_are_not_mixed_for_a_service_user(world: World, robot: Robot, secret: Credentials) -> None:
+def test_methods_are_not_mixed_for_a_service_user(world: World, robot: ServiceUserProgram, secret: Credentials) -> None:
     """Security 3.3: whichever of them is right."""
     headers = {"Authorization": secret.header}
     in_form = {"grant_type": GRANT, "client_id": robot.id, "client_secret": secret.secret}
-    check_refused(world.client.token(in_form, headers), "invalid_request")
-    check_refused(world.client.token(in_form, {"Authorization": basic("nobody:wrong")}), "invalid_request")
+    check_oauth_error(world.client.request_token(in_form, headers), "invalid_request")
+    check_oauth_error(
+        world.client.request_token(in_form, {"Authorization": basic_auth_header("nobody:wrong")}), "invalid_request"
+    )
     form = {"grant_type": GRANT, "client_assertion": robot.assertion()}
-    check_refused(world.client.token(form, headers), "invalid_request")
+    check_oauth_error(world.client.request_token(form, headers), "invalid_request")
 
 
-def test_a_service_user_s_name_alone_proves_nothing(world: World, robot: Robot, secret: Credentials) -> None:
+def test_a_service_user_s_name_alone_proves_nothing(
+    world: World, robot: ServiceUserProgram, secret: Credentials
+) -> None:
     """It is no public client."""
-    check_refused(world.client.token({"grant_type": GRANT, "client_id": robot.id}), "invalid_client", status=401)
+    check_oauth_error(
+        world.client.request_token({"grant_type": GRANT, "client_id": robot.id}), "invalid_client", status=401
+    )
 
 
-def test_a_refused_service_user_is_told_from_an_application_in_the_audit_trail(own_world: World) -> None:
+def test_a_refused_service_user_is_told_from_an_application_in_the_audit_trail(isolated_world: World) -> None:
     """Security 9.2."""
-    secret = own_world.a_secret(own_world.a_robot())
-    own_world.client.token({"grant_type": GRANT}, {"Authorization": basic(f"{secret.client_id}:wrong")})
-    [event] = own_world.audit_events(event="authentication.refused")
+    secret = isolated_world.make_service_user_secret(isolated_world.make_service_user_program())
+    isolated_world.client.request_token(
+        {"grant_type": GRANT}, {"Authorization": basic_auth_header(f"{secret.client_id}:wrong")}
+    )
+    [event] = isolated_world.audit_events(event="authentication.refused")
     assert (event.object_kind, event.object_id) == ("service_user", None)
     assert event.reason == "unknown service user, wrong secret or deactivated"

@@ -5,15 +5,15 @@ from datetime import timedelta
 
 import pytest
 
-from identity.crypto.secrets import digest
+from identity.crypto.secrets import token_digest
 from identity.domain.audit import AuditEvent
 from identity.domain.users import TokenFormat
-from identity.testing.assertions import decoded, s256
-from identity.testing.factories import a_code, a_family
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_granted, check_inactive, check_refused
-from identity.testing.service_client import Credentials
-from identity.testing.world import CALLBACK, VERIFIER, BrowserSession, Code, World
+from identity.testing.factories import make_authorization_code, make_token_family
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified, pkce_challenge
+from identity.testing.response_checks import check_inactive_token, check_oauth_error, check_token_response
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import CALLBACK_URI, CODE_VERIFIER, BrowserSession, PresentableCode, World
 
 pytestmark = pytest.mark.every_storage
 
@@ -32,19 +32,19 @@ def test_the_answer_has_exactly_the_members_of_this_grant(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
     """§2.4: a refresh token only for offline_access."""
-    members = check_granted(world.redeem(world.a_code(client, session, scope="openid profile"), client))
+    members = check_token_response(world.redeem(world.make_code(client, session, scope="openid profile"), client))
     assert set(members) == {"access_token", "token_type", "expires_in", "id_token", "scope"}
     assert (members["scope"], members["expires_in"]) == ("openid profile", 3600)
-    members = check_granted(world.redeem(world.a_code(client, session, scope=SCOPE), client))
+    members = check_token_response(world.redeem(world.make_code(client, session, scope=SCOPE), client))
     assert set(members) == {"access_token", "token_type", "expires_in", "id_token", "scope", "refresh_token"}
     assert members["scope"] == SCOPE
 
 
 def test_the_tokens_are_about_the_person(world: World, client: Credentials, session: BrowserSession) -> None:
-    members = world.tokens(client, session, scope=SCOPE)
-    assert world.client.userinfo(members["access_token"]).json["sub"] == session.person.id
+    members = world.obtain_tokens(client, session, scope=SCOPE)
+    assert world.client.fetch_userinfo(members["access_token"]).json["sub"] == session.user.id
     answer = world.client.introspect(members["access_token"], client).json
-    assert (answer["sub"], answer["client_id"]) == (session.person.id, client.client_id)
+    assert (answer["sub"], answer["client_id"]) == (session.user.id, client.client_id)
     assert client.client_id in answer["aud"]
 
 
@@ -54,12 +54,12 @@ def test_the_id_token_says_who_signed_in_when_and_where(
     """OpenID Connect Core §2; decisions: sid."""
     signed_in_at = world.clock.seconds
     world.clock.advance(minutes=10)
-    members = check_granted(world.redeem(world.a_code(client, session, nonce="n-0S6"), client))
-    _, claims = decoded(members["id_token"])
+    members = check_token_response(world.redeem(world.make_code(client, session, nonce="n-0S6"), client))
+    _, claims = decode_jwt_unverified(members["id_token"])
     assert claims.pop("at_hash")
     assert claims == {
         "iss": world.issuer,
-        "sub": session.person.id,
+        "sub": session.user.id,
         "aud": client.client_id,
         "azp": client.client_id,
         "iat": world.clock.seconds,
@@ -74,22 +74,22 @@ def test_the_id_token_says_who_signed_in_when_and_where(
 
 def test_a_scope_parameter_is_not_read(world: World, client: Credentials, session: BrowserSession) -> None:
     """The scope was settled at the authorization endpoint."""
-    code = world.a_code(client, session, scope="openid email")
+    code = world.make_code(client, session, scope="openid email")
     form = {"grant_type": "authorization_code", **code.form(), "scope": "openid profile"}
-    assert check_granted(world.as_client(client, form))["scope"] == "openid email"
+    assert check_token_response(world.post_token_request(client, form))["scope"] == "openid email"
 
 
 def test_the_application_s_own_lifetimes_and_format_hold(world: World, session: BrowserSession) -> None:
-    client = world.a_web_application(
+    client = world.make_web_application(
         access_token_type=TokenFormat.JWT,
         access_token_lifetime=timedelta(minutes=2),
         id_token_lifetime=timedelta(minutes=3),
     )
-    members = world.tokens(client, session)
-    header, access = decoded(members["access_token"])
-    _, identity = decoded(members["id_token"])
+    members = world.obtain_tokens(client, session)
+    header, access = decode_jwt_unverified(members["access_token"])
+    _, identity = decode_jwt_unverified(members["id_token"])
     assert header["typ"] == "at+jwt"
-    assert (access["client_id"], access["sub"]) == (client.client_id, session.person.id)
+    assert (access["client_id"], access["sub"]) == (client.client_id, session.user.id)
     assert access["exp"] - access["iat"] == members["expires_in"] == 120
     assert identity["exp"] - identity["iat"] == 180
 
@@ -99,55 +99,55 @@ def test_the_application_s_own_lifetimes_and_format_hold(world: World, session: 
 
 def test_a_code_lives_for_sixty_seconds(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 5.1."""
-    codes = [world.a_code(client, session) for _ in range(2)]
+    codes = [world.make_code(client, session) for _ in range(2)]
     world.clock.advance(59)
-    check_granted(world.redeem(codes[0], client))
+    check_token_response(world.redeem(codes[0], client))
     world.clock.advance(1)
-    check_refused(world.redeem(codes[1], client), "invalid_grant")
+    check_oauth_error(world.redeem(codes[1], client), "invalid_grant")
 
 
 @pytest.mark.storages("memory")  # a setting, judged before any storage
-def test_the_lifetime_is_a_setting(make_world: MakeWorld) -> None:
+def test_the_lifetime_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.authorization_code_lifetime": "5m"})
-    client = world.a_web_application()
-    code = world.a_code(client)
+    client = world.make_web_application()
+    code = world.make_code(client)
     world.clock.advance(299)
-    check_granted(world.redeem(code, client))
+    check_token_response(world.redeem(code, client))
 
 
 def test_a_second_use_is_refused_and_takes_all_tokens_along(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
     """Security 5.3: committed in spite of the refusal, and noted once however often it is repeated."""
-    code, other = world.a_code(client, session, scope=SCOPE), world.tokens(client, session)
-    members = check_granted(world.redeem(code, client))
-    refreshed = check_granted(world.refresh(members["refresh_token"], client))
+    code, other = world.make_code(client, session, scope=SCOPE), world.obtain_tokens(client, session)
+    members = check_token_response(world.redeem(code, client))
+    refreshed = check_token_response(world.refresh(members["refresh_token"], client))
     for _ in range(3):
-        check_refused(world.redeem(code, client), "invalid_grant")
+        check_oauth_error(world.redeem(code, client), "invalid_grant")
     for token in (members["access_token"], refreshed["access_token"]):
-        assert world.client.userinfo(token).status_int == 401
-        check_inactive(world.client.introspect(token, client))
-    check_refused(world.refresh(refreshed["refresh_token"], client), "invalid_grant")
+        assert world.client.fetch_userinfo(token).status_int == 401
+        check_inactive_token(world.client.introspect(token, client))
+    check_oauth_error(world.refresh(refreshed["refresh_token"], client), "invalid_grant")
     [event] = replays(world, client)
     assert (event.object_kind, event.organization_id) == ("authorization_code", _organization_of(world, client))
     # Another sign-in at the same application has nothing to do with it.
-    assert world.client.userinfo(other["access_token"]).status_int == 200
+    assert world.client.fetch_userinfo(other["access_token"]).status_int == 200
 
 
 def test_a_second_use_long_after_the_code_expired_is_a_replay_still(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
-    code = world.a_code(client, session, scope=SCOPE)
-    members = check_granted(world.redeem(code, client))
+    code = world.make_code(client, session, scope=SCOPE)
+    members = check_token_response(world.redeem(code, client))
     world.clock.advance(days=2)
-    world.identity.jobs.purge()
-    check_refused(world.redeem(code, client), "invalid_grant")
-    check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+    world.identity.background_jobs.purge()
+    check_oauth_error(world.redeem(code, client), "invalid_grant")
+    check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_grant")
     assert len(replays(world, client)) == 1
 
 
 def _organization_of(world: World, client: Credentials) -> str:
-    found = world.operator.applications.find_client(client.client_id)
+    found = world.operator_services.applications.find_client(client.client_id)
     assert found is not None
     return found.organization.id
 
@@ -161,22 +161,22 @@ def test_the_redirect_uri_must_exactly_equal_that_of_the_request(
 ) -> None:
     """And whoever shows the code and fails here gets no second try (security 5.3)."""
     for redirect_uri in (
-        f"{CALLBACK}/",
-        CALLBACK.upper(),
-        f"{CALLBACK}?",
-        f"{CALLBACK}#",
-        CALLBACK.replace("https", "http"),
+        f"{CALLBACK_URI}/",
+        CALLBACK_URI.upper(),
+        f"{CALLBACK_URI}?",
+        f"{CALLBACK_URI}#",
+        CALLBACK_URI.replace("https", "http"),
         "x",
     ):
-        code = world.a_code(client, session)
-        check_refused(world.redeem(code, client, redirect_uri=redirect_uri), "invalid_grant")
-        check_refused(world.redeem(code, client), "invalid_grant")
+        code = world.make_code(client, session)
+        check_oauth_error(world.redeem(code, client, redirect_uri=redirect_uri), "invalid_grant")
+        check_oauth_error(world.redeem(code, client), "invalid_grant")
 
 
 def test_another_registered_redirect_uri_will_not_do(world: World, session: BrowserSession) -> None:
-    client = world.a_web_application(redirect_uris=(CALLBACK, "https://app.example/other"))
-    code = world.a_code(client, session, redirect_uri="https://app.example/other")
-    check_refused(world.redeem(code, client, redirect_uri=CALLBACK), "invalid_grant")
+    client = world.make_web_application(redirect_uris=(CALLBACK_URI, "https://app.example/other"))
+    code = world.make_code(client, session, redirect_uri="https://app.example/other")
+    check_oauth_error(world.redeem(code, client, redirect_uri=CALLBACK_URI), "invalid_grant")
 
 
 @pytest.mark.shows("4.3.2", "4.3.3")
@@ -185,11 +185,13 @@ def test_grant_type_code_and_redirect_uri_are_required(
 ) -> None:
     """A request that is malformed uses nothing up."""
     for name in ("grant_type", "code", "redirect_uri"):
-        code = world.a_code(client, session)
+        code = world.make_code(client, session)
         form = {"grant_type": "authorization_code", **code.form()}
         del form[name]
-        check_refused(world.as_client(client, form), "invalid_request", description=f"parameter {name} is missing")
-        check_granted(world.redeem(code, client))
+        check_oauth_error(
+            world.post_token_request(client, form), "invalid_request", description=f"parameter {name} is missing"
+        )
+        check_token_response(world.redeem(code, client))
 
 
 def test_the_verifier_must_fit_the_challenge(world: World, client: Credentials, session: BrowserSession) -> None:
@@ -197,63 +199,65 @@ def test_the_verifier_must_fit_the_challenge(world: World, client: Credentials, 
     for verifier in (
         None,
         "x" * 43,
-        VERIFIER.upper(),
-        VERIFIER[:-1],
-        f"{VERIFIER}x",
-        f" {VERIFIER}",
-        f"{VERIFIER}\n",
-        f"{VERIFIER}=",
+        CODE_VERIFIER.upper(),
+        CODE_VERIFIER[:-1],
+        f"{CODE_VERIFIER}x",
+        f" {CODE_VERIFIER}",
+        f"{CODE_VERIFIER}\n",
+        f"{CODE_VERIFIER}=",
         "ü" * 43,
-        VERIFIER[:-1] + "\x7f",
+        CODE_VERIFIER[:-1] + "\x7f",
     ):
-        code = world.a_code(client, session)
-        check_refused(world.redeem(code, client, code_verifier=verifier), "invalid_grant")
-        check_refused(world.redeem(code, client), "invalid_grant")
+        code = world.make_code(client, session)
+        check_oauth_error(world.redeem(code, client, code_verifier=verifier), "invalid_grant")
+        check_oauth_error(world.redeem(code, client), "invalid_grant")
 
 
 def test_a_verifier_of_a_wrong_length_never_fits(world: World, session: BrowserSession) -> None:
     """RFC 7636 §4.1: 43 to 128 characters, even if its hash is right."""
     for length in (42, 129):
         verifier = "v" * length
-        client = world.a_public_application()
-        code = world.a_code(client, session, code_challenge=s256(verifier))
-        check_refused(world.redeem(code, client, code_verifier=verifier), "invalid_grant")
+        client = world.make_public_application()
+        code = world.make_code(client, session, code_challenge=pkce_challenge(verifier))
+        check_oauth_error(world.redeem(code, client, code_verifier=verifier), "invalid_grant")
 
 
 def test_a_confidential_client_may_do_without_pkce(world: World, client: Credentials, session: BrowserSession) -> None:
-    code = world.a_code(client, session, code_challenge=None, code_challenge_method=None)
-    check_granted(world.redeem(code, client))
+    code = world.make_code(client, session, code_challenge=None, code_challenge_method=None)
+    check_token_response(world.redeem(code, client))
 
 
 def test_a_verifier_without_a_challenge_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 4.5: somebody took the challenge out of the request (RFC 9700 §4.8.2)."""
-    code = world.a_code(client, session, code_challenge=None, code_challenge_method=None)
-    check_refused(world.redeem(code, client, code_verifier=VERIFIER), "invalid_grant")
+    code = world.make_code(client, session, code_challenge=None, code_challenge_method=None)
+    check_oauth_error(world.redeem(code, client, code_verifier=CODE_VERIFIER), "invalid_grant")
 
 
 def test_a_public_client_names_itself_and_proves_the_code_with_pkce(world: World, session: BrowserSession) -> None:
-    client = world.a_public_application()
-    members = check_granted(world.redeem(world.a_code(client, session, scope=SCOPE), client))
-    assert world.client.userinfo(members["access_token"]).status_int == 200
-    check_granted(world.refresh(members["refresh_token"], client))
+    client = world.make_public_application()
+    members = check_token_response(world.redeem(world.make_code(client, session, scope=SCOPE), client))
+    assert world.client.fetch_userinfo(members["access_token"]).status_int == 200
+    check_token_response(world.refresh(members["refresh_token"], client))
 
 
 def test_a_code_without_pkce_is_no_good_for_a_public_client(world: World, session: BrowserSession) -> None:
     """The authorization endpoint issues none; were there one, it would be refused here too."""
-    client = world.a_public_application()
+    client = world.make_public_application()
     now, text = world.clock(), "a-code-that-somebody-else-could-have-taken"
-    family = a_family(client_id=client, user_id=session.person.id, started_at=now, ends_at=now + timedelta(days=1))
-    stored = a_code(
+    family = make_token_family(
+        client_id=client, user_id=session.user.id, started_at=now, ends_at=now + timedelta(days=1)
+    )
+    stored = make_authorization_code(
         family,
-        digest=digest(text),
-        redirect_uri=CALLBACK,
+        digest=token_digest(text),
+        redirect_uri=CALLBACK_URI,
         issued_at=now,
         expires_at=now + timedelta(minutes=1),
         authenticated_at=now,
     )
-    world.operator.tokens.begin(family, stored)
-    for verifier in (None, VERIFIER):
-        check_refused(world.redeem(Code(text, verifier=verifier), client), "invalid_grant")
+    world.operator_services.tokens.begin(family, stored)
+    for verifier in (None, CODE_VERIFIER):
+        check_oauth_error(world.redeem(PresentableCode(text, verifier=verifier), client), "invalid_grant")
 
 
 MUTATIONS: dict[str, Callable[[str], str]] = {
@@ -268,48 +272,48 @@ MUTATIONS: dict[str, Callable[[str], str]] = {
 @pytest.mark.shows("4.3.2")
 def test_what_was_never_issued_is_refused(world: World, client: Credentials, session: BrowserSession) -> None:
     for mutation in MUTATIONS.values():
-        code = world.a_code(client, session)
-        check_refused(world.redeem(code, client, code=mutation(code.text)), "invalid_grant")
-        check_granted(world.redeem(code, client))
+        code = world.make_code(client, session)
+        check_oauth_error(world.redeem(code, client, code=mutation(code.text)), "invalid_grant")
+        check_token_response(world.redeem(code, client))
 
 
 def test_an_application_needs_the_grant_enabled(world: World, session: BrowserSession) -> None:
     """Security 3.4."""
-    client = world.a_web_application(grant_types=frozenset())
-    check_refused(world.redeem(world.a_code(client, session), client), "unauthorized_client")
+    client = world.make_web_application(grant_types=frozenset())
+    check_oauth_error(world.redeem(world.make_code(client, session), client), "unauthorized_client")
 
 
 # --- what changes between the sign-in and the redemption --------------------------------------------------------------
 
 
 def test_signing_out_ends_codes_too(world: World, client: Credentials, session: BrowserSession) -> None:
-    code = world.a_code(client, session, scope=SCOPE)
-    with world.transaction() as services:
+    code = world.make_code(client, session, scope=SCOPE)
+    with world.transaction_services() as services:
         services.storage.sessions.end(session.id, services.now)
-    check_refused(world.redeem(code, client), "invalid_grant")
+    check_oauth_error(world.redeem(code, client), "invalid_grant")
 
 
 def test_a_project_in_the_scope_is_looked_at_again(world: World, session: BrowserSession) -> None:
     """Decisions, namespaces: scopes are checked at redemption too."""
-    organization_id = session.person.organization_id
-    organization = world.operator.organizations.get(organization_id)
-    project, client = world.a_project(), world.a_web_application(world.a_project(organization).id)
-    grant = world.a_grant(project, organization)
-    code = world.a_code(client, session, scope=f"openid {world.audience_scope(project.id)}")
-    world.operator.project_grants.remove(grant.id)
-    check_refused(world.redeem(code, client), "invalid_scope")
+    organization_id = session.user.organization_id
+    organization = world.operator_services.organizations.get(organization_id)
+    project, client = world.make_project(), world.make_web_application(world.make_project(organization).id)
+    grant = world.make_project_grant(project, organization)
+    code = world.make_code(client, session, scope=f"openid {world.audience_scope(project.id)}")
+    world.operator_services.project_grants.remove(grant.id)
+    check_oauth_error(world.redeem(code, client), "invalid_scope")
 
 
 def test_a_project_that_checks_roles_does_so_again(world: World) -> None:
     """Decisions, namespaces: invalid_grant here, access_denied at the authorization endpoint."""
-    project = world.a_project(roles=["reader"], check_roles=True)
-    client = world.a_web_application(project.id)
-    person = world.a_person()
-    session = world.a_session(person)
+    project = world.make_project(roles=["reader"], check_roles=True)
+    client = world.make_web_application(project.id)
+    person = world.make_human_user()
+    session = world.make_browser_session(person)
     denied = session.authorize(client)
     assert "error=access_denied" in denied.headers["Location"]
-    given = world.a_user_grant(person, project, "reader")
-    code = world.a_code(client, session)
-    check_granted(world.redeem(world.a_code(client, session), client))
-    world.operator.storage.user_grants.remove(given.id)
-    check_refused(world.redeem(code, client), "invalid_grant")
+    given = world.make_user_grant(person, project, "reader")
+    code = world.make_code(client, session)
+    check_token_response(world.redeem(world.make_code(client, session), client))
+    world.operator_services.storage.user_grants.remove(given.id)
+    check_oauth_error(world.redeem(code, client), "invalid_grant")

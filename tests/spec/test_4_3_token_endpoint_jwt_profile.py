@@ -5,45 +5,45 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from identity.domain.service_user_keys import ServiceUserKey
-from identity.testing.assertions import LEFT_OUT
-from identity.testing.responses import check_granted, check_refused
-from identity.testing.service_client import FORM, JWT_BEARER, basic
-from identity.testing.world import Robot, World
+from identity.testing.jwt_assertions import OMITTED
+from identity.testing.response_checks import check_oauth_error, check_token_response
+from identity.testing.service_test_client import FORM_CONTENT_TYPE, JWT_BEARER, basic_auth_header
+from identity.testing.world import ServiceUserProgram, World
 
 pytestmark = pytest.mark.every_storage
 
 
-def form(robot: Robot, **changes: object) -> dict[str, str]:
+def form(robot: ServiceUserProgram, **changes: object) -> dict[str, str]:
     """A right form, but for the changes."""
     right = {"grant_type": JWT_BEARER, "assertion": robot.assertion(), "scope": "openid"}
-    return {name: str(value) for name, value in (right | changes).items() if value is not LEFT_OUT}
+    return {name: str(value) for name, value in (right | changes).items() if value is not OMITTED}
 
 
-def post(world: World, body: bytes, content_type: str | None = FORM, **headers: str) -> object:
+def post(world: World, body: bytes, content_type: str | None = FORM_CONTENT_TYPE, **headers: str) -> object:
     sent = headers if content_type is None else {"Content-Type": content_type, **headers}
     return world.client.request("POST", world.client.discovery["token_endpoint"], headers=sent, body=body)
 
 
 @pytest.mark.shows("1.3", "1.4", "4.3.9", "5.1.3")
-def test_a_signed_assertion_gets_a_token(world: World, robot: Robot) -> None:
+def test_a_signed_assertion_gets_a_token(world: World, robot: ServiceUserProgram) -> None:
     """Success: HTTP 200, application/json, body of §2.4, never cached."""
-    answer = world.client.token(form(robot))
-    check_granted(answer)
+    answer = world.client.request_token(form(robot))
+    check_token_response(answer)
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Strict-Transport-Security"]
     assert "Set-Cookie" not in answer.headers
 
 
 @pytest.mark.shows("4.3.5")
-def test_grant_type_and_assertion_are_required(world: World, robot: Robot) -> None:
-    for value in (LEFT_OUT, ""):
+def test_grant_type_and_assertion_are_required(world: World, robot: ServiceUserProgram) -> None:
+    for value in (OMITTED, ""):
         for name in ("grant_type", "assertion"):
-            answer = world.client.token(form(robot, **{name: value}))
-            check_refused(answer, "invalid_request", description=f"parameter {name} is missing")
+            answer = world.client.request_token(form(robot, **{name: value}))
+            check_oauth_error(answer, "invalid_request", description=f"parameter {name} is missing")
 
 
 @pytest.mark.shows("4.2.23", "4.3.14")
-def test_other_grant_types_are_not_supported(world: World, robot: Robot) -> None:
+def test_other_grant_types_are_not_supported(world: World, robot: ServiceUserProgram) -> None:
     """RFC 6749 §5.2."""
     for grant_type in (
         "password",
@@ -54,21 +54,23 @@ def test_other_grant_types_are_not_supported(world: World, robot: Robot) -> None
         "\u2603",
         "x" * 9000,
     ):
-        answer = world.client.token(form(robot, grant_type=grant_type))
-        check_refused(answer, "unsupported_grant_type")
+        answer = world.client.request_token(form(robot, grant_type=grant_type))
+        check_oauth_error(answer, "unsupported_grant_type")
         assert JWT_BEARER in answer.json["error_description"]
 
 
-def test_unknown_parameters_are_ignored(world: World, robot: Robot) -> None:
+def test_unknown_parameters_are_ignored(world: World, robot: ServiceUserProgram) -> None:
     """RFC 6749 §3.2."""
-    check_granted(world.client.token(form(robot, resource="https://api.example", nonce="1", **{"": "nameless"})))
+    check_token_response(
+        world.client.request_token(form(robot, resource="https://api.example", nonce="1", **{"": "nameless"}))
+    )
 
 
 @pytest.mark.shows("4.3.8")
-def test_no_client_authentication_is_needed_and_none_is_looked_at(world: World, robot: Robot) -> None:
+def test_no_client_authentication_is_needed_and_none_is_looked_at(world: World, robot: ServiceUserProgram) -> None:
     """§5.3: the signed assertion authenticates the service user."""
-    for header in (world.introspector.header, basic("nobody:nothing"), "Basic", "Bearer x", "Digest x"):
-        check_granted(world.client.token(form(robot), {"Authorization": header}))
+    for header in (world.introspector.header, basic_auth_header("nobody:nothing"), "Basic", "Bearer x", "Digest x"):
+        check_token_response(world.client.request_token(form(robot), {"Authorization": header}))
 
 
 @pytest.mark.shows("4.3.1")
@@ -78,47 +80,53 @@ def test_other_methods_are_refused(world: World) -> None:
         assert answer.status_int == 405
         assert answer.headers["Allow"] == "POST"
         if method != "HEAD":
-            check_refused(answer, "invalid_request", status=405)
+            check_oauth_error(answer, "invalid_request", status=405)
 
 
 @pytest.mark.shows("4.0.1")
-def test_a_form_is_taken_whatever_its_content_type_adds(world: World, robot: Robot) -> None:
-    for content_type in (FORM, f"{FORM}; charset=UTF-8", FORM.upper(), f"{FORM};charset=iso-8859-1", f" {FORM} ;x=y"):
-        check_granted(post(world, urlencode(form(robot)).encode(), content_type))
+def test_a_form_is_taken_whatever_its_content_type_adds(world: World, robot: ServiceUserProgram) -> None:
+    for content_type in (
+        FORM_CONTENT_TYPE,
+        f"{FORM_CONTENT_TYPE}; charset=UTF-8",
+        FORM_CONTENT_TYPE.upper(),
+        f"{FORM_CONTENT_TYPE};charset=iso-8859-1",
+        f" {FORM_CONTENT_TYPE} ;x=y",
+    ):
+        check_token_response(post(world, urlencode(form(robot)).encode(), content_type))
 
 
 @pytest.mark.shows("4.0.1")
-def test_other_content_types_are_refused(world: World, robot: Robot) -> None:
+def test_other_content_types_are_refused(world: World, robot: ServiceUserProgram) -> None:
     """§4: form-encoded bodies. Security 12.2."""
     for content_type in (None, "", "application/json", "text/plain", "multipart/form-data; boundary=x", "application"):
         answer = post(world, urlencode(form(robot)).encode(), content_type)
-        check_refused(answer, "invalid_request", description="the body must be application/x-www-form-urlencoded")
+        check_oauth_error(answer, "invalid_request", description="the body must be application/x-www-form-urlencoded")
 
 
 def test_an_empty_body_lacks_the_grant_type(world: World) -> None:
-    check_refused(post(world, b""), "invalid_request", description="parameter grant_type is missing")
+    check_oauth_error(post(world, b""), "invalid_request", description="parameter grant_type is missing")
 
 
-def test_no_parameter_is_given_twice(world: World, robot: Robot) -> None:
+def test_no_parameter_is_given_twice(world: World, robot: ServiceUserProgram) -> None:
     """RFC 6749 §3.2; also if both say the same."""
     for name in ("grant_type", "assertion", "scope", "unknown"):
         pairs = [*form(robot).items(), ("unknown", "x")]
-        answer = world.client.token([*pairs, *(pair for pair in pairs if pair[0] == name)])
-        check_refused(answer, "invalid_request", description=f"parameter {name} was given twice")
+        answer = world.client.request_token([*pairs, *(pair for pair in pairs if pair[0] == name)])
+        check_oauth_error(answer, "invalid_request", description=f"parameter {name} was given twice")
 
 
-def test_nothing_secret_is_taken_from_the_address(world: World, robot: Robot) -> None:
+def test_nothing_secret_is_taken_from_the_address(world: World, robot: ServiceUserProgram) -> None:
     """Security 3.3: addresses are logged and kept in histories."""
     for name in ("assertion", "client_secret", "code", "refresh_token", "token", "access_token"):
         address = f"{world.client.discovery['token_endpoint']}?{urlencode({name: robot.assertion()})}"
-        for body in (form(robot), form(robot, assertion=LEFT_OUT)):
-            check_refused(world.client.post(address, body), "invalid_request")
+        for body in (form(robot), form(robot, assertion=OMITTED)):
+            check_oauth_error(world.client.post(address, body), "invalid_request")
 
 
-def test_parameters_in_the_address_do_not_count(world: World, robot: Robot) -> None:
+def test_parameters_in_the_address_do_not_count(world: World, robot: ServiceUserProgram) -> None:
     address = f"{world.client.discovery['token_endpoint']}?{urlencode({'grant_type': JWT_BEARER, 'scope': 'profile'})}"
-    check_refused(world.client.post(address, form(robot, grant_type=LEFT_OUT)), "invalid_request")
-    assert check_granted(world.client.post(address, form(robot)))["scope"] == "openid"
+    check_oauth_error(world.client.post(address, form(robot, grant_type=OMITTED)), "invalid_request")
+    assert check_token_response(world.client.post(address, form(robot)))["scope"] == "openid"
 
 
 MALFORMED = {
@@ -142,13 +150,13 @@ MALFORMED = {
 def test_a_malformed_form_is_an_invalid_request(world: World) -> None:
     """Security 12.2."""
     for body in MALFORMED.values():
-        check_refused(post(world, body), "invalid_request")
+        check_oauth_error(post(world, body), "invalid_request")
 
 
-def test_a_hundred_parameters_of_sixteen_kilobytes_are_the_limit(world: World, robot: Robot) -> None:
+def test_a_hundred_parameters_of_sixteen_kilobytes_are_the_limit(world: World, robot: ServiceUserProgram) -> None:
     few = form(robot)
-    check_granted(world.client.token({**few, **{f"a{number}": "1" for number in range(97)}}))
-    check_granted(world.client.token({**few, "other": "a" * 16 * 1024}))
+    check_token_response(world.client.request_token({**few, **{f"a{number}": "1" for number in range(97)}}))
+    check_token_response(world.client.request_token({**few, "other": "a" * 16 * 1024}))
 
 
 def test_a_body_of_64_kilobytes_is_read(world: World) -> None:
@@ -161,22 +169,22 @@ def test_an_error_description_never_repeats_what_was_sent(world: World) -> None:
     """RFC 6749 §5.2 restricts its characters, and nothing of a stranger's goes into an answer."""
     for body in (b"%22%3Cscript%3E=1&%22%3Cscript%3E=2", b"a%0d%0ab=1&a%0d%0ab=1", "ü=1&ü=1".encode()):
         answer = post(world, body if body.isascii() else quote(body, safe="=&").encode())
-        check_refused(answer, "invalid_request")
+        check_oauth_error(answer, "invalid_request")
         description = answer.json["error_description"]  # type: ignore[attr-defined]
         assert "script" not in description
         assert all(" " <= character <= "~" and character not in '"\\' for character in description)
 
 
 @pytest.mark.shows("4.3.1")
-def test_the_endpoint_is_at_exactly_its_path(world: World, robot: Robot) -> None:
+def test_the_endpoint_is_at_exactly_its_path(world: World, robot: ServiceUserProgram) -> None:
     address = world.client.discovery["token_endpoint"]
     for other in (f"{address}/", f"{address}x", address.upper().replace("HTTPS", "https"), address.replace("v2", "v1")):
         assert world.client.post(other, form(robot)).status_int == 404
 
 
-def test_a_refused_request_leaves_nothing_behind(world: World, robot: Robot) -> None:
+def test_a_refused_request_leaves_nothing_behind(world: World, robot: ServiceUserProgram) -> None:
     """Security 9.1: neither token nor use of the key."""
-    check_refused(robot.token("openid urn:service:iam:org:project:id:none:aud"), "invalid_scope")
-    check_refused(robot.token(jti="x", aud="elsewhere"), "invalid_grant")
-    key = world.operator.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
+    check_oauth_error(robot.request_token("openid urn:service:iam:org:project:id:none:aud"), "invalid_scope")
+    check_oauth_error(robot.request_token(jti="x", aud="elsewhere"), "invalid_grant")
+    key = world.operator_services.storage.credentials.find(ServiceUserKey, robot.key_id, robot.id)
     assert key.last_used_at is None

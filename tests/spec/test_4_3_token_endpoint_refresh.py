@@ -7,38 +7,38 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from identity.domain.audit import AuditEvent
-from identity.domain.rules import LONGEST_TOKEN_LIFETIME
-from identity.testing.assertions import decoded
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_granted, check_inactive, check_refused
-from identity.testing.service_client import Credentials
-from identity.testing.world import AnyClient, BrowserSession, World
+from identity.domain.validators import MAX_TOKEN_LIFETIME
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.response_checks import check_inactive_token, check_oauth_error, check_token_response
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import BrowserSession, CredentialsOrClientId, World
 
 pytestmark = pytest.mark.every_storage
 
 SCOPE = "openid profile email offline_access"
 
 #: Makes a client of one kind.
-Kind = Callable[[World], AnyClient]
+Kind = Callable[[World], CredentialsOrClientId]
 KINDS: dict[str, Kind] = {
-    "with a secret": lambda world: world.a_web_application(),
-    "public": lambda world: world.a_public_application(),
+    "with a secret": lambda world: world.make_web_application(),
+    "public": lambda world: world.make_public_application(),
 }
 
 
-def rotated(world: World, refresh_token: str, client: AnyClient, **parameters: str) -> dict[str, Any]:
+def rotated(world: World, refresh_token: str, client: CredentialsOrClientId, **parameters: str) -> dict[str, Any]:
     """The members that a refresh brings."""
-    return check_granted(world.refresh(refresh_token, client, **parameters))
+    return check_token_response(world.refresh(refresh_token, client, **parameters))
 
 
 def check_dead(world: World, members: dict[str, Any]) -> None:
     """The access token of the answer is good for nothing."""
-    assert world.client.userinfo(members["access_token"]).status_int == 401
+    assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
 
 
 def check_alive(world: World, members: dict[str, Any]) -> None:
     """The access token of the answer is good."""
-    assert world.client.userinfo(members["access_token"]).status_int == 200
+    assert world.client.fetch_userinfo(members["access_token"]).status_int == 200
 
 
 def replays(world: World, client: Credentials) -> list[AuditEvent]:
@@ -51,7 +51,7 @@ def replays(world: World, client: Credentials) -> list[AuditEvent]:
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
 def test_every_refresh_brings_all_tokens_anew(world: World, session: BrowserSession, kind: Kind) -> None:
     client = kind(world)
-    first = world.tokens(client, session, scope=SCOPE)
+    first = world.obtain_tokens(client, session, scope=SCOPE)
     second = rotated(world, first["refresh_token"], client)
     assert set(second) == {"access_token", "token_type", "expires_in", "id_token", "scope", "refresh_token"}
     assert second["scope"] == SCOPE
@@ -65,10 +65,10 @@ def test_every_refresh_brings_all_tokens_anew(world: World, session: BrowserSess
 
 def test_the_id_token_is_about_the_same_sign_in(world: World, client: Credentials, session: BrowserSession) -> None:
     """OpenID Connect Core §12.2: iss, sub, aud, azp and auth_time as before; iat anew; no nonce."""
-    first = world.tokens(client, session, scope=SCOPE, nonce="n-0S6")
+    first = world.obtain_tokens(client, session, scope=SCOPE, nonce="n-0S6")
     world.clock.advance(hours=1)
-    _, before = decoded(first["id_token"])
-    _, after = decoded(rotated(world, first["refresh_token"], client)["id_token"])
+    _, before = decode_jwt_unverified(first["id_token"])
+    _, after = decode_jwt_unverified(rotated(world, first["refresh_token"], client)["id_token"])
     for name in ("iss", "sub", "aud", "azp", "auth_time", "sid"):
         assert after[name] == before[name], name
     assert after["iat"] == before["iat"] + 3600 == world.clock.seconds
@@ -78,36 +78,36 @@ def test_the_id_token_is_about_the_same_sign_in(world: World, client: Credential
 
 @pytest.mark.shows("2.4.6", "2.7.4")
 def test_without_offline_access_there_is_none(world: World, client: Credentials, session: BrowserSession) -> None:
-    assert "refresh_token" not in world.tokens(client, session, scope="openid profile")
+    assert "refresh_token" not in world.obtain_tokens(client, session, scope="openid profile")
 
 
 @pytest.mark.shows("4.3.10")
 def test_grant_type_and_refresh_token_are_required(world: World, client: Credentials) -> None:
     """A request that is malformed uses nothing up."""
-    form = {"grant_type": "refresh_token", "refresh_token": world.tokens(client)["refresh_token"]}
+    form = {"grant_type": "refresh_token", "refresh_token": world.obtain_tokens(client)["refresh_token"]}
     for name in form:
-        answer = world.as_client(client, {other: form[other] for other in form if other != name})
-        check_refused(answer, "invalid_request", description=f"parameter {name} is missing")
-    check_granted(world.as_client(client, form))
+        answer = world.post_token_request(client, {other: form[other] for other in form if other != name})
+        check_oauth_error(answer, "invalid_request", description=f"parameter {name} is missing")
+    check_token_response(world.post_token_request(client, form))
 
 
 def test_offline_access_is_dropped_where_it_could_not_be_used(world: World, session: BrowserSession) -> None:
-    client = world.a_web_application(grant_types=frozenset({"authorization_code"}))
-    members = world.tokens(client, session, scope="openid offline_access")
+    client = world.make_web_application(grant_types=frozenset({"authorization_code"}))
+    members = world.obtain_tokens(client, session, scope="openid offline_access")
     assert members["scope"] == "openid"
     assert "refresh_token" not in members
 
 
 def test_offline_access_is_dropped_where_no_code_comes(world: World, session: BrowserSession) -> None:
     """OpenID Connect Core §11: nor does the person see an application that could come back by itself."""
-    client = world.a_web_application(response_types=frozenset({"code", "id_token token"}))
+    client = world.make_web_application(response_types=frozenset({"code", "id_token token"}))
     asked = {"response_type": "id_token token", "scope": "openid offline_access", "nonce": "n", "code_challenge": None}
     answer = session.authorize(client, **asked, code_challenge_method=None)
     members = dict(parse_qsl(urlsplit(answer.headers["Location"]).fragment))
     world.client.secrets |= {members["access_token"], members["id_token"]}
     assert members["scope"] == "openid"
-    with world.reading() as services:
-        assert [one.offline for one in services.users.connections(session.person.id)] == [False]
+    with world.read_only_services() as services:
+        assert [one.offline for one in services.users.list_connected_applications(session.user.id)] == [False]
 
 
 # --- scope ------------------------------------------------------------------------------------------------------------
@@ -118,12 +118,12 @@ def test_the_scope_is_a_subset_of_the_first_one_and_not_of_the_last(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
     """Security 6.4."""
-    members = world.tokens(client, session, scope=SCOPE)
+    members = world.obtain_tokens(client, session, scope=SCOPE)
     for asked in ("openid", "openid email", "email openid profile", None, "openid profile"):
         parameters = {} if asked is None else {"scope": asked}
         members = rotated(world, members["refresh_token"], client, **parameters)
         assert members["scope"] == (asked or SCOPE)
-    claims = world.client.userinfo(members["access_token"]).json
+    claims = world.client.fetch_userinfo(members["access_token"]).json
     assert "given_name" in claims
     assert "email" not in claims
 
@@ -133,15 +133,15 @@ def test_a_wider_scope_is_refused_and_uses_nothing_up(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
     for scope in ("openid phone", f"{SCOPE} address", "openid unheard_of", "openid OPENID"):
-        members = world.tokens(client, session, scope=SCOPE)
-        check_refused(world.refresh(members["refresh_token"], client, scope=scope), "invalid_scope")
+        members = world.obtain_tokens(client, session, scope=SCOPE)
+        check_oauth_error(world.refresh(members["refresh_token"], client, scope=scope), "invalid_scope")
         rotated(world, members["refresh_token"], client)
 
 
 def test_a_scope_must_name_openid(world: World, client: Credentials, session: BrowserSession) -> None:
     """§2.7: in every request that names scopes."""
-    members = world.tokens(client, session, scope=SCOPE)
-    check_refused(world.refresh(members["refresh_token"], client, scope="profile"), "invalid_scope")
+    members = world.obtain_tokens(client, session, scope=SCOPE)
+    check_oauth_error(world.refresh(members["refresh_token"], client, scope="profile"), "invalid_scope")
 
 
 # --- rotation ---------------------------------------------------------------------------------------------------------
@@ -152,21 +152,21 @@ def test_a_scope_must_name_openid(world: World, client: Credentials, session: Br
 def test_a_second_use_ends_the_family(world: World, session: BrowserSession, kind: Kind) -> None:
     """Security 6.3: refused, and committed all the same; other sign-ins are not concerned."""
     client = kind(world)
-    first, other = world.tokens(client, session), world.tokens(client, session)
+    first, other = world.obtain_tokens(client, session), world.obtain_tokens(client, session)
     second = rotated(world, first["refresh_token"], client)
-    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(first["refresh_token"], client), "invalid_grant")
     check_dead(world, first)
     check_dead(world, second)
-    check_refused(world.refresh(second["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(second["refresh_token"], client), "invalid_grant")
     check_alive(world, other)
     rotated(world, other["refresh_token"], client)
 
 
 def test_a_replay_is_noted_once(world: World, client: Credentials, session: BrowserSession) -> None:
-    first = world.tokens(client, session)
+    first = world.obtain_tokens(client, session)
     rotated(world, first["refresh_token"], client)
     for _ in range(3):
-        check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+        check_oauth_error(world.refresh(first["refresh_token"], client), "invalid_grant")
     [event] = replays(world, client)
     assert event.object_kind == "refresh_token"
     assert event.organization_id is not None
@@ -174,105 +174,105 @@ def test_a_replay_is_noted_once(world: World, client: Credentials, session: Brow
 
 def test_a_replay_is_a_replay_for_ever(world: World, client: Credentials, session: BrowserSession) -> None:
     """Decisions: purge keeps rotated tokens until their family has ended."""
-    members = world.tokens(client, session)
+    members = world.obtain_tokens(client, session)
     first = members["refresh_token"]
     for _ in range(4):
         members = rotated(world, members["refresh_token"], client)
         world.clock.advance(days=20)
-    world.identity.jobs.purge()
+    world.identity.background_jobs.purge()
     members = rotated(world, members["refresh_token"], client)
-    check_refused(world.refresh(first, client), "invalid_grant")
+    check_oauth_error(world.refresh(first, client), "invalid_grant")
     check_dead(world, members)
-    check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_grant")
 
 
-def test_what_was_issued_just_before_the_family_ended_is_good_to_its_own_end(make_world: MakeWorld) -> None:
+def test_what_was_issued_just_before_the_family_ended_is_good_to_its_own_end(make_world: WorldFactory) -> None:
     """However soon after their end tokens are purged: what goes with a family is over by then, too."""
     world = make_world(**{"identity.token_retention": "0"})
-    client = world.a_web_application(access_token_lifetime=LONGEST_TOKEN_LIFETIME)
-    members = world.tokens(client)
+    client = world.make_web_application(access_token_lifetime=MAX_TOKEN_LIFETIME)
+    members = world.obtain_tokens(client)
     for _ in range(4):
         world.clock.advance(days=20)
         members = rotated(world, members["refresh_token"], client)
     world.clock.advance(days=10, seconds=-1)
     members = rotated(world, members["refresh_token"], client)
     world.clock.advance(hours=12, seconds=-1)
-    world.identity.jobs.purge()
+    world.identity.background_jobs.purge()
     check_alive(world, members)
     world.clock.advance(days=1)
-    gone = world.identity.jobs.purge()
+    gone = world.identity.background_jobs.purge()
     assert (gone["token families"], gone["refresh tokens"]) == (1, 6)
 
 
 @pytest.fixture
-def graceful(make_world: MakeWorld) -> World:
+def graceful(make_world: WorldFactory) -> World:
     """A service that bears with clients that lost an answer for half a minute."""
     return make_world(**{"identity.refresh_token_grace": "30"})
 
 
 def test_within_the_grace_the_last_refresh_may_be_repeated(graceful: World) -> None:
     """Decisions, tokens: the unused successor dies, and showing it does not end the family."""
-    world, client = graceful, graceful.a_web_application()
-    first = world.tokens(client)
+    world, client = graceful, graceful.make_web_application()
+    first = world.obtain_tokens(client)
     lost = rotated(world, first["refresh_token"], client)
     world.clock.advance(30)
     again = rotated(world, first["refresh_token"], client)
     assert again["refresh_token"] != lost["refresh_token"]
-    check_refused(world.refresh(lost["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(lost["refresh_token"], client), "invalid_grant")
     check_alive(world, again)
     rotated(world, again["refresh_token"], client)
     assert replays(world, client) == []
 
 
 def test_within_the_grace_it_may_be_repeated_more_than_once(graceful: World) -> None:
-    world, client = graceful, graceful.a_web_application()
-    first = world.tokens(client)
+    world, client = graceful, graceful.make_web_application()
+    first = world.obtain_tokens(client)
     chain = [rotated(world, first["refresh_token"], client) for _ in range(4)]
     for lost in chain[:-1]:
-        check_refused(world.refresh(lost["refresh_token"], client), "invalid_grant")
+        check_oauth_error(world.refresh(lost["refresh_token"], client), "invalid_grant")
     rotated(world, chain[-1]["refresh_token"], client)
 
 
 def test_after_the_grace_it_is_a_replay(graceful: World) -> None:
-    world, client = graceful, graceful.a_web_application()
-    first = world.tokens(client)
+    world, client = graceful, graceful.make_web_application()
+    first = world.obtain_tokens(client)
     second = rotated(world, first["refresh_token"], client)
     world.clock.advance(31)
-    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(first["refresh_token"], client), "invalid_grant")
     check_dead(world, second)
-    check_refused(world.refresh(second["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(second["refresh_token"], client), "invalid_grant")
     assert len(replays(world, client)) == 1
 
 
 def test_the_grace_is_no_longer_for_being_used(graceful: World) -> None:
-    world, client = graceful, graceful.a_web_application()
-    first = world.tokens(client)
+    world, client = graceful, graceful.make_web_application()
+    first = world.obtain_tokens(client)
     rotated(world, first["refresh_token"], client)
     world.clock.advance(20)
     last = rotated(world, first["refresh_token"], client)
     world.clock.advance(11)
-    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(first["refresh_token"], client), "invalid_grant")
     check_dead(world, last)
 
 
 def test_an_older_generation_always_ends_the_family(graceful: World) -> None:
     """Security 6.3: R1, R2, R3, then R1 again inside the grace."""
-    world, client = graceful, graceful.a_web_application()
-    first = world.tokens(client)
+    world, client = graceful, graceful.make_web_application()
+    first = world.obtain_tokens(client)
     second = rotated(world, first["refresh_token"], client)
     third = rotated(world, second["refresh_token"], client)
-    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(first["refresh_token"], client), "invalid_grant")
     for members in (first, second, third):
         check_dead(world, members)
-        check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+        check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_grant")
     assert len(replays(world, client)) == 1
 
 
 def test_without_a_grace_the_same_moment_is_too_late(world: World, client: Credentials) -> None:
-    first = world.tokens(client)
+    first = world.obtain_tokens(client)
     second = rotated(world, first["refresh_token"], client)
     third = rotated(world, second["refresh_token"], client)
-    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(first["refresh_token"], client), "invalid_grant")
     check_dead(world, third)
 
 
@@ -281,24 +281,24 @@ def test_without_a_grace_the_same_moment_is_too_late(world: World, client: Crede
 
 def test_one_that_nobody_uses_dies_after_thirty_days(world: World, client: Credentials) -> None:
     """Security 6.1. An expired one is no replay: nothing else ends."""
-    first, second = world.tokens(client), world.tokens(client)
+    first, second = world.obtain_tokens(client), world.obtain_tokens(client)
     world.clock.advance(days=30, seconds=-1)
     rotated(world, first["refresh_token"], client)
     world.clock.advance(1)
-    check_refused(world.refresh(second["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(second["refresh_token"], client), "invalid_grant")
     assert replays(world, client) == []
 
 
 def test_after_ninety_days_the_person_signs_in_again(world: World, client: Credentials) -> None:
     """Security 6.1: the successor inherits the absolute end."""
-    members = world.tokens(client)
+    members = world.obtain_tokens(client)
     for _ in range(4):
         world.clock.advance(days=22)
         members = rotated(world, members["refresh_token"], client)
     world.clock.advance(days=2, seconds=-1)
     members = rotated(world, members["refresh_token"], client)
     world.clock.advance(1)
-    check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_grant")
 
 
 # --- what ends it before ----------------------------------------------------------------------------------------------
@@ -306,43 +306,43 @@ def test_after_ninety_days_the_person_signs_in_again(world: World, client: Crede
 
 def test_revoking_any_generation_ends_the_family(world: World, client: Credentials) -> None:
     """Security 6.5: and nothing brings it back."""
-    first = world.tokens(client)
+    first = world.obtain_tokens(client)
     second = rotated(world, first["refresh_token"], client)
     assert world.client.revoke(first["refresh_token"], client).status_int == 200
     check_dead(world, second)
     for _ in range(2):
-        check_refused(world.refresh(second["refresh_token"], client), "invalid_grant")
+        check_oauth_error(world.refresh(second["refresh_token"], client), "invalid_grant")
         world.clock.advance(hours=-1)
     check_dead(world, second)
-    check_inactive(world.client.introspect(second["access_token"], client))
+    check_inactive_token(world.client.introspect(second["access_token"], client))
 
 
 def test_a_replay_does_not_move_the_moment_of_revocation(world: World, client: Credentials) -> None:
     """Security 6.5."""
-    first = world.tokens(client)
+    first = world.obtain_tokens(client)
     rotated(world, first["refresh_token"], client)
-    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
-    revoked_at = world.operator.tokens.find_refresh(first["refresh_token"]).family.revoked_at
+    check_oauth_error(world.refresh(first["refresh_token"], client), "invalid_grant")
+    revoked_at = world.operator_services.tokens.find_refresh_token(first["refresh_token"]).family.revoked_at
     assert revoked_at == world.clock()
     world.clock.advance(hours=1)
-    check_refused(world.refresh(first["refresh_token"], client), "invalid_grant")
-    assert world.operator.tokens.find_refresh(first["refresh_token"]).family.revoked_at == revoked_at
+    check_oauth_error(world.refresh(first["refresh_token"], client), "invalid_grant")
+    assert world.operator_services.tokens.find_refresh_token(first["refresh_token"]).family.revoked_at == revoked_at
 
 
 def test_signing_out_ends_access_tokens_at_once_and_leaves_offline_access(
     world: World, client: Credentials, session: BrowserSession
 ) -> None:
     """Decisions, end session. What is refreshed afterwards is not tied to the session any more."""
-    first = world.tokens(client, session)
-    online = world.tokens(client, session, scope="openid")
-    with world.transaction() as services:
+    first = world.obtain_tokens(client, session)
+    online = world.obtain_tokens(client, session, scope="openid")
+    with world.transaction_services() as services:
         services.storage.sessions.end(session.id, services.now)
     for members in (first, online):
         check_dead(world, members)
-        check_inactive(world.client.introspect(members["access_token"], client))
+        check_inactive_token(world.client.introspect(members["access_token"], client))
     second = rotated(world, first["refresh_token"], client)
     check_alive(world, second)
-    assert "sid" not in decoded(second["id_token"])[1]
+    assert "sid" not in decode_jwt_unverified(second["id_token"])[1]
     check_alive(world, rotated(world, second["refresh_token"], client))
     # And not by being refreshed: what was dead stays dead.
     check_dead(world, first)
@@ -350,21 +350,21 @@ def test_signing_out_ends_access_tokens_at_once_and_leaves_offline_access(
 
 def test_a_new_password_ends_what_applications_have(world: World, client: Credentials, session: BrowserSession) -> None:
     """Security 6.4."""
-    members, code = world.tokens(client, session), world.a_code(client, session)
-    subject = world.operator.storage.users.find_subject(session.person.id)
-    world.operator.passwords.change(subject, "a hash of the new one", keep=session.id)
+    members, code = world.obtain_tokens(client, session), world.make_code(client, session)
+    subject = world.operator_services.storage.users.find_subject(session.user.id)
+    world.operator_services.passwords.change(subject, "a hash of the new one", keep=session.id)
     check_dead(world, members)
-    check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
-    check_refused(world.redeem(code, client), "invalid_grant")
+    check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_grant")
+    check_oauth_error(world.redeem(code, client), "invalid_grant")
 
 
 @pytest.mark.storages("memory")  # a setting; that all is revoked is tested above
-def test_whether_a_new_password_does_so_is_a_setting(make_world: MakeWorld) -> None:
+def test_whether_a_new_password_does_so_is_a_setting(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.password_change_ends_access": "false"})
-    client, session = world.a_web_application(), world.a_session()
-    members = world.tokens(client, session)
-    subject = world.operator.storage.users.find_subject(session.person.id)
-    world.operator.passwords.change(subject, "a hash of the new one")
+    client, session = world.make_web_application(), world.make_browser_session()
+    members = world.obtain_tokens(client, session)
+    subject = world.operator_services.storage.users.find_subject(session.user.id)
+    world.operator_services.passwords.change(subject, "a hash of the new one")
     # The session ended, and its access tokens with it.
     check_dead(world, members)
     check_alive(world, rotated(world, members["refresh_token"], client))
@@ -372,15 +372,15 @@ def test_whether_a_new_password_does_so_is_a_setting(make_world: MakeWorld) -> N
 
 def test_an_application_needs_the_grant_enabled(world: World, session: BrowserSession) -> None:
     """Security 3.4."""
-    client = world.an_application()
-    issued = world.an_authorization(session.person, client)
-    check_refused(world.refresh(issued.refresh_token, client), "unauthorized_client")
+    client = world.make_application()
+    issued = world.make_authorization(session.user, client)
+    check_oauth_error(world.refresh(issued.refresh_token, client), "unauthorized_client")
 
 
 @pytest.mark.shows("4.3.10")
 def test_neither_access_token_nor_id_token_nor_code_is_a_refresh_token(world: World, client: Credentials) -> None:
-    code = world.a_code(client)
-    members = world.tokens(client)
+    code = world.make_code(client)
+    members = world.obtain_tokens(client)
     for token in (members["access_token"], members["id_token"], code.text):
-        check_refused(world.refresh(token, client), "invalid_grant")
+        check_oauth_error(world.refresh(token, client), "invalid_grant")
     check_alive(world, members)

@@ -7,25 +7,27 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from identity.domain.users import TokenFormat
-from identity.testing.fixtures import Worlds
-from identity.testing.responses import check_inactive, check_private, check_refused
-from identity.testing.service_client import FORM, bearer
-from identity.testing.world import Robot, World
-from identity.transactions import Transactions
+from identity.testing.fixtures import WorldCache
+from identity.testing.response_checks import check_inactive_token, check_not_cacheable, check_oauth_error
+from identity.testing.service_test_client import FORM_CONTENT_TYPE, bearer_headers
+from identity.testing.world import ServiceUserProgram, World
+from identity.transaction_manager import ExplicitTransactionManager
 
 
 @pytest.fixture
-def token(robot: Robot) -> str:
+def token(robot: ServiceUserProgram) -> str:
     """A token whose audience is the own project."""
-    return robot.managing_token()
+    return robot.management_token()
 
 
 @pytest.mark.shows("1.5", "4.4.1", "4.4.2", "4.4.5")
-def test_a_live_token_is_described_to_a_client_in_its_audience(world: World, robot: Robot, token: str) -> None:
+def test_a_live_token_is_described_to_a_client_in_its_audience(
+    world: World, robot: ServiceUserProgram, token: str
+) -> None:
     answer = world.client.introspect(token, world.introspector)
     assert answer.status_int == 200
     assert answer.content_type == "application/json"
-    check_private(answer)
+    check_not_cacheable(answer)
     now = world.clock.seconds
     members = answer.json
     assert isinstance(members.pop("jti"), str)
@@ -48,70 +50,73 @@ def test_a_live_token_is_described_to_a_client_in_its_audience(world: World, rob
 
 @pytest.mark.shows("4.4.2")
 def test_a_jwt_is_described_like_an_opaque_token(world: World) -> None:
-    robot = world.a_robot(token_format=TokenFormat.JWT)
-    assert world.client.introspect(robot.managing_token(), world.introspector).json["sub"] == robot.id
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
+    assert world.client.introspect(robot.management_token(), world.introspector).json["sub"] == robot.id
 
 
 def test_asking_about_tokens_begins_no_transaction_and_writes_nothing(
-    world: World, robot: Robot, token: str, monkeypatch: pytest.MonkeyPatch
+    world: World, robot: ServiceUserProgram, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When a secret or a personal access token was used is noted in memory."""
-    introspector, text = world.introspector, world.a_personal_access_token(robot)
-    world.identity.process.uses.take()
+    introspector, text = world.introspector, world.make_personal_access_token(robot)
+    world.identity.process_state.last_used_tracker.drain()
 
     def refuse(*_: object) -> None:
         raise AssertionError("a transaction began")
 
-    monkeypatch.setattr(world.identity.backend, "writing", refuse)
-    monkeypatch.setattr(Transactions, "begin", refuse)
+    monkeypatch.setattr(world.identity.backend, "join_transaction", refuse)
+    monkeypatch.setattr(ExplicitTransactionManager, "begin", refuse)
     assert world.client.introspect(token, introspector).json["active"] is True
-    check_inactive(world.client.introspect("unknown", introspector))
-    assert world.client.userinfo(token).status_int == 200
-    assert world.client.userinfo(text).status_int == 200
-    assert {kind for kind, _ in world.identity.process.uses.take()} == {"client_secret", "personal_access_token"}
+    check_inactive_token(world.client.introspect("unknown", introspector))
+    assert world.client.fetch_userinfo(token).status_int == 200
+    assert world.client.fetch_userinfo(text).status_int == 200
+    assert {kind for kind, _ in world.identity.process_state.last_used_tracker.drain()} == {
+        "client_secret",
+        "personal_access_token",
+    }
 
 
 @pytest.mark.shows("4.4.5")
-def test_a_client_outside_the_audience_learns_nothing(world: World, robot: Robot, token: str) -> None:
+def test_a_client_outside_the_audience_learns_nothing(world: World, robot: ServiceUserProgram, token: str) -> None:
     """Security 7.6: active is true only if the requesting client is in the token audience."""
-    own_project = world.a_project(robot.organization)
-    for client in (world.an_application(), world.an_application(own_project.id)):
-        check_inactive(world.client.introspect(token, client))
-    check_inactive(world.client.introspect(robot.access_token(), world.introspector))
+    own_project = world.make_project(robot.organization)
+    for client in (world.make_application(), world.make_application(own_project.id)):
+        check_inactive_token(world.client.introspect(token, client))
+    check_inactive_token(world.client.introspect(robot.access_token(), world.introspector))
 
 
-def test_every_application_of_a_project_in_the_audience_is_told(world: World, robot: Robot) -> None:
+def test_every_application_of_a_project_in_the_audience_is_told(world: World, robot: ServiceUserProgram) -> None:
     """Decisions, tokens: a client is in the audience when aud holds its client id or its project's id."""
-    project = world.a_project(robot.organization)
+    project = world.make_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)}")
-    for client in (world.an_application(project.id), world.a_web_application(project.id)):
+    for client in (world.make_application(project.id), world.make_web_application(project.id)):
         assert world.client.introspect(token, client).json["active"] is True
-    check_inactive(world.client.introspect(token, world.introspector))
+    check_inactive_token(world.client.introspect(token, world.introspector))
 
 
 @pytest.mark.shows("2.7.2")
 def test_the_application_that_got_a_person_s_token_is_told_by_granted_scopes(world: World) -> None:
-    client = world.an_application()
-    person = world.a_person()
-    bare = world.an_authorization(person, client, scope=("openid",)).access_token
-    profile = world.an_authorization(person, client, scope=("openid", "profile")).access_token
+    client = world.make_application()
+    person = world.make_human_user()
+    bare = world.make_authorization(person, client, scope=("openid",)).access_token
+    profile = world.make_authorization(person, client, scope=("openid", "profile")).access_token
     assert world.client.introspect(bare, client).json.keys().isdisjoint({"name", "given_name", "username"})
     told = world.client.introspect(profile, client).json
     assert told["given_name"] == "Ada"
     assert told["username"].partition("@")[0] == person.user_name == told["preferred_username"]
-    check_inactive(world.client.introspect(profile, world.an_application()))
+    check_inactive_token(world.client.introspect(profile, world.make_application()))
 
 
 @pytest.mark.shows("4.4.6")
 def test_a_person_s_token_is_described_with_all_its_members(world: World) -> None:
-    client = world.a_web_application()
-    session = world.a_session()
-    members = world.tokens(client, session, scope="openid offline_access")
+    client = world.make_web_application()
+    session = world.make_browser_session()
+    members = world.obtain_tokens(client, session, scope="openid offline_access")
     answer = world.client.introspect(members["access_token"], client).json
-    wider = world.tokens(client, session, scope="openid profile")["access_token"]
+    wider = world.obtain_tokens(client, session, scope="openid profile")["access_token"]
     told = world.client.introspect(wider, client).json
     assert (told["scope"], told["given_name"]) == ("openid profile", "Ada")
-    found = world.operator.applications.find_client(client.client_id)
+    found = world.operator_services.applications.find_client(client.client_id)
     assert isinstance(answer.pop("jti"), str)
     assert answer == {
         "active": True,
@@ -122,7 +127,7 @@ def test_a_person_s_token_is_described_with_all_its_members(world: World) -> Non
         "client_id": client.client_id,
         "token_type": "Bearer",
         "iss": world.issuer,
-        "sub": session.person.id,
+        "sub": session.user.id,
         "aud": [client.client_id, found.project.id],
         "iat": world.clock.seconds,
         "exp": world.clock.seconds + 3600,
@@ -131,23 +136,26 @@ def test_a_person_s_token_is_described_with_all_its_members(world: World) -> Non
 
 def test_an_api_of_the_application_s_project_is_told_too(world: World) -> None:
     """And one of another project only if the token was asked for with it in its audience."""
-    organization = world.an_organization()
-    project, other = world.a_project(organization), world.a_project(organization)
-    client, session = world.a_web_application(project.id), world.a_session(world.a_person(organization))
-    api, other_api = world.an_application(project.id), world.an_application(other.id)
-    bare = world.tokens(client, session, scope="openid")["access_token"]
+    organization = world.make_organization()
+    project, other = world.make_project(organization), world.make_project(organization)
+    client, session = (
+        world.make_web_application(project.id),
+        world.make_browser_session(world.make_human_user(organization)),
+    )
+    api, other_api = world.make_application(project.id), world.make_application(other.id)
+    bare = world.obtain_tokens(client, session, scope="openid")["access_token"]
     assert world.client.introspect(bare, api).json["active"] is True
-    check_inactive(world.client.introspect(bare, other_api))
-    both = world.tokens(client, session, scope=f"openid {world.audience_scope(other.id)}")["access_token"]
+    check_inactive_token(world.client.introspect(bare, other_api))
+    both = world.obtain_tokens(client, session, scope=f"openid {world.audience_scope(other.id)}")["access_token"]
     assert world.client.introspect(both, other_api).json["active"] is True
 
 
 def test_a_public_client_is_told_nothing(world: World) -> None:
     """RFC 7662 §2.1: the endpoint wants proof, and a public client has none; not even for its own token."""
-    client = world.a_public_application()
-    token = world.tokens(client)["access_token"]
+    client = world.make_public_application()
+    token = world.obtain_tokens(client)["access_token"]
     answer = world.client.post(world.client.discovery["introspection_endpoint"], {"token": token, "client_id": client})
-    check_refused(answer, "invalid_client", status=401)
+    check_oauth_error(answer, "invalid_client", status=401)
 
 
 @pytest.mark.shows("4.4.5")
@@ -155,7 +163,7 @@ def test_an_expired_token_is_inactive(world: World, token: str) -> None:
     world.clock.advance(3599)
     assert world.client.introspect(token, world.introspector).json["active"] is True
     world.clock.advance(1)
-    check_inactive(world.client.introspect(token, world.introspector))
+    check_inactive_token(world.client.introspect(token, world.introspector))
 
 
 #: What becomes of a token that is no longer the one that was issued.
@@ -175,15 +183,17 @@ UNKNOWN: tuple[Callable[[str], str], ...] = (
 def test_what_was_never_issued_is_inactive(world: World, token: str) -> None:
     """Security 7.2."""
     for change in UNKNOWN:
-        check_inactive(world.client.introspect(change(token), world.introspector))
+        check_inactive_token(world.client.introspect(change(token), world.introspector))
 
 
-def test_refresh_tokens_id_tokens_and_assertions_are_inactive_here(world: World, robot: Robot) -> None:
+def test_refresh_tokens_id_tokens_and_assertions_are_inactive_here(world: World, robot: ServiceUserProgram) -> None:
     """Security 7.6."""
-    client = world.an_application()
-    check_inactive(world.client.introspect(world.an_authorization(world.a_person(), client).refresh_token, client))
-    check_inactive(world.client.introspect(robot.token().json["id_token"], world.introspector))
-    check_inactive(world.client.introspect(robot.assertion(), world.introspector))
+    client = world.make_application()
+    check_inactive_token(
+        world.client.introspect(world.make_authorization(world.make_human_user(), client).refresh_token, client)
+    )
+    check_inactive_token(world.client.introspect(robot.request_token().json["id_token"], world.introspector))
+    check_inactive_token(world.client.introspect(robot.assertion(), world.introspector))
 
 
 def test_a_token_type_hint_changes_nothing(world: World, token: str) -> None:
@@ -194,29 +204,29 @@ def test_a_token_type_hint_changes_nothing(world: World, token: str) -> None:
 
 @pytest.mark.shows("4.4.2")
 def test_the_token_is_required(world: World) -> None:
-    check_refused(world.client.introspect("", world.introspector), "invalid_request")
+    check_oauth_error(world.client.introspect("", world.introspector), "invalid_request")
 
 
 @pytest.mark.shows("4.4.7")
 def test_a_bearer_token_is_no_client_authentication(world: World, token: str) -> None:
     address = world.client.discovery["introspection_endpoint"]
-    check_refused(world.client.post(address, {"token": token}, bearer(token)), "invalid_client", status=401)
+    check_oauth_error(world.client.post(address, {"token": token}, bearer_headers(token)), "invalid_client", status=401)
 
 
 def test_the_token_is_not_taken_from_the_address(world: World, token: str) -> None:
     """Security 3.3."""
     address = f"{world.client.discovery['introspection_endpoint']}?token={token}"
     headers = {"Authorization": world.introspector.header}
-    check_refused(world.client.post(address, {"token": token}, headers), "invalid_request")
-    check_refused(world.client.post(address, {}, headers), "invalid_request")
+    check_oauth_error(world.client.post(address, {"token": token}, headers), "invalid_request")
+    check_oauth_error(world.client.post(address, {}, headers), "invalid_request")
 
 
 @pytest.mark.shows("4.4.1")
 def test_other_methods_are_refused(world: World, token: str) -> None:
     for method in ("GET", "PUT", "DELETE"):
-        headers = {"Authorization": world.introspector.header, "Content-Type": FORM}
+        headers = {"Authorization": world.introspector.header, "Content-Type": FORM_CONTENT_TYPE}
         answer = world.client.request(method, world.client.discovery["introspection_endpoint"], headers=headers)
-        check_refused(answer, "invalid_request", status=405)
+        check_oauth_error(answer, "invalid_request", status=405)
         assert answer.headers["Allow"] == "POST"
 
 
@@ -226,15 +236,15 @@ def test_other_content_types_are_refused(world: World, token: str) -> None:
     answer = world.client.request(
         "POST", world.client.discovery["introspection_endpoint"], headers=headers, body=b'{"token": "x"}'
     )
-    check_refused(answer, "invalid_request")
+    check_oauth_error(answer, "invalid_request")
 
 
 @pytest.mark.parametrize("token_format", TokenFormat)
 @pytest.mark.parametrize("storage", ["memory"])  # no storage is asked about more than a digest
-def test_no_mutation_of_a_live_token_is_live(worlds: Worlds, storage: str, token_format: TokenFormat) -> None:
+def test_no_mutation_of_a_live_token_is_live(world_cache: WorldCache, storage: str, token_format: TokenFormat) -> None:
     """Security 7.2: truncated, extended, flipped, case, white space."""
-    world = worlds.shared(storage)
-    token = world.a_robot(token_format=token_format).managing_token()
+    world = world_cache.shared_world(storage)
+    token = world.make_service_user_program(token_format=token_format).management_token()
     positions = st.integers(0, len(token) - 1)
     pieces = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
     mutations = st.one_of(
@@ -251,7 +261,7 @@ def test_no_mutation_of_a_live_token_is_live(worlds: Worlds, storage: str, token
     @settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
     @given(mutations.filter(lambda mutation: mutation not in (token, "")))
     def check(mutation: str) -> None:
-        check_inactive(world.client.introspect(mutation, world.introspector))
+        check_inactive_token(world.client.introspect(mutation, world.introspector))
         answer = world.client.post(world.client.discovery["userinfo_endpoint"], {"access_token": mutation})
         assert answer.status_int == 401
 

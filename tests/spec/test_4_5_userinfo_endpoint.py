@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from identity.domain.users import Address, Profile
-from identity.testing.responses import check_private, check_refused
-from identity.testing.service_client import FORM, basic, bearer
-from identity.testing.world import BrowserSession, Robot, World
+from identity.testing.response_checks import check_not_cacheable, check_oauth_error
+from identity.testing.service_test_client import FORM_CONTENT_TYPE, basic_auth_header, bearer_headers
+from identity.testing.world import BrowserSession, ServiceUserProgram, World
 
 
 def challenge(answer: Any) -> str:
@@ -18,7 +18,7 @@ def challenge(answer: Any) -> str:
 
 def check_unauthorized(answer: Any) -> None:
     """HTTP 401 for a token that is invalid or expired, with the error in the challenge."""
-    check_refused(answer, "invalid_token", status=401)
+    check_oauth_error(answer, "invalid_token", status=401)
     assert challenge(answer).startswith("Bearer ")
     assert 'error="invalid_token"' in challenge(answer)
 
@@ -32,53 +32,53 @@ def address(world: World) -> str:
 
 @pytest.mark.shows("4.5.1", "4.5.3", "5.3.5")
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_the_token_in_the_header(world: World, robot: Robot, method: str) -> None:
-    answer = world.client.userinfo(robot.access_token(), method)
+def test_the_token_in_the_header(world: World, robot: ServiceUserProgram, method: str) -> None:
+    answer = world.client.fetch_userinfo(robot.access_token(), method)
     assert answer.status_int == 200
     assert answer.content_type == "application/json"
     assert answer.json["sub"] == robot.id
-    check_private(answer)
+    check_not_cacheable(answer)
 
 
 @pytest.mark.shows("4.5.2")
-def test_the_token_in_the_header_of_a_form_encoded_post(world: World, robot: Robot, address: str) -> None:
-    answer = world.client.post(address, {}, bearer(robot.access_token()))
+def test_the_token_in_the_header_of_a_form_encoded_post(world: World, robot: ServiceUserProgram, address: str) -> None:
+    answer = world.client.post(address, {}, bearer_headers(robot.access_token()))
     assert answer.json["sub"] == robot.id
 
 
 @pytest.mark.shows("4.5.2")
-def test_the_token_in_the_body_of_a_form_encoded_post(world: World, robot: Robot, address: str) -> None:
+def test_the_token_in_the_body_of_a_form_encoded_post(world: World, robot: ServiceUserProgram, address: str) -> None:
     """RFC 6750 §2.2."""
     assert world.client.post(address, {"access_token": robot.access_token()}).json["sub"] == robot.id
 
 
-def test_a_body_that_is_no_form_carries_no_token(world: World, robot: Robot, address: str) -> None:
+def test_a_body_that_is_no_form_carries_no_token(world: World, robot: ServiceUserProgram, address: str) -> None:
     body = f"access_token={robot.access_token()}".encode()
     for headers in ({}, {"Content-Type": "text/plain"}, {"Content-Type": "application/json"}):
         assert world.client.request("POST", address, headers=headers, body=body).status_int == 401
 
 
-def test_the_scheme_is_case_insensitive(world: World, robot: Robot, address: str) -> None:
+def test_the_scheme_is_case_insensitive(world: World, robot: ServiceUserProgram, address: str) -> None:
     for scheme in ("Bearer", "bearer", "BEARER", "Bearer  "):
         headers = {"Authorization": f"{scheme} {robot.access_token()}"}
         assert world.client.get(address, headers).status_int == 200
 
 
-def test_the_token_is_refused_in_the_address(world: World, robot: Robot, address: str) -> None:
+def test_the_token_is_refused_in_the_address(world: World, robot: ServiceUserProgram, address: str) -> None:
     """Security 7.5, with or without one in the header."""
     token = robot.access_token()
-    for headers in ({}, bearer(token)):
+    for headers in ({}, bearer_headers(token)):
         answer = world.client.get(f"{address}?access_token={token}", headers)
-        check_refused(answer, "invalid_request")
+        check_oauth_error(answer, "invalid_request")
         assert 'error="invalid_request"' in challenge(answer)
 
 
-def test_the_token_is_sent_once(world: World, robot: Robot, address: str) -> None:
+def test_the_token_is_sent_once(world: World, robot: ServiceUserProgram, address: str) -> None:
     """RFC 6750 §2."""
     token = robot.access_token()
-    check_refused(world.client.post(address, {"access_token": token}, bearer(token)), "invalid_request")
+    check_oauth_error(world.client.post(address, {"access_token": token}, bearer_headers(token)), "invalid_request")
     twice = [("access_token", token), ("access_token", token)]
-    check_refused(world.client.post(address, twice), "invalid_request")
+    check_oauth_error(world.client.post(address, twice), "invalid_request")
 
 
 @pytest.mark.shows("5.3.5")
@@ -86,7 +86,7 @@ def test_without_a_token_the_challenge_names_no_error(world: World, address: str
     """RFC 6750 §3.1."""
     for headers in (
         {},
-        {"Authorization": basic("client:secret")},
+        {"Authorization": basic_auth_header("client:secret")},
         {"Authorization": "Bearer"},
         {"Authorization": "Digest x"},
     ):
@@ -99,52 +99,54 @@ def test_without_a_token_the_challenge_names_no_error(world: World, address: str
 @pytest.mark.shows("4.5.5", "7.7")
 def test_an_unknown_token_is_unauthorized(world: World, address: str) -> None:
     for token in ("rubbish", "a.b.c", "ü", "';DROP/**/TABLE/**/access_tokens;--", "x" * 8000, '"'):
-        check_unauthorized(world.client.get(address, bearer(token.encode().decode("latin-1"))))
+        check_unauthorized(world.client.get(address, bearer_headers(token.encode().decode("latin-1"))))
         check_unauthorized(world.client.post(address, {"access_token": token}))
 
 
 @pytest.mark.shows("4.5.5", "7.7")
-def test_an_expired_token_is_unauthorized(world: World, robot: Robot) -> None:
+def test_an_expired_token_is_unauthorized(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     world.clock.advance(3599)
-    assert world.client.userinfo(token).status_int == 200
+    assert world.client.fetch_userinfo(token).status_int == 200
     world.clock.advance(1)
-    check_unauthorized(world.client.userinfo(token))
+    check_unauthorized(world.client.fetch_userinfo(token))
 
 
 @pytest.mark.shows("4.5.5")
-def test_a_revoked_token_is_unauthorized(world: World, robot: Robot) -> None:
-    token = robot.managing_token()
+def test_a_revoked_token_is_unauthorized(world: World, robot: ServiceUserProgram) -> None:
+    token = robot.management_token()
     world.client.revoke(token, world.introspector)
-    check_unauthorized(world.client.userinfo(token))
+    check_unauthorized(world.client.fetch_userinfo(token))
 
 
-def test_neither_id_token_nor_refresh_token_nor_assertion_is_an_access_token(world: World, robot: Robot) -> None:
+def test_neither_id_token_nor_refresh_token_nor_assertion_is_an_access_token(
+    world: World, robot: ServiceUserProgram
+) -> None:
     """Security 7.1."""
-    refresh_token = world.an_authorization(world.a_person(), world.an_application()).refresh_token
-    for token in (robot.token().json["id_token"], refresh_token, robot.assertion()):
-        check_unauthorized(world.client.userinfo(token))
+    refresh_token = world.make_authorization(world.make_human_user(), world.make_application()).refresh_token
+    for token in (robot.request_token().json["id_token"], refresh_token, robot.assertion()):
+        check_unauthorized(world.client.fetch_userinfo(token))
 
 
 def test_a_token_without_openid_lacks_the_scope(world: World) -> None:
     """Security 7.5."""
-    issued = world.an_authorization(world.a_person(), world.an_application(), scope=("profile",))
-    answer = world.client.userinfo(issued.access_token)
-    check_refused(answer, "insufficient_scope", status=403)
+    issued = world.make_authorization(world.make_human_user(), world.make_application(), scope=("profile",))
+    answer = world.client.fetch_userinfo(issued.access_token)
+    check_oauth_error(answer, "insufficient_scope", status=403)
     assert 'error="insufficient_scope"' in challenge(answer)
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_other_methods_are_refused(world: World, robot: Robot, address: str, method: str) -> None:
-    answer = world.client.request(method, address, headers=bearer(robot.access_token()))
-    check_refused(answer, "invalid_request", status=405)
+def test_other_methods_are_refused(world: World, robot: ServiceUserProgram, address: str, method: str) -> None:
+    answer = world.client.request(method, address, headers=bearer_headers(robot.access_token()))
+    check_oauth_error(answer, "invalid_request", status=405)
     assert {"GET", "POST"} <= set(answer.headers["Allow"].split(", "))
 
 
 def test_a_malformed_form_is_an_invalid_request(world: World, address: str) -> None:
     for body in (b"access_token=%zz", b"access_token=%ff", b"access_token=%00"):
-        answer = world.client.request("POST", address, headers={"Content-Type": FORM}, body=body)
-        check_refused(answer, "invalid_request")
+        answer = world.client.request("POST", address, headers={"Content-Type": FORM_CONTENT_TYPE}, body=body)
+        check_oauth_error(answer, "invalid_request")
 
 
 # --- claims about people, by granted scopes ---------------------------------------------------------------------------
@@ -195,15 +197,15 @@ CLAIMS: dict[str, dict[str, Any]] = {
 @pytest.fixture
 def session(world: World) -> BrowserSession:
     """Somebody of whom everything is known, signed in."""
-    person = world.a_person()
+    person = world.make_human_user()
     known = replace(person, profile=PROFILE, version=person.version + 1)
-    world.operator.storage.users.update(known)
-    return world.a_session(known)
+    world.operator_services.storage.users.update(known)
+    return world.make_browser_session(known)
 
 
 def claims_of(session: BrowserSession, scope: str) -> dict[str, Any]:
     """What is known of the person by itself: the user name, and when something last changed."""
-    person = session.person
+    person = session.user
     of_user = {"preferred_username": person.user_name, "updated_at": int(person.changed_at.timestamp())}
     return CLAIMS[scope] | (of_user if scope == "profile" else {})
 
@@ -212,10 +214,10 @@ def claims_of(session: BrowserSession, scope: str) -> dict[str, Any]:
 @pytest.mark.parametrize("scope", CLAIMS)
 def test_each_scope_opens_its_claims_and_no_others(world: World, session: BrowserSession, scope: str) -> None:
     """In userinfo and introspection alike; sub always."""
-    client = world.a_web_application()
-    token = world.tokens(client, session, scope=f"openid {scope}")["access_token"]
-    expected = {"sub": session.person.id, **claims_of(session, scope)}
-    assert world.client.userinfo(token).json == expected
+    client = world.make_web_application()
+    token = world.obtain_tokens(client, session, scope=f"openid {scope}")["access_token"]
+    expected = {"sub": session.user.id, **claims_of(session, scope)}
+    assert world.client.fetch_userinfo(token).json == expected
     introspected = world.client.introspect(token, client).json
     for name, value in expected.items():
         assert introspected[name] == value
@@ -225,25 +227,25 @@ def test_each_scope_opens_its_claims_and_no_others(world: World, session: Browse
 
 @pytest.mark.shows("4.5.4")
 def test_scopes_open_their_claims_together(world: World, session: BrowserSession) -> None:
-    client = world.a_web_application()
-    token = world.tokens(client, session, scope=" ".join(CLAIMS))["access_token"]
+    client = world.make_web_application()
+    token = world.obtain_tokens(client, session, scope=" ".join(CLAIMS))["access_token"]
     expected = {name: value for scope in CLAIMS for name, value in claims_of(session, scope).items()}
-    assert world.client.userinfo(token).json == {"sub": session.person.id, **expected}
+    assert world.client.fetch_userinfo(token).json == {"sub": session.user.id, **expected}
 
 
 def test_what_is_not_known_is_left_out(world: World) -> None:
     """OpenID Connect Core §5.3.2: never null, never empty."""
-    session = world.a_session()
-    token = world.tokens(world.a_web_application(), session, scope=" ".join(CLAIMS))["access_token"]
-    claims = world.client.userinfo(token).json
+    session = world.make_browser_session()
+    token = world.obtain_tokens(world.make_web_application(), session, scope=" ".join(CLAIMS))["access_token"]
+    claims = world.client.fetch_userinfo(token).json
     assert set(claims) == {"sub", "name", "given_name", "family_name", "preferred_username", "updated_at"}
 
 
 def test_what_changed_is_told_at_the_next_request(world: World, session: BrowserSession) -> None:
     """Security 7.4: also where the token was issued before."""
-    token = world.tokens(world.a_web_application(), session, scope="openid email")["access_token"]
-    person = world.operator.users.get(session.person.id)
+    token = world.obtain_tokens(world.make_web_application(), session, scope="openid email")["access_token"]
+    person = world.operator_services.users.get(session.user.id)
     profile = replace(person.profile, email="countess@example.com", email_verified=False)
-    world.operator.storage.users.update(replace(person, profile=profile, version=person.version + 1))
-    claims = world.client.userinfo(token).json
+    world.operator_services.storage.users.update(replace(person, profile=profile, version=person.version + 1))
+    claims = world.client.fetch_userinfo(token).json
     assert (claims["email"], claims["email_verified"]) == ("countess@example.com", False)

@@ -4,9 +4,14 @@ from typing import Any
 
 import pytest
 
-from identity.testing.responses import check_granted, check_inactive, check_private, check_refused
-from identity.testing.service_client import FORM
-from identity.testing.world import Robot, World
+from identity.testing.response_checks import (
+    check_inactive_token,
+    check_not_cacheable,
+    check_oauth_error,
+    check_token_response,
+)
+from identity.testing.service_test_client import FORM_CONTENT_TYPE
+from identity.testing.world import ServiceUserProgram, World
 
 pytestmark = pytest.mark.every_storage
 
@@ -15,42 +20,44 @@ def check_revoked(answer: Any) -> None:
     """Decisions, errors: 200 with an empty body."""
     assert answer.status_int == 200
     assert answer.body == b""
-    check_private(answer)
+    check_not_cacheable(answer)
 
 
 @pytest.mark.shows("4.4.4")
 def test_a_service_user_s_token_is_revoked_by_an_api_application_of_the_own_project(world: World) -> None:
     """Decisions, tokens: a service user is no client that could authenticate here. That token alone, at every door."""
-    robot = world.a_manager()
-    token, other = robot.managing_token(), robot.managing_token()
-    assert world.client.management("/me", token).status_int == 200
+    robot = world.make_manager_program()
+    token, other = robot.management_token(), robot.management_token()
+    assert world.client.call_management_api("/me", token).status_int == 200
     check_revoked(world.client.revoke(token, world.introspector))
-    assert world.client.userinfo(token).status_int == 401
-    assert world.client.management("/me", token).status_int == 401
-    check_inactive(world.client.introspect(token, world.introspector))
-    assert world.client.userinfo(other).status_int == 200
+    assert world.client.fetch_userinfo(token).status_int == 401
+    assert world.client.call_management_api("/me", token).status_int == 401
+    check_inactive_token(world.client.introspect(token, world.introspector))
+    assert world.client.fetch_userinfo(other).status_int == 200
 
 
 @pytest.mark.shows("4.6.1", "4.6.2", "4.6.5")
 def test_revoking_a_refresh_token_revokes_its_access_tokens(world: World) -> None:
     for hint in (None, "refresh_token", "access_token", "anything"):
-        client = world.an_application()
-        person = world.a_person()
-        issued, other = world.an_authorization(person, client), world.an_authorization(person, client)
+        client = world.make_application()
+        person = world.make_human_user()
+        issued, other = world.make_authorization(person, client), world.make_authorization(person, client)
         check_revoked(
             world.client.revoke(issued.refresh_token, client, **({} if hint is None else {"token_type_hint": hint}))
         )
-        assert world.client.userinfo(issued.access_token).status_int == 401
-        check_inactive(world.client.introspect(issued.access_token, client))
-        assert world.operator.tokens.find_refresh(issued.refresh_token).family.revoked_at == world.clock()
-        assert world.client.userinfo(other.access_token).status_int == 200
+        assert world.client.fetch_userinfo(issued.access_token).status_int == 401
+        check_inactive_token(world.client.introspect(issued.access_token, client))
+        assert (
+            world.operator_services.tokens.find_refresh_token(issued.refresh_token).family.revoked_at == world.clock()
+        )
+        assert world.client.fetch_userinfo(other.access_token).status_int == 200
 
 
 @pytest.mark.shows("4.6.6")
-def test_revoking_twice_or_after_the_end_changes_nothing(world: World, robot: Robot) -> None:
+def test_revoking_twice_or_after_the_end_changes_nothing(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
-    client = world.an_application()
-    issued = world.an_authorization(world.a_person(), client)
+    client = world.make_application()
+    issued = world.make_authorization(world.make_human_user(), client)
     for _ in range(2):
         check_revoked(world.client.revoke(token, world.introspector))
         check_revoked(world.client.revoke(issued.refresh_token, client))
@@ -65,62 +72,62 @@ def test_an_unknown_token_is_no_error(world: World) -> None:
 
 
 @pytest.mark.shows("4.6.2")
-def test_a_foreign_token_is_refused_and_stays_live(world: World, robot: Robot) -> None:
+def test_a_foreign_token_is_refused_and_stays_live(world: World, robot: ServiceUserProgram) -> None:
     """Security 3.4 and 7.7."""
-    client, other = world.an_application(), world.an_application()
-    issued = world.an_authorization(world.a_person(), client)
+    client, other = world.make_application(), world.make_application()
+    issued = world.make_authorization(world.make_human_user(), client)
     for token in (issued.access_token, issued.refresh_token):
         for stranger in (other, world.introspector):
-            check_refused(world.client.revoke(token, stranger), "invalid_grant")
+            check_oauth_error(world.client.revoke(token, stranger), "invalid_grant")
     assert world.client.introspect(issued.access_token, client).json["active"] is True
-    assert world.operator.tokens.find_refresh(issued.refresh_token).family.revoked_at is None
+    assert world.operator_services.tokens.find_refresh_token(issued.refresh_token).family.revoked_at is None
 
 
-def test_a_service_user_s_token_is_foreign_to_every_other_application(world: World, robot: Robot) -> None:
-    project = world.a_project(robot.organization)
+def test_a_service_user_s_token_is_foreign_to_every_other_application(world: World, robot: ServiceUserProgram) -> None:
+    project = world.make_project(robot.organization)
     token = robot.access_token(f"openid {world.audience_scope(project.id)} {world.audience_scope()}")
-    in_audience = world.an_application(project.id)
-    own_web = world.a_web_application(world.instance.project_id)
-    for client in (in_audience, own_web, world.an_application()):
-        check_refused(world.client.revoke(token, client), "invalid_grant")
-    assert world.client.userinfo(token).status_int == 200
+    in_audience = world.make_application(project.id)
+    own_web = world.make_web_application(world.instance.project_id)
+    for client in (in_audience, own_web, world.make_application()):
+        check_oauth_error(world.client.revoke(token, client), "invalid_grant")
+    assert world.client.fetch_userinfo(token).status_int == 200
 
 
 @pytest.mark.shows("4.6.2")
 def test_the_token_is_required(world: World) -> None:
-    check_refused(world.client.revoke("", world.introspector), "invalid_request")
+    check_oauth_error(world.client.revoke("", world.introspector), "invalid_request")
 
 
-def test_the_token_is_not_taken_from_the_address(world: World, robot: Robot) -> None:
+def test_the_token_is_not_taken_from_the_address(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     address = f"{world.client.discovery['revocation_endpoint']}?token={token}"
     answer = world.client.post(address, {"token": token}, {"Authorization": world.introspector.header})
-    check_refused(answer, "invalid_request")
-    assert world.client.userinfo(token).status_int == 200
+    check_oauth_error(answer, "invalid_request")
+    assert world.client.fetch_userinfo(token).status_int == 200
 
 
 @pytest.mark.shows("4.0.1")
-def test_other_content_types_are_refused(world: World, robot: Robot) -> None:
+def test_other_content_types_are_refused(world: World, robot: ServiceUserProgram) -> None:
     token = robot.access_token()
     for content_type, body in (("application/json", f'{{"token": "{token}"}}'), ("text/plain", f"token={token}")):
         headers = {"Authorization": world.introspector.header, "Content-Type": content_type}
         address = world.client.discovery["revocation_endpoint"]
-        check_refused(world.client.request("POST", address, headers=headers, body=body.encode()), "invalid_request")
-    assert world.client.userinfo(token).status_int == 200
+        check_oauth_error(world.client.request("POST", address, headers=headers, body=body.encode()), "invalid_request")
+    assert world.client.fetch_userinfo(token).status_int == 200
 
 
 @pytest.mark.shows("4.6.1")
 def test_other_methods_are_refused(world: World) -> None:
     for method in ("GET", "PUT", "DELETE"):
-        headers = {"Authorization": world.introspector.header, "Content-Type": FORM}
+        headers = {"Authorization": world.introspector.header, "Content-Type": FORM_CONTENT_TYPE}
         answer = world.client.request(method, world.client.discovery["revocation_endpoint"], headers=headers)
-        check_refused(answer, "invalid_request", status=405)
+        check_oauth_error(answer, "invalid_request", status=405)
         assert answer.headers["Allow"] == "POST"
 
 
-def test_revoking_is_an_audit_event_of_the_client(world: World, robot: Robot) -> None:
+def test_revoking_is_an_audit_event_of_the_client(world: World, robot: ServiceUserProgram) -> None:
     """Security 9.2."""
-    token = robot.managing_token()
+    token = robot.management_token()
     jti = world.client.introspect(token, world.introspector).json["jti"]
     world.client.revoke(token, world.introspector)
     [event] = world.audit_events(event="token.revoked", object_id=jti)
@@ -131,46 +138,46 @@ def test_revoking_is_an_audit_event_of_the_client(world: World, robot: Robot) ->
 
 def test_revoking_a_refresh_token_takes_all_that_came_from_the_sign_in(world: World) -> None:
     """Access tokens of every refresh, whichever of the refresh tokens is revoked; another sign-in stays."""
-    client, session = world.a_web_application(), world.a_session()
-    other = world.tokens(client, session)
+    client, session = world.make_web_application(), world.make_browser_session()
+    other = world.obtain_tokens(client, session)
     for shown in (0, 1, 2):
-        chain = [world.tokens(client, session)]
+        chain = [world.obtain_tokens(client, session)]
         for _ in range(2):
-            chain.append(check_granted(world.refresh(chain[-1]["refresh_token"], client)))
+            chain.append(check_token_response(world.refresh(chain[-1]["refresh_token"], client)))
         check_revoked(world.client.revoke(chain[shown]["refresh_token"], client))
         for members in chain:
-            assert world.client.userinfo(members["access_token"]).status_int == 401
-            check_inactive(world.client.introspect(members["access_token"], client))
-            check_refused(world.refresh(members["refresh_token"], client), "invalid_grant")
-    assert world.client.userinfo(other["access_token"]).status_int == 200
-    check_granted(world.refresh(other["refresh_token"], client))
+            assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
+            check_inactive_token(world.client.introspect(members["access_token"], client))
+            check_oauth_error(world.refresh(members["refresh_token"], client), "invalid_grant")
+    assert world.client.fetch_userinfo(other["access_token"]).status_int == 200
+    check_token_response(world.refresh(other["refresh_token"], client))
 
 
 @pytest.mark.shows("4.6.2", "4.6.4")
 def test_revoking_an_access_token_leaves_the_refresh_token(world: World) -> None:
-    client = world.a_web_application()
-    members = world.tokens(client)
+    client = world.make_web_application()
+    members = world.obtain_tokens(client)
     check_revoked(world.client.revoke(members["access_token"], client))
-    again = check_granted(world.refresh(members["refresh_token"], client))
-    assert world.client.userinfo(again["access_token"]).status_int == 200
-    assert world.client.userinfo(members["access_token"]).status_int == 401
+    again = check_token_response(world.refresh(members["refresh_token"], client))
+    assert world.client.fetch_userinfo(again["access_token"]).status_int == 200
+    assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
 
 
 def test_a_public_client_gives_up_its_own_tokens(world: World) -> None:
     """RFC 7009 §2.1: it names itself; what is foreign stays live."""
-    client, stranger = world.a_public_application(), world.a_public_application()
+    client, stranger = world.make_public_application(), world.make_public_application()
     address = world.client.discovery["revocation_endpoint"]
     for name in ("access_token", "refresh_token"):
-        members = world.tokens(client)
-        check_refused(world.client.post(address, {"token": members[name], "client_id": stranger}), "invalid_grant")
-        assert world.client.userinfo(members["access_token"]).status_int == 200
+        members = world.obtain_tokens(client)
+        check_oauth_error(world.client.post(address, {"token": members[name], "client_id": stranger}), "invalid_grant")
+        assert world.client.fetch_userinfo(members["access_token"]).status_int == 200
         check_revoked(world.client.post(address, {"token": members[name], "client_id": client}))
-        assert world.client.userinfo(members["access_token"]).status_int == 401
+        assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
 
 
 def test_a_code_is_no_token(world: World) -> None:
     """RFC 7009 speaks of tokens alone: an unknown one, and the code can still be redeemed."""
-    client = world.a_web_application()
-    code = world.a_code(client)
+    client = world.make_web_application()
+    code = world.make_code(client)
     check_revoked(world.client.revoke(code.text, client))
-    check_granted(world.redeem(code, client))
+    check_token_response(world.redeem(code, client))

@@ -6,13 +6,13 @@ import pytest
 
 from identity.domain.applications import ApplicationType
 from identity.domain.users import HumanUser, TokenFormat
-from identity.testing.browser import PASSWORD, Browser, give_password
-from identity.testing.relying_party import RelyingParty, Tokens
-from identity.testing.responses import check_inactive, check_page
-from identity.testing.service import KeyPool
-from identity.testing.service_client import FORM
+from identity.testing.assembled_service import RsaKeyPool
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.relying_party import ReceivedTokens, RelyingParty
+from identity.testing.response_checks import check_inactive_token, check_page
+from identity.testing.service_test_client import FORM_CONTENT_TYPE
 from identity.testing.world import World
-from tests.spec.signing_out import (
+from tests.spec.logout_requests import (
     ASKED,
     BYE,
     ENDPOINT,
@@ -27,17 +27,17 @@ from tests.spec.signing_out import (
 
 
 @pytest.mark.shows("4.7.1")
-def test_it_is_on_the_login_host_alone(three_hosts: World) -> None:
-    assert three_hosts.client.discovery["end_session_endpoint"] == "https://login.example.com/oauth/v2/endsession"
+def test_it_is_on_the_login_host_alone(three_host_world: World) -> None:
+    assert three_host_world.client.discovery["end_session_endpoint"] == "https://login.example.com/oauth/v2/endsession"
     for host in ("https://id.example.com", "https://api.example.com"):
-        assert three_hosts.client.get(f"{host}/oauth/v2/endsession").status_int == 404
+        assert three_host_world.client.get(f"{host}/oauth/v2/endsession").status_int == 404
 
 
 @pytest.mark.shows("4.7.2")
 def test_with_a_hint_of_this_session_one_is_signed_out_and_sent_back(
-    browser: Browser, party: RelyingParty, tokens: Tokens
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
-    answer = browser.open(party.logout_url(tokens.id_token), by=party.origin)
+    answer = browser.open(party.logout_url(tokens.id_token), initiator=party.origin)
     check_sent_back(answer)
     assert len(browser.answers) == 1
     (header,) = answer.headers.getall("Set-Cookie")
@@ -47,30 +47,32 @@ def test_with_a_hint_of_this_session_one_is_signed_out_and_sent_back(
 
 
 @pytest.mark.shows("4.7.2")
-def test_a_post_does_the_same(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_a_post_does_the_same(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     """From another site it comes without cookies, which the GET after it brings."""
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE, "state": "a b"}
-    answer = browser.send(ENDPOINT, form, by=party.origin)
+    answer = browser.post_form(ENDPOINT, form, initiator=party.origin)
     assert "Cookie" not in browser.answers[0].request.headers
     check_sent_back(answer, f"{BYE}?state=a+b")
     assert not browser.session_cookies
     assert not is_signed_in(browser, party)
 
 
-def test_a_post_of_our_own_site_does_the_same(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_a_post_of_our_own_site_does_the_same(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE}
-    check_sent_back(browser.send(ENDPOINT, form, by=browser.login_url))
+    check_sent_back(browser.post_form(ENDPOINT, form, initiator=browser.login_url))
     assert not is_signed_in(browser, party)
 
 
-def test_without_an_address_one_stays_here(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_without_an_address_one_stays_here(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     answer = browser.open(party.logout_url(tokens.id_token, post_logout_redirect_uri=None, state="s3cret"))
     check_page(answer, 200, SIGNED_OUT)
     assert all("s3cret" not in (one.headers.get("Location") or "") for one in browser.answers)
     assert not is_signed_in(browser, party)
 
 
-def test_an_expired_hint_is_as_good(world: World, browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_an_expired_hint_is_as_good(
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     """RP-Initiated Logout §2: the OP accepts ID tokens whose exp has passed. Twice is as good as once."""
     world.clock.advance(hours=11)
     for _ in range(2):
@@ -79,10 +81,10 @@ def test_an_expired_hint_is_as_good(world: World, browser: Browser, party: Relyi
 
 
 def test_the_client_id_beside_the_hint_has_to_be_the_hint_s(
-    world: World, browser: Browser, party: RelyingParty, tokens: Tokens
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """RP-Initiated Logout §2: the OP must verify that they match."""
-    other = RelyingParty.of(world)
+    other = RelyingParty.register(world)
     for client_id in (other.client_id, "unknown", party.client_id.upper()):
         answer = browser.open(party.logout_url(tokens.id_token, client_id=client_id))
         check_page(answer, 400, UNREADABLE)
@@ -93,7 +95,9 @@ def test_the_client_id_beside_the_hint_has_to_be_the_hint_s(
 @pytest.mark.parametrize(
     "state", ["0", "a b+c&d=e#f", "%41%2f", "ü☃\U0001f511", '"<script>\\', "x" * 2000, "a\r\nSet-Cookie: x=y"]
 )
-def test_the_state_comes_back_unmodified(browser: Browser, party: RelyingParty, tokens: Tokens, state: str) -> None:
+def test_the_state_comes_back_unmodified(
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens, state: str
+) -> None:
     answer = browser.open(party.logout_url(tokens.id_token, state=state))
     address, _, query = answer.headers["Location"].partition("?")
     assert address == BYE
@@ -102,15 +106,16 @@ def test_the_state_comes_back_unmodified(browser: Browser, party: RelyingParty, 
 
 def test_an_address_with_a_query_part_keeps_it(world: World, browser: Browser) -> None:
     uri = "https://app.example/bye?tenant=%41&x="
-    party = RelyingParty.of(world, post_logout_redirect_uri=uri)
+    party = RelyingParty.register(world, post_logout_redirect_uri=uri)
     check_sent_back(
-        browser.open(party.logout_url(party.signed_in(browser, prompt="none").id_token, state="s")), f"{uri}&state=s"
+        browser.open(party.logout_url(party.sign_in_silently(browser, prompt="none").id_token, state="s")),
+        f"{uri}&state=s",
     )
 
 
 def test_a_native_application_is_opened_by_its_own_scheme(world: World, browser: Browser) -> None:
     """RFC 8252 §7.1."""
-    party = RelyingParty.of(
+    party = RelyingParty.register(
         world,
         type=ApplicationType.NATIVE,
         authentication_method="none",
@@ -118,29 +123,31 @@ def test_a_native_application_is_opened_by_its_own_scheme(world: World, browser:
         post_logout_redirect_uri="com.example.app:/bye",
     )
     check_sent_back(
-        browser.open(party.logout_url(party.signed_in(browser, prompt="none").id_token)), "com.example.app:/bye"
+        browser.open(party.logout_url(party.sign_in_silently(browser, prompt="none").id_token)), "com.example.app:/bye"
     )
 
 
-def test_only_the_named_session_ends(world: World, browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_only_the_named_session_ends(
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     """Somebody else at the same browser stays signed in, and so does the person elsewhere."""
-    somebody_else = world.a_person()
+    somebody_else = world.make_human_user()
     browser.start_session(somebody_else)
     person_id = tokens.claims["sub"]
-    person = world.operator.users.get(person_id)
+    person = world.operator_services.users.get(person_id)
     elsewhere = Browser(world)
     elsewhere.start_session(person)
     check_sent_back(browser.open(party.logout_url(tokens.id_token)))
-    assert party.signed_in(browser, prompt="none").claims["sub"] == somebody_else.id
-    assert party.signed_in(elsewhere, prompt="none").claims["sub"] == person_id
+    assert party.sign_in_silently(browser, prompt="none").claims["sub"] == somebody_else.id
+    assert party.sign_in_silently(elsewhere, prompt="none").claims["sub"] == person_id
 
 
 def test_every_application_s_hint_names_the_session(
-    world: World, browser: Browser, party: RelyingParty, tokens: Tokens
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """One session, many applications: any of them may ask, each for its own addresses."""
-    other = RelyingParty.of(world, post_logout_redirect_uri="https://other.example/bye")
-    others = other.signed_in(browser, prompt="none")
+    other = RelyingParty.register(world, post_logout_redirect_uri="https://other.example/bye")
+    others = other.sign_in_silently(browser, prompt="none")
     check_page(browser.open(other.logout_url(others.id_token, post_logout_redirect_uri=BYE)), 400, UNTRUSTED)
     check_sent_back(browser.open(other.logout_url(others.id_token)), "https://other.example/bye")
     assert not is_signed_in(browser, party)
@@ -152,55 +159,57 @@ def test_every_application_s_hint_names_the_session(
 @pytest.mark.shows("4.4.4")
 def test_its_access_tokens_are_dead_at_once(world: World, browser: Browser, person: HumanUser) -> None:
     """Service description §4.4: introspection also checks that the token is not revoked, by client or by logout."""
-    first = RelyingParty.of(world)
-    second = RelyingParty.of(world, access_token_type=TokenFormat.JWT)
+    first = RelyingParty.register(world)
+    second = RelyingParty.register(world, access_token_type=TokenFormat.JWT)
     held = [
-        (first, first.signed_in(browser, prompt="none")),
-        (second, second.signed_in(browser, prompt="none")),
-        (first, first.signed_in(browser, "id_token token", prompt="none")),
+        (first, first.sign_in_silently(browser, prompt="none")),
+        (second, second.sign_in_silently(browser, prompt="none")),
+        (first, first.sign_in_silently(browser, "id_token token", prompt="none")),
     ]
     elsewhere = Browser(world)
     elsewhere.start_session(person)
-    kept = first.signed_in(elsewhere, prompt="none")
+    kept = first.sign_in_silently(elsewhere, prompt="none")
     for party, one in held:
         assert party.client.introspect(one.access_token, party.credentials).json["active"] is True
     browser.open(first.logout_url(held[0][1].id_token))
     for party, one in held:
-        check_inactive(party.client.introspect(one.access_token, party.credentials))
-        assert party.client.userinfo(one.access_token).status_int == 401
-    assert first.userinfo(kept)["sub"] == person.id
+        check_inactive_token(party.client.introspect(one.access_token, party.credentials))
+        assert party.client.fetch_userinfo(one.access_token).status_int == 401
+    assert first.fetch_userinfo(kept)["sub"] == person.id
 
 
 def test_refresh_tokens_with_offline_access_live_on(
-    browser: Browser, party: RelyingParty, tokens: Tokens, person: HumanUser
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens, person: HumanUser
 ) -> None:
     """Security 7.8; what they bring belongs to no session any more."""
     check_sent_back(browser.open(party.logout_url(tokens.id_token)))
-    assert party.client.userinfo(tokens.access_token).status_int == 401
+    assert party.client.fetch_userinfo(tokens.access_token).status_int == 401
     answer = party.refresh(tokens.refresh_token)
     assert answer.status_int == 200
     claims = party.check_id_token(answer.json["id_token"], access_token=answer.json["access_token"])
     assert claims["sub"] == person.id
-    assert party.client.userinfo(answer.json["access_token"]).status_int == 200
+    assert party.client.fetch_userinfo(answer.json["access_token"]).status_int == 200
     again = party.refresh(answer.json["refresh_token"])
     assert again.status_int == 200
 
 
-def test_a_code_of_the_session_is_worth_nothing_any_more(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
-    asked = party.ask()
-    code = party.code(browser.open(asked.url), asked)
+def test_a_code_of_the_session_is_worth_nothing_any_more(
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
+    asked = party.new_request()
+    code = party.extract_code(browser.open(asked.url), asked)
     browser.open(party.logout_url(tokens.id_token))
     answer = party.redeem(code, asked)
     assert (answer.status_int, answer.json["error"]) == (400, "invalid_grant")
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
-def test_the_session_is_over_on_every_node(own_world: World, key_pool: KeyPool) -> None:
+def test_the_session_is_over_on_every_node(isolated_world: World, key_pool: RsaKeyPool) -> None:
     """Security 7.4 and 7.8: at the next request."""
-    party, browser = RelyingParty.of(own_world), Browser(own_world)
-    browser.start_session(own_world.a_person())
-    tokens = party.signed_in(browser, prompt="none")
-    node = World(own_world.settings, clock=own_world.clock, key_pool=key_pool)
+    party, browser = RelyingParty.register(isolated_world), Browser(isolated_world)
+    browser.start_session(isolated_world.make_human_user())
+    tokens = party.sign_in_silently(browser, prompt="none")
+    node = World(isolated_world.settings, clock=isolated_world.clock, key_pool=key_pool)
     try:
         other_side = Browser(node)
         other_side.cookies = browser.cookies
@@ -210,13 +219,13 @@ def test_the_session_is_over_on_every_node(own_world: World, key_pool: KeyPool) 
         check_sent_back(browser.open(party.logout_url(tokens.id_token)))
         for one in cookies:
             other_side.cookies.store(node.issuer, f"{one.name}={one.value}; Path=/; Secure", node.clock())
-        check_inactive(node.client.introspect(tokens.access_token, party.credentials))
+        check_inactive_token(node.client.introspect(tokens.access_token, party.credentials))
         assert not is_signed_in(other_side, party)
     finally:
         node.close()
 
 
-def test_the_end_is_audited(world: World, browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_the_end_is_audited(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     browser.open(party.logout_url(tokens.id_token))
     (event,) = world.audit_events(event="session.ended", object_id=tokens.claims["sub"])
     actor = event.actor
@@ -232,54 +241,56 @@ def test_the_end_is_audited(world: World, browser: Browser, party: RelyingParty,
 
 @pytest.mark.shows("4.7.2")
 def test_without_a_hint_the_person_is_asked(
-    browser: Browser, party: RelyingParty, tokens: Tokens, world: World
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens, world: World
 ) -> None:
     """Security 7.8: no logout by a cross-site GET."""
-    answer = browser.open(party.logout_url(None, client_id=party.client_id), by=party.origin)
+    answer = browser.open(party.logout_url(None, client_id=party.client_id), initiator=party.origin)
     page = check_page(answer, 200, ASKED)
-    with world.reading() as services:
+    with world.read_only_services() as services:
         assert services.applications.get(party.client_id).name in page.main.get_text()
     assert is_signed_in(browser.tab(), party)
     check_sent_back(browser.submit())
     assert not browser.session_cookies
     assert not is_signed_in(browser, party)
-    assert party.client.userinfo(tokens.access_token).status_int == 401
+    assert party.client.fetch_userinfo(tokens.access_token).status_int == 401
 
 
-def test_asked_for_by_nobody_in_particular(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_asked_for_by_nobody_in_particular(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     check_page(browser.open(ENDPOINT), 200, ASKED)
     check_page(browser.submit(), 200, SIGNED_OUT)
     assert not is_signed_in(browser, party)
 
 
-def test_whoever_stays_is_still_signed_in(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_whoever_stays_is_still_signed_in(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     browser.open(party.logout_url(None, client_id=party.client_id))
     browser.click("Stay signed in")
-    assert browser.left_for is None
+    assert browser.external_redirect is None
     assert is_signed_in(browser, party)
 
 
-def test_who_is_asked_by_a_post_is_asked(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_who_is_asked_by_a_post_is_asked(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     form = {"client_id": party.client_id, "post_logout_redirect_uri": BYE, "state": "s"}
-    check_page(browser.send(ENDPOINT, form, by="https://evil.example"), 200, ASKED)
+    check_page(browser.post_form(ENDPOINT, form, initiator="https://evil.example"), 200, ASKED)
     assert is_signed_in(browser.tab(), party)
     check_sent_back(browser.submit(), f"{BYE}?state=s")
 
 
-def test_the_answer_is_taken_from_our_own_page_alone(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_the_answer_is_taken_from_our_own_page_alone(
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     """Security 11.1: login and logout forms included."""
     browser.open(party.logout_url(None, client_id=party.client_id))
-    fields = dict(browser.form().submit_fields())
-    assert browser.tab().send(browser.url, fields, by="https://evil.example").status_int == 403
-    assert browser.tab().send(browser.url, {}, by=browser.login_url).status_int == 422
+    fields = dict(browser.find_form().submit_fields())
+    assert browser.tab().post_form(browser.url, fields, initiator="https://evil.example").status_int == 403
+    assert browser.tab().post_form(browser.url, {}, initiator=browser.login_url).status_int == 422
     assert is_signed_in(browser.tab(), party)
 
 
 def test_a_hint_of_another_session_is_no_hint_of_this_one(
-    world: World, browser: Browser, party: RelyingParty, tokens: Tokens, person: HumanUser
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens, person: HumanUser
 ) -> None:
     """Decisions: otherwise the user is asked. Of somebody else, or of the same person at another browser."""
-    for somebody in (world.a_person(), person):
+    for somebody in (world.make_human_user(), person):
         elsewhere = Browser(world)
         elsewhere.start_session(somebody)
         answer = elsewhere.open(party.logout_url(tokens.id_token))
@@ -290,32 +301,36 @@ def test_a_hint_of_another_session_is_no_hint_of_this_one(
     assert is_signed_in(browser, party)
 
 
-def test_where_nobody_is_signed_in_nobody_is_asked(world: World, party: RelyingParty, tokens: Tokens) -> None:
+def test_where_nobody_is_signed_in_nobody_is_asked(world: World, party: RelyingParty, tokens: ReceivedTokens) -> None:
     nobody = Browser(world)
     check_sent_back(nobody.open(party.logout_url(tokens.id_token, state="s")), f"{BYE}?state=s")
     check_sent_back(nobody.open(party.logout_url(None, client_id=party.client_id)))
     check_page(nobody.open(ENDPOINT), 200, SIGNED_OUT)
     form = {"client_id": party.client_id, "post_logout_redirect_uri": BYE}
-    check_sent_back(nobody.send(ENDPOINT, form, by=party.origin))
+    check_sent_back(nobody.post_form(ENDPOINT, form, initiator=party.origin))
 
 
-def test_nor_where_the_session_has_expired(world: World, browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_nor_where_the_session_has_expired(
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     world.clock.advance(hours=12)
     check_sent_back(browser.open(party.logout_url(None, client_id=party.client_id)))
     check_sent_back(browser.open(party.logout_url(tokens.id_token)))
 
 
 def test_several_people_are_signed_out_together_if_they_say_so(
-    world: World, browser: Browser, party: RelyingParty, tokens: Tokens
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
-    browser.start_session(world.a_person())
+    browser.start_session(world.make_human_user())
     browser.open(party.logout_url(None, client_id=party.client_id))
     check_sent_back(browser.submit())
     assert not browser.session_cookies
     assert not is_signed_in(browser, party)
 
 
-def test_ui_locales_and_logout_hint_cause_no_error(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_ui_locales_and_logout_hint_cause_no_error(
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     answer = browser.open(
         party.logout_url(None, client_id=party.client_id, ui_locales="xx de-CH", logout_hint="ada", unheard_of="1")
     )
@@ -328,13 +343,13 @@ def test_ui_locales_and_logout_hint_cause_no_error(browser: Browser, party: Rely
 
 @pytest.mark.parametrize("with_hint", [True, False])
 def test_a_long_post_stands_in_no_address(
-    browser: Browser, party: RelyingParty, tokens: Tokens, with_hint: bool
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens, with_hint: bool
 ) -> None:
     """It waits as a row, whether for the browser's cookies or for the person: proxies refuse long headers."""
     state = "s" * 2000
     form = {"client_id": party.client_id, "post_logout_redirect_uri": BYE, "state": state, "unheard": "u" * 9000}
     form |= {"id_token_hint": tokens.id_token} if with_hint else {"logout_hint": "h" * 2000}
-    answer = browser.send(ENDPOINT, form, by=party.origin)
+    answer = browser.post_form(ENDPOINT, form, initiator=party.origin)
     way = browser.answers
     if not with_hint:
         check_page(answer, 200, ASKED)
@@ -347,7 +362,7 @@ def test_a_long_post_stands_in_no_address(
 
 
 def test_a_post_that_waits_belongs_to_its_browser(
-    world: World, browser: Browser, party: RelyingParty, tokens: Tokens
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """Elsewhere, and after half an hour, it is nobody's: the person is asked, and stays here."""
     form = {"id_token_hint": tokens.id_token, "post_logout_redirect_uri": BYE}
@@ -357,23 +372,23 @@ def test_a_post_that_waits_belongs_to_its_browser(
     assert is_signed_in(browser, party)
 
 
-def test_an_empty_post_asks(world: World, browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
-    check_page(browser.send(ENDPOINT, b"", by=party.origin), 200, ASKED)
-    bare = world.client.request("POST", ENDPOINT, headers={"Content-Type": FORM})
+def test_an_empty_post_asks(world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
+    check_page(browser.post_form(ENDPOINT, b"", initiator=party.origin), 200, ASKED)
+    bare = world.client.request("POST", ENDPOINT, headers={"Content-Type": FORM_CONTENT_TYPE})
     assert bare.status_int == 303
 
 
 def test_signing_in_and_out_and_in_again(world: World, party: RelyingParty, person: HumanUser) -> None:
     """Through the pages: each time another session."""
-    login_name = give_password(world, person)
+    login_name = set_password(world, person)
     browser = Browser(world)
     seen = set()
     for _ in range(2):
-        asked = party.ask()
-        browser.open(asked.url, by=party.origin)
-        tokens = party.tokens(browser.sign_in(login_name, PASSWORD), asked)
+        asked = party.new_request()
+        browser.open(asked.url, initiator=party.origin)
+        tokens = party.obtain_tokens(browser.sign_in(login_name, PASSWORD), asked)
         seen.add(tokens.claims["sid"])
-        check_sent_back(browser.open(party.logout_url(tokens.id_token), by=party.origin))
-        browser.open(party.ask().url)
-        assert browser.step == ""
+        check_sent_back(browser.open(party.logout_url(tokens.id_token), initiator=party.origin))
+        browser.open(party.new_request().url)
+        assert browser.sign_in_step == ""
     assert len(seen) == 2

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from identity.testing.assertions import decoded
 from identity.testing.browser import Browser
-from identity.testing.fixtures import Worlds
-from identity.testing.relying_party import RelyingParty, Tokens
-from identity.testing.responses import check_page
+from identity.testing.fixtures import WorldCache
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.relying_party import ReceivedTokens, RelyingParty
+from identity.testing.response_checks import check_page
 from identity.testing.world import World
-from tests.spec.signing_out import ASKED, BYE, ENDPOINT, SIGNED_OUT, UNKNOWN, UNREADABLE, UNTRUSTED, is_signed_in
+from tests.spec.logout_requests import ASKED, BYE, ENDPOINT, SIGNED_OUT, UNKNOWN, UNREADABLE, UNTRUSTED, is_signed_in
 
 
-def bad_hints(tokens: Tokens) -> list[str]:
+def bad_hints(tokens: ReceivedTokens) -> list[str]:
     """What looks like the ID token and is none."""
     head, body, signature = tokens.id_token.split(".")
     return [
@@ -27,12 +27,14 @@ def bad_hints(tokens: Tokens) -> list[str]:
         f"eyJhbGciOiJub25lIn0.{body}.",
         "x",
         "..",
-        str(decoded(tokens.id_token)[1]["sid"]),
+        str(decode_jwt_unverified(tokens.id_token)[1]["sid"]),
         "x" * 8000,
     ]
 
 
-def test_a_bad_hint_never_redirects(browser: Browser, party: RelyingParty, tokens: Tokens, world: World) -> None:
+def test_a_bad_hint_never_redirects(
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens, world: World
+) -> None:
     """Decisions: neither where somebody is signed in, who is asked, nor where nobody is; whatever stands beside it."""
     for hint in bad_hints(tokens):
         for parameters in ({}, {"client_id": party.client_id}):
@@ -57,7 +59,7 @@ NOT_REGISTERED = (
 
 
 def test_an_address_that_is_not_registered_never_redirects(
-    browser: Browser, party: RelyingParty, tokens: Tokens
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
     """Security 7.8: string equality. And nothing is ended."""
     for uri in NOT_REGISTERED:
@@ -70,7 +72,7 @@ def test_an_address_that_is_not_registered_never_redirects(
 
 @pytest.mark.parametrize("uri", [BYE, "https://evil.example/bye"])
 def test_an_address_that_belongs_to_nobody_is_not_followed(
-    browser: Browser, party: RelyingParty, tokens: Tokens, uri: str
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens, uri: str
 ) -> None:
     """RP-Initiated Logout §2: without hint and client_id the person is asked, and stays here."""
     page = check_page(browser.open(party.logout_url(None, post_logout_redirect_uri=uri, state="s3cret")), 200, ASKED)
@@ -81,7 +83,7 @@ def test_an_address_that_belongs_to_nobody_is_not_followed(
     assert not is_signed_in(browser, party)
 
 
-def test_an_unknown_client_never_redirects(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_an_unknown_client_never_redirects(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     for client_id in ("unknown", "0" * 32, "' OR 1=1 --"):
         for uri in (BYE, None):
             answer = browser.open(party.logout_url(None, post_logout_redirect_uri=uri, client_id=client_id))
@@ -90,35 +92,37 @@ def test_an_unknown_client_never_redirects(browser: Browser, party: RelyingParty
 
 
 def test_a_deactivated_application_s_addresses_are_not_good(
-    world: World, browser: Browser, party: RelyingParty, tokens: Tokens
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
 ) -> None:
-    world.operator.applications.deactivate(party.client_id)
+    world.operator_services.applications.deactivate(party.client_id)
     check_page(browser.open(party.logout_url(None, client_id=party.client_id)), 400, UNKNOWN)
     # The session itself can be ended: the hint says whose it is.
     check_page(browser.open(party.logout_url(tokens.id_token)), 200, SIGNED_OUT)
     assert not browser.session_cookies
 
 
-def test_a_state_that_is_too_long_is_told(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_a_state_that_is_too_long_is_told(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     check_page(browser.open(party.logout_url(tokens.id_token, state="s" * 2049)), 400, UNREADABLE)
     assert is_signed_in(browser, party)
 
 
-def test_a_parameter_given_twice_is_refused(browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_a_parameter_given_twice_is_refused(browser: Browser, party: RelyingParty, tokens: ReceivedTokens) -> None:
     right = {"id_token_hint": tokens.id_token, "client_id": party.client_id, "post_logout_redirect_uri": BYE}
     for name in (*right, "state", "ui_locales", "logout_hint", "unheard"):
         pairs = [*({name: "x"} | right).items(), (name, right.get(name, "x"))]
         url = f"{ENDPOINT}?{urlencode(pairs)}"
-        for answer in (browser.open(url), browser.send(ENDPOINT, pairs, by=party.origin)):
+        for answer in (browser.open(url), browser.post_form(ENDPOINT, pairs, initiator=party.origin)):
             assert f"{name} was given twice" in check_page(answer, 400, UNREADABLE).main.get_text()
     assert is_signed_in(browser, party)
 
 
 @pytest.mark.parametrize("encoded", ["state=%", "state=%ff", "state=%00", "x" * (16 * 1024 + 1)])
-def test_what_cannot_be_read_is_refused(browser: Browser, party: RelyingParty, tokens: Tokens, encoded: str) -> None:
+def test_what_cannot_be_read_is_refused(
+    browser: Browser, party: RelyingParty, tokens: ReceivedTokens, encoded: str
+) -> None:
     status = 413 if len(encoded) > 16 * 1024 else 400
     check_page(browser.open(f"{ENDPOINT}?{encoded}"), status, UNREADABLE)
-    check_page(browser.send(ENDPOINT, encoded.encode(), by=party.origin), status, UNREADABLE)
+    check_page(browser.post_form(ENDPOINT, encoded.encode(), initiator=party.origin), status, UNREADABLE)
     assert is_signed_in(browser, party)
 
 
@@ -128,7 +132,9 @@ def test_a_body_that_is_no_form_is_refused(world: World) -> None:
         check_page(answer, 400, UNREADABLE)
 
 
-def test_other_methods_sign_nobody_out(world: World, browser: Browser, party: RelyingParty, tokens: Tokens) -> None:
+def test_other_methods_sign_nobody_out(
+    world: World, browser: Browser, party: RelyingParty, tokens: ReceivedTokens
+) -> None:
     """A link checker's HEAD is not a click."""
     headers = {"Cookie": browser.cookies.header(browser.login_url, world.clock())}
     for method in ("HEAD", "PUT", "DELETE", "PATCH", "OPTIONS"):
@@ -139,12 +145,12 @@ def test_other_methods_sign_nobody_out(world: World, browser: Browser, party: Re
 
 
 @pytest.fixture
-def target(worlds: Worlds, storage_name: str) -> tuple[Browser, RelyingParty, str]:
+def target(world_cache: WorldCache, storage_name: str) -> tuple[Browser, RelyingParty, str]:
     """A signed-in browser, an application, an ID token; without ``world``, whose scope is no example's."""
-    world = worlds.shared(storage_name)
-    party, browser = RelyingParty.of(world), Browser(world)
-    browser.start_session(world.a_person())
-    return browser, party, party.signed_in(browser, prompt="none").id_token
+    world = world_cache.shared_world(storage_name)
+    party, browser = RelyingParty.register(world), Browser(world)
+    browser.start_session(world.make_human_user())
+    return browser, party, party.sign_in_silently(browser, prompt="none").id_token
 
 
 _texts = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -175,14 +181,14 @@ def test_nothing_ever_leaves_for_an_address_that_is_not_registered(target: tuple
         }
         given = {name: value for name, value in parameters.items() if value is not None}
         if posted:
-            answer = browser.send(ENDPOINT, given, by=party.origin)
+            answer = browser.post_form(ENDPOINT, given, initiator=party.origin)
         else:
             answer = browser.open(f"{ENDPOINT}?{urlencode(given)}")
-        if browser.left_for is None:
+        if browser.external_redirect is None:
             check_page(answer, answer.status_int)
             assert answer.status_int in (200, 400)
         else:
             assert answer.status_int == 303
-            assert browser.left_for.partition("?")[0] == BYE == uri
+            assert browser.external_redirect.partition("?")[0] == BYE == uri
 
     check()

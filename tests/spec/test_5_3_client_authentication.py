@@ -8,10 +8,15 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from identity.crypto.secrets import digest, new_id
+from identity.crypto.secrets import new_id, token_digest
 from identity.domain.applications import ClientSecret
-from identity.testing.responses import check_granted, check_inactive, check_refused, headers_of
-from identity.testing.service_client import Credentials, basic
+from identity.testing.response_checks import (
+    check_inactive_token,
+    check_oauth_error,
+    check_token_response,
+    comparable_headers,
+)
+from identity.testing.service_test_client import Credentials, basic_auth_header
 from identity.testing.world import World
 
 ENDPOINTS = ["introspection_endpoint", "revocation_endpoint"]
@@ -25,14 +30,14 @@ def ask(world: World, header: str | None, endpoint: str = "introspection_endpoin
 
 def check_unauthenticated(answer: Any) -> None:
     """HTTP 401, error invalid_client, and the scheme to use (RFC 6749 §5.2)."""
-    check_refused(answer, "invalid_client", status=401)
+    check_oauth_error(answer, "invalid_client", status=401)
     assert answer.headers["WWW-Authenticate"].startswith('Basic realm="')
 
 
 @pytest.fixture
 def client(world: World) -> Credentials:
     """An application."""
-    return world.an_application()
+    return world.make_application()
 
 
 @pytest.mark.shows("4.4.3", "4.6.3", "5.3.4")
@@ -61,17 +66,17 @@ def test_credentials_may_be_form_encoded(world: World, client: Credentials) -> N
     def encode(text: str) -> str:
         return "".join(f"%{ord(character):02x}" for character in text)
 
-    assert ask(world, basic(f"{encode(client.client_id)}:{encode(client.secret)}")).status_int == 200
+    assert ask(world, basic_auth_header(f"{encode(client.client_id)}:{encode(client.secret)}")).status_int == 200
 
 
 @pytest.mark.parametrize("secret", ["a:b", ":", "a b", "ü€", "100%", "%zz", 'quo"ted', "a&b=c"])
 def test_any_secret_is_read_form_encoded_and_raw(world: World, client: Credentials, secret: str) -> None:
     """Split at the first colon; decisions: form-encoded or raw."""
-    stored = ClientSecret(id=new_id(), digest=digest(secret), created_at=world.clock())
-    world.operator.storage.applications.add_secret(client.client_id, stored)
-    assert ask(world, basic(f"{client.client_id}:{quote_plus(secret)}")).status_int == 200
-    assert ask(world, basic(f"{client.client_id}:{secret}")).status_int == 200
-    assert ask(world, basic(f"{client.client_id}:{secret}x")).status_int == 401
+    stored = ClientSecret(id=new_id(), digest=token_digest(secret), created_at=world.clock())
+    world.operator_services.storage.applications.add_secret(client.client_id, stored)
+    assert ask(world, basic_auth_header(f"{client.client_id}:{quote_plus(secret)}")).status_int == 200
+    assert ask(world, basic_auth_header(f"{client.client_id}:{secret}")).status_int == 200
+    assert ask(world, basic_auth_header(f"{client.client_id}:{secret}x")).status_int == 401
 
 
 def wrong(client: Credentials) -> tuple[str | None, ...]:
@@ -79,13 +84,13 @@ def wrong(client: Credentials) -> tuple[str | None, ...]:
     good, name, secret = client.header.removeprefix("Basic "), client.client_id, client.secret
     return (
         None, "", f"Digest {good}", good, "Basic", "Basic ", "Basic !!!!", f"Basic {good[:8]} {good[8:]}",
-        f"Basic {good[:-1]}", basic("a?>:ü~~~").replace("/", "_").replace("+", "-"), "Basic \xfc\xfc\xfc\xfc",
-        f"{client.header}, {client.header}", basic(name), basic(":"), basic(f"{name}:"), basic(f":{secret}"),
-        basic(f"{name}:wrong"),
-        basic(f"{name}:{secret[:-1]}"), basic(f"{name}:{secret}x"), basic(f"{name}:{secret.swapcase()}"),
-        basic(f"nobody:{secret}"), basic(f"{name.upper()}:{secret}x"), basic(f"{secret}:{name}"),
-        basic(b"\xff\xfe:\xff"), basic(f"{name}:%ff"), basic(f"{name}\0:{secret}"), basic(f"{name}:%00"),
-        basic(f"{name}:{secret}\n"), basic("a" * 20000),
+        f"Basic {good[:-1]}", basic_auth_header("a?>:ü~~~").replace("/", "_").replace("+", "-"), "Basic \xfc\xfc\xfc\xfc",
+        f"{client.header}, {client.header}", basic_auth_header(name), basic_auth_header(":"), basic_auth_header(f"{name}:"), basic_auth_header(f":{secret}"),
+        basic_auth_header(f"{name}:wrong"),
+        basic_auth_header(f"{name}:{secret[:-1]}"), basic_auth_header(f"{name}:{secret}x"), basic_auth_header(f"{name}:{secret.swapcase()}"),
+        basic_auth_header(f"nobody:{secret}"), basic_auth_header(f"{name.upper()}:{secret}x"), basic_auth_header(f"{secret}:{name}"),
+        basic_auth_header(b"\xff\xfe:\xff"), basic_auth_header(f"{name}:%ff"), basic_auth_header(f"{name}\0:{secret}"), basic_auth_header(f"{name}:%00"),
+        basic_auth_header(f"{name}:{secret}\n"), basic_auth_header("a" * 20000),
     )  # fmt: skip
 
 
@@ -99,41 +104,41 @@ def test_everything_else_is_a_401_and_never_an_accident(world: World, client: Cr
 
 def test_an_unknown_client_cannot_be_told_from_a_wrong_secret(world: World, client: Credentials) -> None:
     answers = [
-        ask(world, basic(f"{client.client_id}:wrong")),
-        ask(world, basic("nobody:wrong")),
-        ask(world, basic("rubbish")),
+        ask(world, basic_auth_header(f"{client.client_id}:wrong")),
+        ask(world, basic_auth_header("nobody:wrong")),
+        ask(world, basic_auth_header("rubbish")),
     ]
     assert len({answer.body for answer in answers}) == 1
-    assert headers_of(answers[0]) == headers_of(answers[1]) == headers_of(answers[2])
+    assert comparable_headers(answers[0]) == comparable_headers(answers[1]) == comparable_headers(answers[2])
 
 
 def test_a_service_user_is_no_application(world: World) -> None:
     """With a secret it may revoke what it got; introspection tells applications alone."""
-    robot = world.a_robot()
-    secret = world.a_secret(robot)
+    robot = world.make_service_user_program()
+    secret = world.make_service_user_secret(robot)
     for endpoint in ENDPOINTS:
-        check_unauthenticated(ask(world, basic(f"{robot.id}:"), endpoint))
-        check_unauthenticated(ask(world, basic(f"{robot.id}:{robot.key_id}"), endpoint))
-        check_unauthenticated(ask(world, basic(f"{robot.id}:{secret.secret}x"), endpoint))
+        check_unauthenticated(ask(world, basic_auth_header(f"{robot.id}:"), endpoint))
+        check_unauthenticated(ask(world, basic_auth_header(f"{robot.id}:{robot.key_id}"), endpoint))
+        check_unauthenticated(ask(world, basic_auth_header(f"{robot.id}:{secret.secret}x"), endpoint))
     check_unauthenticated(ask(world, secret.header))
     assert ask(world, secret.header, "revocation_endpoint").status_int == 200
 
 
 def test_a_secret_belongs_to_its_client(world: World, client: Credentials) -> None:
-    other = world.an_application()
-    check_unauthenticated(ask(world, basic(f"{client.client_id}:{other.secret}")))
+    other = world.make_application()
+    check_unauthenticated(ask(world, basic_auth_header(f"{client.client_id}:{other.secret}")))
 
 
 def test_the_client_id_may_be_repeated_in_the_form_if_it_is_the_same(world: World, client: Credentials) -> None:
     """Security 3.3."""
-    check_inactive(ask(world, client.header, client_id=client.client_id))
-    check_refused(ask(world, client.header, client_id="another"), "invalid_request")
+    check_inactive_token(ask(world, client.header, client_id=client.client_id))
+    check_oauth_error(ask(world, client.header, client_id="another"), "invalid_request")
 
 
 def test_one_method_is_used_and_not_several(world: World, client: Credentials) -> None:
     """RFC 6749 §2.3."""
     for name in ("client_secret", "client_assertion"):
-        check_refused(ask(world, client.header, **{name: client.secret}), "invalid_request")
+        check_oauth_error(ask(world, client.header, **{name: client.secret}), "invalid_request")
 
 
 # --- the other methods ------------------------------------------------------------------------------------------------
@@ -142,7 +147,7 @@ def test_one_method_is_used_and_not_several(world: World, client: Credentials) -
 @pytest.fixture
 def posting(world: World) -> Credentials:
     """An application that sends its secret in the form."""
-    return world.an_application(authentication_method="client_secret_post")
+    return world.make_application(authentication_method="client_secret_post")
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
@@ -153,8 +158,8 @@ def test_id_and_secret_in_the_form(world: World, posting: Credentials, endpoint:
 
 
 def test_every_failure_in_the_form_looks_like_one_in_the_header(world: World, posting: Credentials) -> None:
-    other = world.an_application(authentication_method="client_secret_post")
-    in_header = ask(world, basic("nobody:wrong"))
+    other = world.make_application(authentication_method="client_secret_post")
+    in_header = ask(world, basic_auth_header("nobody:wrong"))
     wrong_secrets = ("wrong", posting.secret[:-1], posting.secret.swapcase(), other.secret)
     for form in (
         *({"client_id": posting.client_id, "client_secret": secret} for secret in wrong_secrets),
@@ -163,23 +168,23 @@ def test_every_failure_in_the_form_looks_like_one_in_the_header(world: World, po
     ):
         answer = ask(world, None, **form)
         check_unauthenticated(answer)
-        assert (answer.body, headers_of(answer)) == (in_header.body, headers_of(in_header))
+        assert (answer.body, comparable_headers(answer)) == (in_header.body, comparable_headers(in_header))
 
 
 def test_a_public_client_names_itself(world: World) -> None:
     """Where it has no need to prove who it is: it may give up tokens, and may not ask about them (RFC 7662 §2.1)."""
-    client = world.a_public_application()
+    client = world.make_public_application()
     assert ask(world, None, "revocation_endpoint", client_id=client).status_int == 200
     check_unauthenticated(ask(world, None, client_id=client))
 
 
 def test_each_application_uses_its_own_method_alone(world: World, client: Credentials, posting: Credentials) -> None:
     """And whoever knows a client id is not taken for a client that has a secret."""
-    public = world.a_public_application()
+    public = world.make_public_application()
     for endpoint in ENDPOINTS:
         check_unauthenticated(ask(world, posting.header, endpoint))
-        check_unauthenticated(ask(world, basic(f"{public}:"), endpoint))
-        check_unauthenticated(ask(world, basic(f"{public}:secret"), endpoint))
+        check_unauthenticated(ask(world, basic_auth_header(f"{public}:"), endpoint))
+        check_unauthenticated(ask(world, basic_auth_header(f"{public}:secret"), endpoint))
         for form in (
             {"client_id": client.client_id, "client_secret": client.secret},
             {"client_id": public, "client_secret": "secret"},
@@ -194,32 +199,38 @@ def test_each_application_uses_its_own_method_alone(world: World, client: Creden
 def test_methods_are_not_mixed(world: World, client: Credentials, posting: Credentials, endpoint: str) -> None:
     """Security 3.3: whichever of them is right."""
     in_form = {"client_id": posting.client_id, "client_secret": posting.secret}
-    for header in (client.header, posting.header, basic("nobody:wrong"), "Basic"):
-        check_refused(ask(world, header, endpoint, **in_form), "invalid_request")
-    for assertion in ("x", world.a_robot().assertion()):
-        check_refused(ask(world, client.header, endpoint, client_assertion=assertion), "invalid_request")
-        check_refused(ask(world, None, endpoint, **in_form, client_assertion=assertion), "invalid_request")
+    for header in (client.header, posting.header, basic_auth_header("nobody:wrong"), "Basic"):
+        check_oauth_error(ask(world, header, endpoint, **in_form), "invalid_request")
+    for assertion in ("x", world.make_service_user_program().assertion()):
+        check_oauth_error(ask(world, client.header, endpoint, client_assertion=assertion), "invalid_request")
+        check_oauth_error(ask(world, None, endpoint, **in_form, client_assertion=assertion), "invalid_request")
 
 
 def test_a_name_beside_another_header_is_no_name(world: World) -> None:
     """Somebody meant the header: it is not passed over."""
     for header in ("Bearer token", "Digest x", "Basi", "x"):
-        client = world.a_public_application()
+        client = world.make_public_application()
         check_unauthenticated(ask(world, header, "revocation_endpoint", client_id=client))
 
 
 def test_a_client_assertion_is_no_method_of_this_service(world: World) -> None:
     """Decisions: basic, post, none."""
-    client = world.a_public_application()
+    client = world.make_public_application()
     check_unauthenticated(ask(world, None, "revocation_endpoint", client_id=client, client_assertion="x"))
 
 
 @pytest.mark.shows("5.3.3")
 def test_an_assertion_of_a_service_user_is_enough_by_itself(world: World) -> None:
     """Decisions: a client_id beside it is ignored, whoever's it is."""
-    robot = world.a_robot()
-    for client_id in ("anything", "\u2603", robot.id, world.a_public_application(), world.an_application().client_id):
-        check_granted(world.client.assertion(robot.assertion(), client_id=client_id))
+    robot = world.make_service_user_program()
+    for client_id in (
+        "anything",
+        "\u2603",
+        robot.id,
+        world.make_public_application(),
+        world.make_application().client_id,
+    ):
+        check_token_response(world.client.exchange_assertion(robot.assertion(), client_id=client_id))
 
 
 def test_discovery_names_the_methods(world: World) -> None:
@@ -236,30 +247,30 @@ def test_credentials_in_the_address_are_refused(world: World, client: Credential
     """Security 3.3."""
     address = world.client.discovery["introspection_endpoint"]
     query = f"client_id={client.client_id}&client_secret={client.secret}"
-    check_refused(world.client.post(f"{address}?{query}", {"token": "x"}), "invalid_request")
+    check_oauth_error(world.client.post(f"{address}?{query}", {"token": "x"}), "invalid_request")
 
 
 def test_nothing_secret_is_taken_from_the_address_of_the_token_endpoint(world: World) -> None:
     """Security 3.3: neither with the right credentials in the header."""
     for name in ("code", "refresh_token", "client_secret", "code_verifier", "token"):
-        client = world.a_web_application()
+        client = world.make_web_application()
         address = f"{world.client.discovery['token_endpoint']}?{name}=x"
-        form = {"grant_type": "authorization_code", **world.a_code(client).form()}
-        check_refused(world.client.post(address, form, {"Authorization": client.header}), "invalid_request")
+        form = {"grant_type": "authorization_code", **world.make_code(client).form()}
+        check_oauth_error(world.client.post(address, form, {"Authorization": client.header}), "invalid_request")
 
 
-def test_a_refused_client_is_an_audit_event_once_a_minute(own_world: World) -> None:
+def test_a_refused_client_is_an_audit_event_once_a_minute(isolated_world: World) -> None:
     """Security 9.2; decisions, tokens."""
-    own_world.an_application()
+    isolated_world.make_application()
 
     def events() -> int:
-        return len(own_world.audit_events(event="authentication.refused"))
+        return len(isolated_world.audit_events(event="authentication.refused"))
 
     for _ in range(3):
-        ask(own_world, basic("nobody:wrong"))
+        ask(isolated_world, basic_auth_header("nobody:wrong"))
     assert events() == 1
-    own_world.clock.advance(60)
-    ask(own_world, basic("nobody:wrong"))
+    isolated_world.clock.advance(60)
+    ask(isolated_world, basic_auth_header("nobody:wrong"))
     assert events() == 2
-    ask(own_world, basic("rubbish"))
+    ask(isolated_world, basic_auth_header("rubbish"))
     assert events() == 3

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from identity.crypto.secrets import digest, new_token
+from identity.crypto.secrets import new_token, token_digest
 from identity.domain.audit import Actor, ActorKind
-from identity.domain.permissions import INSTANCE
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.domain.users import HumanUser, TokenFormat
-from identity.services.audit import Recorder
+from identity.services.audit import AuditRecorder
 from identity.services.commands.service_users import AddServiceUserKey
-from identity.storage.contract.factories import an_access_token, an_id
-from identity.storage.errors import Unavailable
-from identity.testing.browser import Browser, give_password
-from identity.testing.fixtures import MakeWorld
+from identity.storage.contract.factories import make_access_token, make_id
+from identity.storage.errors import StorageUnavailable
+from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
-from identity.testing.service_client import basic
-from identity.testing.world import Robot, World, pkcs1_pem
-from tests.plugins.management.estate import Api
+from identity.testing.service_test_client import basic_auth_header
+from identity.testing.world import ServiceUserProgram, World, pkcs1_pem
+from tests.plugins.management.api_fixture_data import ApiClient
 
 NEW = "correct horse battery staple"
 
@@ -31,9 +31,9 @@ def refusals(world: World, **filters: Any) -> list[tuple[str | None, str | None]
     return [(event.object_id, event.reason) for event in reversed(events)]
 
 
-def test_a_refusal_names_the_service_user_once_its_signature_holds(world: World, robot: Robot) -> None:
+def test_a_refusal_names_the_service_user_once_its_signature_holds(world: World, robot: ServiceUserProgram) -> None:
     """Security 2.8: the precise reason goes to the audit trail."""
-    robot.token(aud="elsewhere")
+    robot.request_token(aud="elsewhere")
     [event] = world.audit_events(event="authentication.refused", object_id=robot.id)
     assert event.reason == "aud must be https://id.example.com"
     assert event.object_kind == "service_user"
@@ -43,67 +43,67 @@ def test_a_refusal_names_the_service_user_once_its_signature_holds(world: World,
     assert event.actor.request_id
 
 
-def test_a_stranger_s_refusal_names_the_reason_but_nobody(own_world: World) -> None:
-    robot = own_world.a_robot()
-    own_world.client.assertion(robot.assertion(header={"alg": "none"}))
-    own_world.client.assertion(robot.assertion(header={"kid": "unknown"}))
-    own_world.client.assertion(robot.assertion()[:-4] + "AAAA")
-    assert refusals(own_world) == [
+def test_a_stranger_s_refusal_names_the_reason_but_nobody(isolated_world: World) -> None:
+    robot = isolated_world.make_service_user_program()
+    isolated_world.client.exchange_assertion(robot.assertion(header={"alg": "none"}))
+    isolated_world.client.exchange_assertion(robot.assertion(header={"kid": "unknown"}))
+    isolated_world.client.exchange_assertion(robot.assertion()[:-4] + "AAAA")
+    assert refusals(isolated_world) == [
         (None, "alg is not RS256"),
         (None, "no live key of this id and user"),
         (None, "signature does not match"),
     ]
 
 
-def test_the_same_refusal_is_written_once_a_minute(world: World, robot: Robot) -> None:
+def test_the_same_refusal_is_written_once_a_minute(world: World, robot: ServiceUserProgram) -> None:
     """Decisions, tokens."""
     world.clock.advance(60 - world.clock.seconds % 60)
     for _ in range(3):
-        robot.token(aud="elsewhere")
-    robot.token(exp=world.clock.seconds - 100, iat=world.clock.seconds - 300)
+        robot.request_token(aud="elsewhere")
+    robot.request_token(exp=world.clock.seconds - 100, iat=world.clock.seconds - 300)
     assert refusals(world, object_id=robot.id) == [
         (robot.id, "aud must be https://id.example.com"),
         (robot.id, "assertion expired"),
     ]
     world.clock.advance(59)
-    robot.token(aud="elsewhere")
+    robot.request_token(aud="elsewhere")
     assert len(refusals(world, object_id=robot.id)) == 2
     world.clock.advance(1)
-    robot.token(aud="elsewhere")
+    robot.request_token(aud="elsewhere")
     assert len(refusals(world, object_id=robot.id)) == 3
 
 
-def test_how_late_an_assertion_was_does_not_make_it_another_refusal(world: World, robot: Robot) -> None:
+def test_how_late_an_assertion_was_does_not_make_it_another_refusal(world: World, robot: ServiceUserProgram) -> None:
     """Otherwise an attacker fills the trail, one event a second."""
     world.clock.advance(60 - world.clock.seconds % 60)
     for seconds in range(40, 50):
-        robot.token(iat=world.clock.seconds - 300, exp=world.clock.seconds - seconds)
+        robot.request_token(iat=world.clock.seconds - 300, exp=world.clock.seconds - seconds)
     assert len(refusals(world, object_id=robot.id)) == 1
 
 
 def test_one_party_s_refusals_do_not_hide_another_s(world: World) -> None:
-    first, second = world.a_robot(), world.a_robot()
+    first, second = world.make_service_user_program(), world.make_service_user_program()
     for robot in (first, second):
-        robot.token(aud="elsewhere")
-        world.client.management("/roles", robot.managing_token())
+        robot.request_token(aud="elsewhere")
+        world.client.call_management_api("/roles", robot.management_token())
     for robot in (first, second):
         assert len(refusals(world, object_id=robot.id)) == 1
         assert len(world.audit_events(event="access.refused", actor_id=robot.id)) == 1
 
 
-def test_issuing_a_token_is_no_event(own_world: World) -> None:
+def test_issuing_a_token_is_no_event(isolated_world: World) -> None:
     """Decisions, tokens: its row is the record."""
-    robot = own_world.a_robot()
-    before = len(own_world.audit_events())
+    robot = isolated_world.make_service_user_program()
+    before = len(isolated_world.audit_events())
     robot.access_token()
-    assert len(own_world.audit_events()) == before
+    assert len(isolated_world.audit_events()) == before
 
 
-def test_events_are_in_order(own_world: World) -> None:
+def test_events_are_in_order(isolated_world: World) -> None:
     """Security 9.2: by a sequence of the database."""
     for _ in range(5):
-        own_world.an_organization()
-    sequence = [event.sequence for event in own_world.audit_events()]
+        isolated_world.make_organization()
+    sequence = [event.sequence for event in isolated_world.audit_events()]
     assert None not in sequence
     assert sequence == sorted(sequence, reverse=True)  # type: ignore[type-var]
     assert len(set(sequence)) == len(sequence)
@@ -111,33 +111,33 @@ def test_events_are_in_order(own_world: World) -> None:
 
 @pytest.mark.shows("6.1")
 def test_a_change_whose_event_cannot_be_written_does_not_happen(
-    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch
+    world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.2."""
     # Made before anything fails: the first test to ask for it makes it.
-    token, client = robot.managing_token(), world.introspector
+    token, client = robot.management_token(), world.introspector
 
-    def fail(self: Recorder, *args: object, **kwargs: object) -> None:
-        raise Unavailable("no audit trail")
+    def fail(self: AuditRecorder, *args: object, **kwargs: object) -> None:
+        raise StorageUnavailable("no audit trail")
 
-    monkeypatch.setattr(Recorder, "record", fail)
+    monkeypatch.setattr(AuditRecorder, "record", fail)
     assert world.client.revoke(token, client).status_int == 503
     monkeypatch.undo()
     assert world.client.introspect(token, client).json["active"] is True
 
 
 def test_a_refusal_that_cannot_be_written_is_still_a_refusal(
-    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch
+    world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: object) -> None:
-        raise Unavailable("no audit trail")
+        raise StorageUnavailable("no audit trail")
 
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         monkeypatch.setattr(type(services.storage.audit), "append", fail)
-    assert robot.token(aud="elsewhere").status_int == 400
+    assert robot.request_token(aud="elsewhere").status_int == 400
 
 
-def test_no_secret_is_told_to_log_or_trail(make_world: MakeWorld, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_secret_is_told_to_log_or_trail(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
     """Security 16.1: every kind of secret, in right and wrong requests, with every library at DEBUG."""
     names = [name for name in logging.root.manager.loggerDict if isinstance(name, str)]
     levels = {name: logging.getLogger(name).level for name in names}
@@ -151,7 +151,7 @@ def test_no_secret_is_told_to_log_or_trail(make_world: MakeWorld, caplog: pytest
         for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
     secrets |= world.client.secrets
-    trail = "\n".join(map(repr, world.every_audit_event()))
+    trail = "\n".join(map(repr, world.all_audit_events()))
     assert len(secrets) > 20
     assert caplog.records
     assert not [secret for secret in secrets if secret in caplog.text]
@@ -162,8 +162,8 @@ def test_no_secret_is_told_to_log_or_trail(make_world: MakeWorld, caplog: pytest
 def signed_in(world: World, person: HumanUser, party: RelyingParty) -> tuple[Browser, str]:
     """A browser at which the person signed in to the application, by password; and the id of the session."""
     browser = Browser(world)
-    login_name = give_password(world, person)
-    browser.open(party.ask().url, by=party.origin)
+    login_name = set_password(world, person)
+    browser.open(party.new_request().url, initiator=party.origin)
     browser.sign_in(login_name)
     [started] = world.audit_events(event="session.started", actor_id=person.id)
     return browser, str(started.detail["session_id"])
@@ -185,10 +185,10 @@ def test_a_sign_in_names_who_signed_in_to_what(
         request_id=event.actor.request_id,
     )
     assert (event.object_kind, event.organization_id) == ("user", person.organization_id)
-    owner = world.a_manager("IAM_OWNER", resource=INSTANCE)
+    owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
     for named in ("actor_id", "object_id"):
         path = f"/organizations/{person.organization_id}/audit-events?event=session&{named}={person.id}"
-        [told] = Api.of(owner).list(path)
+        [told] = ApiClient.of(owner).list(path)
         assert told["id"] == event.id
         assert (told["actor"]["client_id"], told["actor"]["session_id"]) == (party.client_id, session_id)
 
@@ -203,14 +203,14 @@ def test_every_end_of_a_session_names_who_ended_it(
     assert (event.actor.session_id, event.detail["session_id"]) == (session_id, session_id)
     other = Browser(world)
     session = other.start_session(person)
-    owner = world.a_manager("IAM_OWNER", resource=INSTANCE)
-    Api.of(owner).delete(f"/users/{person.id}/sessions/{session.id}")
+    owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    ApiClient.of(owner).delete(f"/users/{person.id}/sessions/{session.id}")
     [event] = world.audit_events(event="session.ended", actor_id=owner.id, object_id=person.id)
     assert (event.actor.session_id, event.detail["session_id"]) == (None, session.id)
 
 
 def test_two_people_who_sign_out_of_one_browser_are_told_apart(world: World) -> None:
-    browser, people = Browser(world), [world.a_person(), world.a_person()]
+    browser, people = Browser(world), [world.make_human_user(), world.make_human_user()]
     sessions = {person.id: browser.start_session(person).id for person in people}
     browser.open("/sign-out")
     browser.submit()
@@ -220,8 +220,8 @@ def test_two_people_who_sign_out_of_one_browser_are_told_apart(world: World) -> 
 
 
 def test_a_password_that_is_changed_on_the_way_in_names_its_person(world: World, person: HumanUser) -> None:
-    login_name, browser = give_password(world, person), Browser(world)
-    password = world.operator.passwords.set_one_time(person.id)
+    login_name, browser = set_password(world, person), Browser(world)
+    password = world.operator_services.passwords.set_one_time_password(person.id)
     browser.open("/login")
     browser.sign_in(login_name, password)
     browser.submit({"new_password": NEW, "new_password_again": NEW})
@@ -230,8 +230,8 @@ def test_a_password_that_is_changed_on_the_way_in_names_its_person(world: World,
 
 
 def test_what_is_done_in_the_console_names_the_session(world: World) -> None:
-    person, browser = world.a_person(), Browser(world)
-    world.make_manager(person, "ORG_OWNER")
+    person, browser = world.make_human_user(), Browser(world)
+    world.assign_manager_role(person, "ORG_OWNER")
     session = browser.start_session(person)
     browser.open(f"/console/organizations/{person.organization_id}/edit")
     browser.submit({"name": "Renamed"})
@@ -242,38 +242,38 @@ def test_what_is_done_in_the_console_names_the_session(world: World) -> None:
 
 
 def test_what_is_done_with_a_token_names_its_client_and_its_session(world: World, party: RelyingParty) -> None:
-    robot, token, session_id = world.a_manager("ORG_OWNER"), new_token(), an_id()
-    live = an_access_token(
+    robot, token, session_id = world.make_manager_program("ORG_OWNER"), new_token(), make_id()
+    live = make_access_token(
         robot.user,
-        digest=digest(token),
+        digest=token_digest(token),
         client_id=party.client_id,
         session_id=session_id,
         audience=(world.instance.project_id,),
         issued_at=world.clock(),
         expires_at=world.clock() + timedelta(hours=1),
     )
-    world.operator.storage.tokens.add_access(live)
-    Api(world, token).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
+    world.operator_services.storage.tokens.add_access_token(live)
+    ApiClient(world, token).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
     [event] = world.audit_events(event="organization.changed", actor_id=robot.id)
     assert (event.actor.client_id, event.actor.session_id) == (party.client_id, session_id)
-    browser, viewer = Browser(world), world.a_person(robot.organization)
-    world.make_manager(viewer, "ORG_OWNER")
+    browser, viewer = Browser(world), world.make_human_user(robot.organization)
+    world.assign_manager_role(viewer, "ORG_OWNER")
     browser.start_session(viewer)
     page = browser.open(f"/console/audit-events/{event.id}")
-    application = world.operator.applications.get(party.client_id)
+    application = world.operator_services.applications.get(party.client_id)
     for told in (session_id, party.client_id, application.name):
         assert told in page
 
 
 def test_what_a_service_user_does_names_it_as_its_own_client(world: World) -> None:
-    robot = world.a_manager("ORG_OWNER")
-    Api.of(robot).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
+    robot = world.make_manager_program("ORG_OWNER")
+    ApiClient.of(robot).patch(f"/organizations/{robot.organization.id}", {"name": "Renamed"})
     [event] = world.audit_events(event="organization.changed", actor_id=robot.id)
     assert (event.actor.kind, event.actor.client_id, event.actor.session_id) == (ActorKind.USER, robot.id, None)
 
 
-def test_what_a_client_revokes_names_the_client(world: World, robot: Robot) -> None:
-    token = robot.managing_token()
+def test_what_a_client_revokes_names_the_client(world: World, robot: ServiceUserProgram) -> None:
+    token = robot.management_token()
     assert world.client.revoke(token, world.introspector).status_int == 200
     [event] = world.audit_events(event="token.revoked", actor_id=world.introspector.client_id)[:1]
     assert (event.actor.kind, event.actor.client_id) == (ActorKind.CLIENT, world.introspector.client_id)
@@ -283,29 +283,29 @@ def _use_everything(world: World) -> set[str]:
     """Right and wrong requests at every endpoint; returns the secrets that the client has not noted itself."""
     secrets: set[str] = set()
     for token_format in TokenFormat:
-        robot = world.a_robot(token_format=token_format)
-        world.make_manager(robot, "ORG_OWNER")
-        file = world.operator.service_users.add_key(robot.id, AddServiceUserKey())
+        robot = world.make_service_user_program(token_format=token_format)
+        world.assign_manager_role(robot, "ORG_OWNER")
+        file = world.operator_services.service_users.add_key(robot.id, AddServiceUserKey())
         secrets |= set(file.key.splitlines()[1:-1]) | set(pkcs1_pem(robot.key).splitlines()[1:-1])
-        robot.token(jti="once")
-        robot.token(jti="once")
-        robot.token(aud="elsewhere")
-        robot.token("profile")
-        world.client.assertion(robot.assertion(header={"kid": "x"}))
-        token = robot.managing_token()
+        robot.request_token(jti="once")
+        robot.request_token(jti="once")
+        robot.request_token(aud="elsewhere")
+        robot.request_token("profile")
+        world.client.exchange_assertion(robot.assertion(header={"kid": "x"}))
+        token = robot.management_token()
         for method in ("GET", "POST", "PUT"):
-            world.client.userinfo(token, method)
-            world.client.userinfo(token[:-1], method)
+            world.client.fetch_userinfo(token, method)
+            world.client.fetch_userinfo(token[:-1], method)
         world.client.get(f"{world.client.discovery['userinfo_endpoint']}?access_token={token}")
-        stranger = world.an_application()
+        stranger = world.make_application()
         for client in (world.introspector, stranger):
             world.client.introspect(token, client)
             world.client.revoke(token, client)
-        world.client.management("/me", token)
-        world.client.management("/nothing", token)
-        issued = world.an_authorization(world.a_person(), stranger)
+        world.client.call_management_api("/me", token)
+        world.client.call_management_api("/nothing", token)
+        issued = world.make_authorization(world.make_human_user(), stranger)
         world.client.revoke(issued.refresh_token, stranger)
-        wrong = basic(f"{stranger.client_id}:{stranger.secret}x")
+        wrong = basic_auth_header(f"{stranger.client_id}:{stranger.secret}x")
         world.client.post(world.client.discovery["introspection_endpoint"], {"token": token}, {"Authorization": wrong})
         secrets |= {stranger.secret, wrong.removeprefix("Basic "), stranger.header.removeprefix("Basic ")}
     return {secret for secret in secrets if len(secret) > 20}

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from identity.provider import issuing
-from identity.services.access import THE_OPERATOR
+from identity.provider import token_issuance
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.service_users import ChangeServiceUser
-from identity.services.tokens import Tokens
-from identity.storage.errors import Unavailable
-from identity.testing.responses import check_api_error, check_granted, check_refused
-from identity.testing.service_client import WELL_KNOWN
-from identity.testing.world import Robot, World
-from identity.transactions import Transactions
+from identity.services.tokens import TokenService
+from identity.storage.errors import StorageUnavailable
+from identity.testing.response_checks import check_api_error, check_oauth_error, check_token_response
+from identity.testing.service_test_client import DISCOVERY_PATH
+from identity.testing.world import ServiceUserProgram, World
+from identity.transaction_manager import ExplicitTransactionManager
 
 #: What the cause of a failure says, and no answer may repeat.
 DETAIL = "db.internal:5432 user=identity"
@@ -24,29 +24,29 @@ DETAIL = "db.internal:5432 user=identity"
 
 def away(*_: object) -> None:
     """What a storage says that cannot be reached."""
-    raise Unavailable(DETAIL)
+    raise StorageUnavailable(DETAIL)
 
 
-ASKING: dict[str, Callable[[World, Robot, str], Any]] = {
-    "token": lambda world, robot, token: robot.token(),
+ASKING: dict[str, Callable[[World, ServiceUserProgram, str], Any]] = {
+    "token": lambda world, robot, token: robot.request_token(),
     "introspection": lambda world, robot, token: world.client.introspect(token, world.introspector),
-    "userinfo": lambda world, robot, token: world.client.userinfo(token),
+    "userinfo": lambda world, robot, token: world.client.fetch_userinfo(token),
     "revocation": lambda world, robot, token: world.client.revoke(token, world.introspector),
 }
 
 
 @pytest.fixture
-def token(robot: Robot) -> str:
-    robot.world.client.keys()
+def token(robot: ServiceUserProgram) -> str:
+    robot.world.client.fetch_jwks()
     robot.world.introspector  # noqa: B018 - registered while there is a storage
-    return robot.managing_token()
+    return robot.management_token()
 
 
 @pytest.fixture
 def storage_away(world: World, token: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The storage cannot be reached; its complaint names host and user."""
-    monkeypatch.setattr(world.identity.backend, "reading", away)
-    monkeypatch.setattr(world.identity.backend, "writing", away)
+    monkeypatch.setattr(world.identity.backend, "read_session", away)
+    monkeypatch.setattr(world.identity.backend, "join_transaction", away)
     monkeypatch.setattr(world.identity.backend, "check", away)
     yield
     monkeypatch.undo()
@@ -56,18 +56,18 @@ def storage_away(world: World, token: str, monkeypatch: pytest.MonkeyPatch) -> I
 @pytest.mark.usefixtures("storage_away")
 @pytest.mark.parametrize("ask", ASKING.values(), ids=ASKING.keys())
 def test_while_the_storage_is_away_the_answer_is_503(
-    world: World, robot: Robot, token: str, ask: Callable[[World, Robot, str], Any]
+    world: World, robot: ServiceUserProgram, token: str, ask: Callable[[World, ServiceUserProgram, str], Any]
 ) -> None:
     """Security 9.5: with Retry-After, and without a word of the cause."""
     answer = ask(world, robot, token)
-    check_refused(answer, "temporarily_unavailable", status=503)
+    check_oauth_error(answer, "temporarily_unavailable", status=503)
     assert int(answer.headers["Retry-After"]) > 0
     assert "internal" not in f"{answer.headers} {answer.text}"
 
 
 @pytest.mark.usefixtures("storage_away")
 def test_the_management_api_too_is_503(world: World, token: str) -> None:
-    answer = world.client.management("/me", token)
+    answer = world.client.call_management_api("/me", token)
     check_api_error(answer, 503, "temporarily_unavailable")
     assert int(answer.headers["Retry-After"]) > 0
     assert "internal" not in answer.text
@@ -75,21 +75,23 @@ def test_the_management_api_too_is_503(world: World, token: str) -> None:
 
 @pytest.mark.usefixtures("storage_away")
 def test_discovery_and_keys_keep_answering(world: World) -> None:
-    assert world.client.get(world.issuer + WELL_KNOWN).status_int == 200
-    assert world.client.keys().status_int == 200
+    assert world.client.get(world.issuer + DISCOVERY_PATH).status_int == 200
+    assert world.client.fetch_jwks().status_int == 200
     assert world.client.get(f"{world.issuer}/healthz").status_int == 200
 
 
-def test_the_keys_are_served_from_a_copy_for_five_minutes(own_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_keys_are_served_from_a_copy_for_five_minutes(
+    isolated_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Security 9.5: a last-known copy, at most 5 minutes old."""
-    kids = own_world.client.keys().json
-    monkeypatch.setattr(own_world.identity.backend, "reading", away)
-    own_world.clock.advance(299)
-    assert own_world.client.keys().json == kids
-    own_world.clock.advance(1)
-    check_refused(own_world.client.keys(), "temporarily_unavailable", status=503)
+    kids = isolated_world.client.fetch_jwks().json
+    monkeypatch.setattr(isolated_world.identity.backend, "read_session", away)
+    isolated_world.clock.advance(299)
+    assert isolated_world.client.fetch_jwks().json == kids
+    isolated_world.clock.advance(1)
+    check_oauth_error(isolated_world.client.fetch_jwks(), "temporarily_unavailable", status=503)
     monkeypatch.undo()
-    assert own_world.client.keys().json == kids
+    assert isolated_world.client.fetch_jwks().json == kids
 
 
 @pytest.mark.usefixtures("storage_away")
@@ -102,27 +104,27 @@ def test_readiness_says_what_fails_and_nothing_more(world: World) -> None:
 
 
 def test_after_the_storage_is_back_all_is_as_before(
-    world: World, robot: Robot, token: str, monkeypatch: pytest.MonkeyPatch
+    world: World, robot: ServiceUserProgram, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.5: recovery without restart."""
     with monkeypatch.context() as patch:
-        patch.setattr(world.identity.backend, "writing", away)
-        assert robot.token(jti="kept").status_int == 503
-    check_granted(robot.token(jti="kept"))
+        patch.setattr(world.identity.backend, "join_transaction", away)
+        assert robot.request_token(jti="kept").status_int == 503
+    check_token_response(robot.request_token(jti="kept"))
     answer = world.client.get(f"{world.issuer}/readyz")
     assert (answer.status_int, answer.json["failed"]) == (200, [])
 
 
 def test_a_token_that_cannot_be_recorded_is_not_handed_out(
-    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch
+    world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 9.1: and what was written before it is taken back, the use of the jti too."""
     assertion = robot.assertion(jti="kept")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Tokens, "record", away)
-        check_refused(world.client.assertion(assertion), "temporarily_unavailable", status=503)
-    check_granted(world.client.assertion(assertion))
+        patch.setattr(TokenService, "store_access_token", away)
+        check_oauth_error(world.client.exchange_assertion(assertion), "temporarily_unavailable", status=503)
+    check_token_response(world.client.exchange_assertion(assertion))
 
 
 class Objecting:
@@ -135,7 +137,7 @@ class Objecting:
         return "!"
 
     def tpc_vote(self, transaction: object) -> None:
-        raise Unavailable(DETAIL)
+        raise StorageUnavailable(DETAIL)
 
     def _agree(self, transaction: object) -> None:
         pass
@@ -147,7 +149,7 @@ class FailingToAbort(Objecting):
     """Takes part in a transaction and cannot undo what it wrote."""
 
     def abort(self, transaction: object) -> None:
-        raise Unavailable(DETAIL)
+        raise StorageUnavailable(DETAIL)
 
     tpc_vote = Objecting._agree
 
@@ -156,7 +158,7 @@ class FailingToAbort(Objecting):
 def joined_by(kind: type[Objecting], world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each transaction that writes has such a participant beside the storage."""
     backend = world.identity.backend
-    open_storage = backend.writing
+    open_storage = backend.join_transaction
 
     def writing(transactions: Any) -> Any:
         storage = open_storage(transactions)
@@ -164,33 +166,35 @@ def joined_by(kind: type[Objecting], world: World, monkeypatch: pytest.MonkeyPat
         return storage
 
     with monkeypatch.context() as patch:
-        patch.setattr(backend, "writing", writing)
+        patch.setattr(backend, "join_transaction", writing)
         yield
 
 
-def test_refusal_that_cannot_be_undone_is_503(world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusal_that_cannot_be_undone_is_503(
+    world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Security 9.1: what the refusal rests on may not have come to be, as where writers share a commit that fails."""
     assertion = robot.assertion(jti="replayed")
-    check_granted(world.client.assertion(assertion))
+    check_token_response(world.client.exchange_assertion(assertion))
     with joined_by(FailingToAbort, world, monkeypatch):
-        check_refused(world.client.assertion(assertion), "temporarily_unavailable", status=503)
-    check_refused(world.client.assertion(assertion), "invalid_grant")
+        check_oauth_error(world.client.exchange_assertion(assertion), "temporarily_unavailable", status=503)
+    check_oauth_error(world.client.exchange_assertion(assertion), "invalid_grant")
 
 
 def test_nothing_is_told_before_it_is_committed(
-    world: World, robot: Robot, token: str, monkeypatch: pytest.MonkeyPatch
+    world: World, robot: ServiceUserProgram, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Security 7.7 and 9.1: if the change was not committed the answer is 503, not 200."""
     assertion = robot.assertion(jti="kept")
     with joined_by(Objecting, world, monkeypatch):
-        check_refused(world.client.revoke(token, world.introspector), "temporarily_unavailable", status=503)
-        check_refused(world.client.assertion(assertion), "temporarily_unavailable", status=503)
+        check_oauth_error(world.client.revoke(token, world.introspector), "temporarily_unavailable", status=503)
+        check_oauth_error(world.client.exchange_assertion(assertion), "temporarily_unavailable", status=503)
     assert world.client.introspect(token, world.introspector).json["active"] is True
-    check_granted(world.client.assertion(assertion))
+    check_token_response(world.client.exchange_assertion(assertion))
 
 
 def test_an_unexpected_exception_is_500_with_a_request_id_and_nothing_else(
-    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Security 12.6."""
 
@@ -198,8 +202,8 @@ def test_an_unexpected_exception_is_500_with_a_request_id_and_nothing_else(
         raise RuntimeError(DETAIL)
 
     with monkeypatch.context() as patch, caplog.at_level(logging.ERROR):
-        patch.setattr(issuing, "new_id", fail)
-        answer = robot.token(jti="kept")
+        patch.setattr(token_issuance, "new_id", fail)
+        answer = robot.request_token(jti="kept")
     assert answer.status_int == 500
     assert answer.content_type == "application/json"
     assert set(answer.json) == {"error", "request_id"}
@@ -208,7 +212,7 @@ def test_an_unexpected_exception_is_500_with_a_request_id_and_nothing_else(
     assert "internal" not in f"{answer.headers} {answer.text}"
     assert answer.json["request_id"] in caplog.text
     assert DETAIL in caplog.text
-    check_granted(robot.token(jti="kept"))
+    check_token_response(robot.request_token(jti="kept"))
 
 
 def test_an_unexpected_exception_in_the_management_api(
@@ -218,8 +222,8 @@ def test_an_unexpected_exception_in_the_management_api(
         raise RuntimeError(DETAIL)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Tokens, "find_live", fail)
-        answer = world.client.management("/me", token)
+        patch.setattr(TokenService, "find_live_access_token", fail)
+        answer = world.client.call_management_api("/me", token)
     check_api_error(answer, 500, "server_error")
     assert "internal" not in answer.text
 
@@ -237,33 +241,33 @@ def test_an_address_that_is_no_text_names_nothing(world: World) -> None:
         check_api_error(answer, 404, "not_found")
 
 
-def test_errors_are_plain_json(world: World, robot: Robot) -> None:
+def test_errors_are_plain_json(world: World, robot: ServiceUserProgram) -> None:
     """No charset, no markup, nothing that a browser would run."""
-    answer = robot.token(aud='"><script>')
+    answer = robot.request_token(aud='"><script>')
     assert answer.headers["Content-Type"] == "application/json"
     assert json.loads(answer.body) == answer.json
     assert b"<" not in answer.body
 
 
 def test_background_work_goes_on_after_a_failed_commit(
-    world: World, robot: Robot, monkeypatch: pytest.MonkeyPatch
+    world: World, robot: ServiceUserProgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread whose commit failed can begin again."""
 
-    class Failing(Transactions):
+    class Failing(ExplicitTransactionManager):
         def begin(self) -> Any:
             begun = super().begin()
             begun.join(Objecting(self))
             return begun
 
     def change() -> None:
-        with world.transaction() as services:
-            services.service_users.change(robot.id, ChangeServiceUser(display_name="Lost"), by=THE_OPERATOR)
+        with world.transaction_services() as services:
+            services.service_users.change(robot.id, ChangeServiceUser(display_name="Lost"), by=OPERATOR_PRINCIPAL)
 
     with monkeypatch.context() as failing:
-        failing.setattr("identity.process.Transactions", Failing)
+        failing.setattr("identity.application.Transactions", Failing)
         for _ in range(2):
-            with pytest.raises(Unavailable):
+            with pytest.raises(StorageUnavailable):
                 change()
-    with world.reading() as services:
+    with world.read_only_services() as services:
         assert services.service_users.get(robot.id).display_name == robot.user.display_name

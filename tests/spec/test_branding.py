@@ -14,16 +14,16 @@ from PIL import Image
 
 from identity.domain.errors import Invalid
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE
-from identity.services.access import THE_OPERATOR
-from identity.services.apply import apply, read_state
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.branding import ChangeBranding
-from identity.services.transfer import Transfer
+from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
+from identity.services.organization_transfer import OrganizationTransfer
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_api_error
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api
+from identity.testing.response_checks import check_api_error
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
 
 DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 4" onload="alert(1)"><path d="M0 0h9v4z"/></svg>'
 LOGO = base64.b64encode(DRAWING).decode()
@@ -50,13 +50,13 @@ ALL = {
 
 
 @pytest.fixture
-def organization(owner: Robot) -> Organization:
+def organization(owner: ServiceUserProgram) -> Organization:
     return owner.organization
 
 
 @pytest.fixture
 def party(world: World, organization: Organization) -> RelyingParty:
-    return RelyingParty.of(world, name="Invoices", project_id=world.a_project(organization).id)
+    return RelyingParty.register(world, name="Invoices", project_id=world.make_project(organization).id)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def of_application(party: RelyingParty) -> str:
 
 def sign_in_page(world: World, party: RelyingParty, *, language: str = "en", **parameters: Any) -> Any:
     """The first page of a sign-in of a stranger."""
-    return Browser(world, languages=language).open(party.ask(**parameters).url, by=party.origin)
+    return Browser(world, languages=language).open(party.new_request(**parameters).url, initiator=party.origin)
 
 
 def address(page: Any, selector: str, name: str) -> str:
@@ -95,7 +95,7 @@ def served(world: World, path: str) -> Any:
 # --- the API ----------------------------------------------------------------------------------------------------------
 
 
-def test_at_first_there_is_nothing(api: Api, of_organization: str, of_application: str) -> None:
+def test_at_first_there_is_nothing(api: ApiClient, of_organization: str, of_application: str) -> None:
     for path in (of_organization, of_application):
         shown = api.get(path)
         assert shown.pop("version") >= 1
@@ -103,7 +103,7 @@ def test_at_first_there_is_nothing(api: Api, of_organization: str, of_applicatio
 
 
 @pytest.mark.every_storage
-def test_what_is_set_is_shown_until_it_is_taken_back(world: World, api: Api, of_organization: str) -> None:
+def test_what_is_set_is_shown_until_it_is_taken_back(world: World, api: ApiClient, of_organization: str) -> None:
     changed = api.patch(of_organization, {**ALL, "logo": LOGO})
     assert {name: changed[name] for name in ALL} == ALL
     assert b"onload" not in base64.b64decode(changed["logo"])
@@ -121,7 +121,12 @@ def test_what_is_set_is_shown_until_it_is_taken_back(world: World, api: Api, of_
 
 
 def test_a_change_is_told_in_the_audit_trail(
-    world: World, api: Api, organization: Organization, of_organization: str, of_application: str, party: RelyingParty
+    world: World,
+    api: ApiClient,
+    organization: Organization,
+    of_organization: str,
+    of_application: str,
+    party: RelyingParty,
 ) -> None:
     api.patch(of_organization, {"accent": "#0b5a3c", "logo": LOGO})
     api.patch(of_application, {"display_name": "Bills"})
@@ -133,7 +138,7 @@ def test_a_change_is_told_in_the_audit_trail(
     assert (other.object_kind, other.organization_id) == ("application", organization.id)
 
 
-def test_a_stale_version_is_refused(api: Api, of_organization: str) -> None:
+def test_a_stale_version_is_refused(api: ApiClient, of_organization: str) -> None:
     tag = api.ask("GET", of_organization).headers["ETag"]
     assert api.ask("GET", of_organization, If_None_Match=tag).status_int == 304
     api.patch(of_organization, {"display_name": "Acme"}, If_Match=tag)
@@ -161,7 +166,7 @@ def test_a_stale_version_is_refused(api: Api, of_organization: str) -> None:
         ({"logo": "%%%"}, "base64"),
     ],
 )
-def test_what_does_not_fit_is_refused(api: Api, of_organization: str, members: dict[str, Any], said: str) -> None:
+def test_what_does_not_fit_is_refused(api: ApiClient, of_organization: str, members: dict[str, Any], said: str) -> None:
     answer = api.ask("PATCH", of_organization, members)
     check_api_error(answer, 422, "invalid")
     [(name, sentence)] = answer.json["fields"].items()
@@ -173,20 +178,20 @@ def test_what_does_not_fit_is_refused(api: Api, of_organization: str, members: d
 def test_it_takes_the_permission_to_change_the_owner(
     world: World, organization: Organization, of_organization: str, of_application: str
 ) -> None:
-    viewer = world.a_robot(organization)
-    world.make_manager(viewer, "ORG_OWNER_VIEWER")
-    seeing = Api.of(viewer)
+    viewer = world.make_service_user_program(organization)
+    world.assign_manager_role(viewer, "ORG_OWNER_VIEWER")
+    seeing = ApiClient.of(viewer)
     for path in (of_organization, of_application):
         assert seeing.ask("GET", path).status_int == 200
         assert seeing.ask("PATCH", path, {"display_name": "Mine"}).status_int == 403
-        assert Api.of(world.a_manager("ORG_OWNER")).ask("GET", path).status_int == 404
+        assert ApiClient.of(world.make_manager_program("ORG_OWNER")).ask("GET", path).status_int == 404
 
 
 def test_applications_of_the_instance_are_changed_by_who_manages_it(
-    world: World, api: Api, of_application: str, party: RelyingParty
+    world: World, api: ApiClient, of_application: str, party: RelyingParty
 ) -> None:
-    instance_owner = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
-    with world.transaction() as services:
+    instance_owner = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    with world.transaction_services() as services:
         found = services.storage.applications.find(party.client_id)
         services.storage.applications.update(replace(found, may_manage=True, version=found.version + 1))
     assert api.ask("PATCH", of_application, {"display_name": "Trusted"}).status_int == 403
@@ -200,7 +205,7 @@ def test_nothing_is_looked_for_where_nothing_was_set(
     world: World, party: RelyingParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    with world.reading() as services:
+    with world.read_only_services() as services:
         store = type(services.storage.records)
     find = store.find
 
@@ -216,7 +221,7 @@ def test_nothing_is_looked_for_where_nothing_was_set(
 
 
 def test_the_pages_of_a_sign_in_look_like_the_organization(
-    world: World, api: Api, party: RelyingParty, of_organization: str
+    world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     api.patch(of_organization, {**ALL, "logo": LOGO})
     page = sign_in_page(world, party)
@@ -239,7 +244,7 @@ def test_the_pages_of_a_sign_in_look_like_the_organization(
 
 
 def test_an_application_counts_before_its_organization(
-    world: World, api: Api, party: RelyingParty, of_organization: str, of_application: str
+    world: World, api: ApiClient, party: RelyingParty, of_organization: str, of_application: str
 ) -> None:
     api.patch(of_organization, {**ALL, "logo": LOGO})
     before = sign_in_page(world, party)
@@ -252,23 +257,25 @@ def test_an_application_counts_before_its_organization(
     assert style_of(page) != style_of(before)
     assert "#8fdcb8" not in served(world, style_of(page)).text, "colours are chosen together"
     # Another application of the organization has nothing of it.
-    other = RelyingParty.of(world, name="Other", project_id=world.a_project(party_organization(world, party)).id)
+    other = RelyingParty.register(
+        world, name="Other", project_id=world.make_project(party_organization(world, party)).id
+    )
     assert sign_in_page(world, other).html.h1.text == "Welcome"
 
 
 def party_organization(world: World, party: RelyingParty) -> Organization:
-    with world.reading() as services:
+    with world.read_only_services() as services:
         client = services.applications.find_client(party.client_id)
     assert client is not None
     return client.organization
 
 
 def test_an_organization_that_is_asked_for_counts_for_itself(
-    world: World, api: Api, party: RelyingParty, of_organization: str
+    world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
-    tenant = world.an_organization()
-    with world.transaction() as services:
-        services.branding.change(tenant, ChangeBranding.of(display_name="Tenant"), by=THE_OPERATOR)
+    tenant = world.make_organization()
+    with world.transaction_services() as services:
+        services.branding.change(tenant, ChangeBranding.build(display_name="Tenant"), by=OPERATOR_PRINCIPAL)
     api.patch(of_organization, {"display_name": "Acme"})
     page = sign_in_page(world, party, scope=f"openid urn:service:iam:org:id:{tenant.id}")
     assert page.html.find(class_="brand").text.strip() == "Tenant"
@@ -278,12 +285,12 @@ def test_an_organization_that_is_asked_for_counts_for_itself(
 
 
 def test_the_page_behind_a_link_looks_like_the_organization(
-    world: World, api: Api, organization: Organization, of_organization: str
+    world: World, api: ApiClient, organization: Organization, of_organization: str
 ) -> None:
     api.patch(of_organization, {"display_name": "Acme", "accent": "#0b5a3c"})
-    person = world.a_person(organization)
-    with world.transaction() as services:
-        link = services.passwords.issue_link(person.id)
+    person = world.make_human_user(organization)
+    with world.transaction_services() as services:
+        link = services.passwords.issue_reset_link(person.id)
     world.client.secrets.add(link.rpartition("/")[2])
     page = Browser(world).open(link)
     assert page.html.find(class_="brand").text.strip() == "Acme"
@@ -292,13 +299,13 @@ def test_the_page_behind_a_link_looks_like_the_organization(
 
 
 def test_signing_out_of_an_application_looks_like_it(
-    world: World, api: Api, organization: Organization, party: RelyingParty, of_application: str
+    world: World, api: ApiClient, organization: Organization, party: RelyingParty, of_application: str
 ) -> None:
     api.patch(of_application, {"display_name": "Bills"})
     browser = Browser(world)
-    browser.start_session(world.a_person(organization))
+    browser.start_session(world.make_human_user(organization))
     url = world.client.discovery["end_session_endpoint"]
-    page = browser.open(f"{url}?client_id={party.client_id}", by=party.origin)
+    page = browser.open(f"{url}?client_id={party.client_id}", initiator=party.origin)
     assert page.html.find(class_="brand").text.strip() == "Bills"
     assert "Bills asks to sign you out." in page.html.find("main").text
 
@@ -306,7 +313,7 @@ def test_signing_out_of_an_application_looks_like_it(
 HOSTILE = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7331*1337 }}</title>"
 
 
-def test_hostile_words_stay_words(world: World, api: Api, party: RelyingParty, of_organization: str) -> None:
+def test_hostile_words_stay_words(world: World, api: ApiClient, party: RelyingParty, of_organization: str) -> None:
     api.patch(
         of_organization,
         {
@@ -329,7 +336,7 @@ def test_hostile_words_stay_words(world: World, api: Api, party: RelyingParty, o
 
 @pytest.mark.every_storage
 def test_a_logo_is_served_as_what_it_is_and_may_do_nothing(
-    world: World, api: Api, party: RelyingParty, of_organization: str
+    world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     api.patch(of_organization, {"logo": LOGO})
     path = logo_of(sign_in_page(world, party))
@@ -355,7 +362,7 @@ def test_a_logo_is_served_as_what_it_is_and_may_do_nothing(
 
 
 def test_colours_are_a_style_sheet_that_says_nothing_else(
-    world: World, api: Api, party: RelyingParty, of_organization: str
+    world: World, api: ApiClient, party: RelyingParty, of_organization: str
 ) -> None:
     api.patch(of_organization, {"accent": "#0B5A3C"})
     path = style_of(sign_in_page(world, party))
@@ -393,7 +400,7 @@ def test_whatever_else_is_asked_for_is_not_there(world: World, path: str) -> Non
 
 
 def test_logos_of_light_and_dark_pages_stay_together(
-    world: World, api: Api, party: RelyingParty, of_organization: str, of_application: str
+    world: World, api: ApiClient, party: RelyingParty, of_organization: str, of_application: str
 ) -> None:
     api.patch(of_organization, {"logo": LOGO, "logo_dark": LOGO_DARK})
     source = sign_in_page(world, party).html.select_one("picture source")
@@ -408,33 +415,42 @@ def test_logos_of_light_and_dark_pages_stay_together(
     api.patch(of_application, {"logo": "", "logo_dark": LOGO_DARK})
     assert sign_in_page(world, party).html.select_one("picture source")["srcset"] == source["srcset"]
     # What is no picture is told at its own field.
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         owner, command = services.organizations.get(of_organization.split("/")[2]), ChangeBranding(logo_dark="bm8=")
         with pytest.raises(Invalid) as refused:
-            services.branding.change(owner, command, by=THE_OPERATOR)
+            services.branding.change(owner, command, by=OPERATOR_PRINCIPAL)
     assert list(refused.value.fields) == ["logo_dark"]
 
 
 @pytest.mark.every_storage
 def test_it_goes_with_its_owner(
-    world: World, api: Api, owner: Robot, organization: Organization, party: RelyingParty, of_organization: str
+    world: World,
+    api: ApiClient,
+    owner: ServiceUserProgram,
+    organization: Organization,
+    party: RelyingParty,
+    of_organization: str,
 ) -> None:
     api.patch(of_organization, {"logo": LOGO})
     api.patch(f"/applications/{party.client_id}/branding", {"logo": LOGO})
     name = logo_of(sign_in_page(world, party)).rpartition("/")[2]
-    with world.transaction() as services:
-        assert services.branding.logo(organization.id, name)
-        assert services.branding.logo(party.client_id, name)
-        services.organizations.remove(organization.id, by=THE_OPERATOR)
-    with world.reading() as services:
-        assert services.branding.logo(organization.id, name) is None
-        assert services.branding.logo(party.client_id, name) is None
+    with world.transaction_services() as services:
+        assert services.branding.find_logo(organization.id, name)
+        assert services.branding.find_logo(party.client_id, name)
+        services.organizations.remove(organization.id, by=OPERATOR_PRINCIPAL)
+    with world.read_only_services() as services:
+        assert services.branding.find_logo(organization.id, name) is None
+        assert services.branding.find_logo(party.client_id, name) is None
 
 
-def test_a_document_carries_it_along(world: World, api: Api, organization: Organization, of_organization: str) -> None:
+def test_a_document_carries_it_along(
+    world: World, api: ApiClient, organization: Organization, of_organization: str
+) -> None:
     api.patch(of_organization, {**ALL, "logo": LOGO, "logo_dark": LOGO_DARK})
-    with world.reading() as services:
-        document = json.loads("".join(Transfer(services).document(organization.id, by=THE_OPERATOR)))
+    with world.read_only_services() as services:
+        document = json.loads(
+            "".join(OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL))
+        )
     shown = api.get(of_organization)
     assert document["organization"]["branding"] == {name: shown[name] for name in EMPTY}
 
@@ -456,13 +472,13 @@ def test_a_described_state_is_reached_once(world: World, organization: Organizat
             }
         ],
     }
-    with world.transaction() as services:
-        first = apply(services, read_state(described), by=THE_OPERATOR)
-        assert [one.kind for one in first.changes if one.kind == "branding"] == ["branding"] * 2
-    with world.transaction() as services:
-        assert apply(services, read_state(described), by=THE_OPERATOR).changes == ()
+    with world.transaction_services() as services:
+        first = apply_desired_state(services, parse_desired_state(described), by=OPERATOR_PRINCIPAL)
+        assert [one.kind for one in first.state_changes if one.kind == "branding"] == ["branding"] * 2
+    with world.transaction_services() as services:
+        assert apply_desired_state(services, parse_desired_state(described), by=OPERATOR_PRINCIPAL).state_changes == ()
         found = services.organizations.get(organization.id)
-        assert services.branding.of(found).login_title == ALL["login_title"]
+        assert services.branding.own_branding(found).login_title == ALL["login_title"]
 
 
 def test_what_is_wrong_in_a_description_is_told_at_its_place(world: World, organization: Organization) -> None:
@@ -472,8 +488,8 @@ def test_what_is_wrong_in_a_description_is_told_at_its_place(world: World, organ
             {"name": organization.name, "id": organization.id, "branding": {"accent": "#ffcc00", "logo": "aGk="}}
         ],
     }
-    with pytest.raises(Invalid) as refused, world.transaction() as services:
-        apply(services, read_state(described), by=THE_OPERATOR)
+    with pytest.raises(Invalid) as refused, world.transaction_services() as services:
+        apply_desired_state(services, parse_desired_state(described), by=OPERATOR_PRINCIPAL)
     assert set(refused.value.fields) == {f"organizations[0].branding.{name}" for name in ("accent", "logo")}
 
 
@@ -482,7 +498,7 @@ def test_what_is_wrong_in_a_description_is_told_at_its_place(world: World, organ
 
 @pytest.mark.storages("postgresql")
 def test_of_several_changes_at_once_each_is_done_whole_or_refused(
-    world: World, api: Api, organization: Organization, of_organization: str, party: RelyingParty
+    world: World, api: ApiClient, organization: Organization, of_organization: str, party: RelyingParty
 ) -> None:
     colours, barrier = ("#0b5a3c", "#6d1247", "#2540ad", "#7a1f5c"), threading.Barrier(4)
     drawings = [DRAWING.replace(b"M0 0", f"M{number} 0".encode()) for number in range(4)]

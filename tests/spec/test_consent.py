@@ -6,24 +6,24 @@ import pytest
 
 from identity.domain.applications import ConsentRule
 from identity.services.commands.users import ChangeProfile
-from identity.testing.assertions import decoded
-from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.jwt_assertions import decode_jwt_unverified
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_api_error, check_inactive, check_refused
+from identity.testing.response_checks import check_api_error, check_inactive_token, check_oauth_error
 from identity.testing.world import World
-from tests.plugins.management.estate import Api
-from tests.spec.consenting import Scene
+from tests.plugins.management.api_fixture_data import ApiClient
+from tests.spec.consent_scenario import ConsentScenario
 
 RESPONSE_TYPES = ("code", "id_token", "id_token token")
 MANAGES = "can do in your name everything that you may do as a manager"
 
 
 @pytest.fixture
-def scene(world: World) -> Scene:
-    return Scene(world)
+def scene(world: World) -> ConsentScenario:
+    return ConsentScenario(world)
 
 
-def test_who_asks_and_what_for_is_told_once(scene: Scene) -> None:
+def test_who_asks_and_what_for_is_told_once(scene: ConsentScenario) -> None:
     ours = "urn:service:iam:user:resourceowner urn:service:iam:org:projects:roles"
     asked = scene.ask(f"openid email offline_access {ours}")
     assert scene.asks
@@ -38,14 +38,14 @@ def test_who_asks_and_what_for_is_told_once(scene: Scene) -> None:
     assert "urn:" not in text
     assert MANAGES not in text
     scene.decide()
-    assert scene.party.tokens(scene.browser.page, asked).claims["sub"] == scene.person.id
+    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"] == scene.person.id
     for _ in range(2):
         scene.silently("openid email", prompt="none")
         scene.silently("openid email offline_access")
 
 
 @pytest.mark.parametrize("response_type", RESPONSE_TYPES)
-def test_nothing_goes_out_before(scene: Scene, response_type: str) -> None:
+def test_nothing_goes_out_before(scene: ConsentScenario, response_type: str) -> None:
     """OpenID Connect Core §3.1.2.6: consent_required, where no page is allowed."""
     scene.refused("consent_required", response_type=response_type, prompt="none")
     asked = scene.ask(response_type=response_type)
@@ -54,17 +54,17 @@ def test_nothing_goes_out_before(scene: Scene, response_type: str) -> None:
     scene.browser.open(f"/oauth/v2/authorize/{request_id}")
     assert scene.asks
     scene.decide()
-    assert scene.party.tokens(scene.browser.page, asked).claims["sub"] == scene.person.id
+    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"] == scene.person.id
 
 
-def test_more_scopes_ask_again_and_fewer_do_not(scene: Scene) -> None:
+def test_more_scopes_ask_again_and_fewer_do_not(scene: ConsentScenario) -> None:
     scene.agreed("openid email profile")
     for scope in ("openid", "openid profile", "openid email profile"):
         scene.silently(scope)
     scene.agreed("openid phone")
     scene.silently("openid email profile phone")
     scene.agreed("openid offline_access")
-    other = RelyingParty.of(scene.world, project_id=scene.project.id, consent=ConsentRule.WHEN_FOREIGN)
+    other = RelyingParty.register(scene.world, project_id=scene.project.id, consent=ConsentRule.WHEN_FOREIGN)
     scene.party = other
     scene.agreed("openid")
 
@@ -87,19 +87,19 @@ KNOWN_BY: dict[str, set[str]] = {
 @pytest.mark.parametrize("scope", KNOWN_BY)
 def test_no_more_is_told_than_was_agreed_to(world: World, scope: str, format: str) -> None:  # noqa: A002
     """By whatever answer or token: "receives only the number of your account" is meant."""
-    scene = Scene(world, access_token_type=format, id_token_userinfo_assertion=True)
-    world.operator.users.change_profile(scene.person.id, ChangeProfile(email="countess@ada.example"))
+    scene = ConsentScenario(world, access_token_type=format, id_token_userinfo_assertion=True)
+    world.operator_services.users.change_profile(scene.person.id, ChangeProfile(email="countess@ada.example"))
     asked = scene.ask(scope)
     only_a_number = "receives only the number of your account" in scene.browser.page.text
     assert only_a_number == (scope in ("openid", "openid offline_access"))
     scene.decide()
-    tokens = scene.party.tokens(scene.browser.page, asked)
-    api = world.an_application(scene.project.id)
+    tokens = scene.party.obtain_tokens(scene.browser.page, asked)
+    api = world.make_application(scene.project.id)
     told = [
         json.dumps(tokens.claims),
-        json.dumps(world.client.userinfo(tokens.access_token).json),
+        json.dumps(world.client.fetch_userinfo(tokens.access_token).json),
         *(json.dumps(world.client.introspect(tokens.access_token, one).json) for one in (scene.party.credentials, api)),
-        json.dumps(decoded(tokens.access_token)[1]) if format == "jwt" else "",
+        json.dumps(decode_jwt_unverified(tokens.access_token)[1]) if format == "jwt" else "",
     ]
     person, home = scene.person, scene.home
     names = {
@@ -115,12 +115,12 @@ def test_no_more_is_told_than_was_agreed_to(world: World, scope: str, format: st
     assert found - by_login_name == KNOWN_BY[scope] - by_login_name
 
 
-def test_words_that_are_dropped_ask_nothing(scene: Scene) -> None:
+def test_words_that_are_dropped_ask_nothing(scene: ConsentScenario) -> None:
     scene.agreed("openid")
     scene.silently("openid unheard_of")
 
 
-def test_a_refusal_ends_the_request_and_is_not_remembered(scene: Scene) -> None:
+def test_a_refusal_ends_the_request_and_is_not_remembered(scene: ConsentScenario) -> None:
     """Nor does it take back what was agreed to before."""
     for _ in range(2):
         scene.refused("access_denied", decision="refuse")
@@ -131,25 +131,25 @@ def test_a_refusal_ends_the_request_and_is_not_remembered(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("decision", [{}, {"decision": ""}, {"decision": "maybe"}])
-def test_a_form_without_a_decision_decides_nothing(scene: Scene, decision: dict[str, str]) -> None:
+def test_a_form_without_a_decision_decides_nothing(scene: ConsentScenario, decision: dict[str, str]) -> None:
     scene.ask()
-    form = dict(scene.browser.form().submit_fields())
-    scene.browser.send(scene.browser.path, {**form, **decision}, by=scene.browser.login_url)
+    form = dict(scene.browser.find_form().submit_fields())
+    scene.browser.post_form(scene.browser.path, {**form, **decision}, initiator=scene.browser.login_url)
     assert scene.asks
     assert scene.events() == []
 
 
-def test_nobody_agrees_for_somebody_else(scene: Scene) -> None:
+def test_nobody_agrees_for_somebody_else(scene: ConsentScenario) -> None:
     """Who was chosen in another window meanwhile was not asked."""
-    stranger = scene.world.a_person()
+    stranger = scene.world.make_human_user()
     scene.ask(prompt="consent")
-    form = dict(scene.browser.form().submit_fields()) | {"account": stranger.id, "decision": "allow"}
-    scene.browser.send(scene.browser.path, form, by=scene.browser.login_url)
+    form = dict(scene.browser.find_form().submit_fields()) | {"account": stranger.id, "decision": "allow"}
+    scene.browser.post_form(scene.browser.path, form, initiator=scene.browser.login_url)
     assert scene.asks
     assert scene.events() == []
 
 
-def test_nobody_agrees_to_more_than_was_shown(scene: Scene) -> None:
+def test_nobody_agrees_to_more_than_was_shown(scene: ConsentScenario) -> None:
     """The application is changed while the page stands there: what it gets now is shown, and asked again."""
     scene.change(grant_types=frozenset({"authorization_code"}))
     asked = scene.ask("openid offline_access")
@@ -160,43 +160,43 @@ def test_nobody_agrees_to_more_than_was_shown(scene: Scene) -> None:
     assert "stays connected" in scene.browser.page.text
     assert scene.events() == []
     scene.decide()
-    assert scene.party.tokens(scene.browser.page, asked).scope == ["openid", "offline_access"]
+    assert scene.party.obtain_tokens(scene.browser.page, asked).scope == ["openid", "offline_access"]
 
 
 def test_it_is_asked_after_the_password_of_whoever_signs_in(world: World) -> None:
-    scene = Scene(world)
+    scene = ConsentScenario(world)
     scene.browser = Browser(world)
-    login_name = give_password(world, scene.person)
+    login_name = set_password(world, scene.person)
     asked = scene.ask()
     scene.browser.sign_in(login_name, PASSWORD)
     assert scene.asks
     assert login_name in scene.browser.page.text
     scene.decide()
-    assert scene.party.tokens(scene.browser.page, asked).claims["sub"] == scene.person.id
+    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"] == scene.person.id
     [event] = scene.events()
     assert event.actor.id == scene.person.id
 
 
-def test_it_is_listed_in_the_account_and_taken_back_there(scene: Scene) -> None:
+def test_it_is_listed_in_the_account_and_taken_back_there(scene: ConsentScenario) -> None:
     """Security 7.4: access and refresh tokens and codes end at once, and the next sign-in asks."""
     tokens = scene.agreed("openid email offline_access")
     asked = scene.ask("openid email")
-    code = scene.party.code(scene.browser.page, asked)
+    code = scene.party.extract_code(scene.browser.page, asked)
     listed = scene.browser.open("/account/applications").html.main.get_text()
     assert "Invoices & more" in listed
     assert "Your email address" in listed
     scene.disconnect()
     assert "Invoices & more" not in scene.browser.open("/account/applications").html.main.get_text()
-    assert scene.world.client.userinfo(tokens.access_token).status_int == 401
-    check_inactive(scene.world.client.introspect(tokens.access_token, scene.party.credentials))
-    check_refused(scene.party.refresh(tokens.refresh_token), "invalid_grant")
-    check_refused(scene.party.redeem(code, asked), "invalid_grant")
+    assert scene.world.client.fetch_userinfo(tokens.access_token).status_int == 401
+    check_inactive_token(scene.world.client.introspect(tokens.access_token, scene.party.credentials))
+    check_oauth_error(scene.party.refresh(tokens.refresh_token), "invalid_grant")
+    check_oauth_error(scene.party.redeem(code, asked), "invalid_grant")
     assert [one.event for one in scene.events()] == ["consent.withdrawn", "consent.given"]
     assert scene.events()[0].detail["scope"] == ["openid", "email", "offline_access"]
     scene.agreed("openid")
 
 
-def test_it_is_listed_when_the_tokens_are_over(scene: Scene) -> None:
+def test_it_is_listed_when_the_tokens_are_over(scene: ConsentScenario) -> None:
     scene.agreed("openid email")
     scene.world.clock.advance(days=100)
     scene.browser.start_session(scene.person)
@@ -205,13 +205,13 @@ def test_it_is_listed_when_the_tokens_are_over(scene: Scene) -> None:
     scene.agreed("openid")
 
 
-def test_managers_of_the_person_see_it_and_take_it_back(scene: Scene) -> None:
+def test_managers_of_the_person_see_it_and_take_it_back(scene: ConsentScenario) -> None:
     """With the permission that they have for sessions. The event tells who did it."""
     world = scene.world
     tokens = scene.agreed("openid email offline_access")
-    robot = world.a_robot(scene.home)
-    world.make_manager(robot, "ORG_USER_MANAGER")
-    api = Api.of(robot)
+    robot = world.make_service_user_program(scene.home)
+    world.assign_manager_role(robot, "ORG_USER_MANAGER")
+    api = ApiClient.of(robot)
     path = f"/users/{scene.person.id}/connections"
     [row] = api.list(path)
     shown = {name: row[name] for name in ("id", "application", "organization", "scope", "offline")}
@@ -222,23 +222,23 @@ def test_managers_of_the_person_see_it_and_take_it_back(scene: Scene) -> None:
         "scope": ["openid", "email", "offline_access"],
         "offline": True,
     }
-    higher = world.make_manager(scene.person, "ORG_OWNER")
+    higher = world.assign_manager_role(scene.person, "ORG_OWNER")
     check_api_error(api.ask("DELETE", f"{path}/{row['id']}"), 403, "forbidden")
-    world.operator.managers.remove(higher.id)
+    world.operator_services.managers.remove(higher.id)
     api.delete(f"{path}/{row['id']}")
     assert api.list(path) == []
-    check_inactive(world.client.introspect(tokens.access_token, scene.party.credentials))
-    check_refused(scene.party.refresh(tokens.refresh_token), "invalid_grant")
+    check_inactive_token(world.client.introspect(tokens.access_token, scene.party.credentials))
+    check_oauth_error(scene.party.refresh(tokens.refresh_token), "invalid_grant")
     scene.ask()
     assert scene.asks
     check_api_error(api.ask("DELETE", f"{path}/{row['id']}"), 404, "not_found")
     assert world.audit_events(event="consent.withdrawn")[0].actor.id == robot.id
 
 
-def test_in_the_console_too(scene: Scene) -> None:
+def test_in_the_console_too(scene: ConsentScenario) -> None:
     scene.agreed("openid email")
-    manager = scene.world.a_person(scene.home)
-    scene.world.make_manager(manager, "ORG_USER_MANAGER")
+    manager = scene.world.make_human_user(scene.home)
+    scene.world.assign_manager_role(manager, "ORG_USER_MANAGER")
     console = Browser(scene.world)
     console.start_session(manager)
     console.open(f"/console/users/{scene.person.id}")
@@ -251,9 +251,9 @@ def test_in_the_console_too(scene: Scene) -> None:
     assert scene.asks
 
 
-def test_of_one_person_it_says_nothing_for_another(scene: Scene) -> None:
+def test_of_one_person_it_says_nothing_for_another(scene: ConsentScenario) -> None:
     scene.agreed()
-    scene.person = scene.world.a_person(scene.home)
+    scene.person = scene.world.make_human_user(scene.home)
     scene.browser = Browser(scene.world)
     scene.browser.start_session(scene.person)
     scene.agreed()

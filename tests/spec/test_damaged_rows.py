@@ -9,16 +9,16 @@ import pytest
 from sqlalchemy import Boolean, Column, Integer, LargeBinary
 
 from identity.domain.login_names import LoginName
-from identity.domain.permissions import INSTANCE
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.plugins.sql.tables import metadata
-from identity.services.leases import acquire
-from identity.services.mails import Mail, Reason
-from identity.testing.browser import Browser, give_password
-from identity.testing.fixtures import MakeWorld
+from identity.services.leases import acquire_lease
+from identity.services.mails import Mail, MailReason
+from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
-from identity.testing.service_client import bearer
+from identity.testing.service_test_client import bearer_headers
 from identity.testing.world import World
-from tests.plugins.management.estate import an_estate
+from tests.plugins.management.api_fixture_data import make_fixture_data
 
 pytestmark = [pytest.mark.storages("sqlite"), pytest.mark.thorough]
 
@@ -58,31 +58,33 @@ def damage_of(column: Column[Any]) -> tuple[object, ...]:
     return (b"\xff",)
 
 
-class Scene:
+class DamagedRowScenario:
     """One of everything; requests that read it; and somebody who has nothing to do with it."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.bystander = world.a_robot()
+        self.bystander = world.make_service_user_program()
         self.bystander.access_token()
-        estate = an_estate(world)
-        owner = world.a_person(estate.organization)
-        world.make_manager(owner, "IAM_OWNER", resource=INSTANCE)
+        estate = make_fixture_data(world)
+        owner = world.make_human_user(estate.organization)
+        world.assign_manager_role(owner, "IAM_OWNER", resource=INSTANCE_RESOURCE)
         self.browser = Browser(world)
         self.browser.start_session(owner)
-        self.api = bearer(world.a_manager("IAM_OWNER", resource=INSTANCE).managing_token())
-        self.party = RelyingParty.of(world, project_id=estate.project.id)
-        answer = self.browser.open((asked := self.party.ask(scope="openid profile email offline_access")).url)
-        self.tokens = self.party.tokens(answer, asked)
-        self.login_name = give_password(world, owner)
-        with world.transaction() as services:
-            self.reset = services.passwords.issue_link(estate.places["user"]).partition("example.com")[2]
-            services.attempts.reserve(
-                LoginName.of(self.login_name), services.storage.users.find_subject(owner.id), None
+        self.api = bearer_headers(
+            world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
+        )
+        self.party = RelyingParty.register(world, project_id=estate.project.id)
+        answer = self.browser.open((asked := self.party.new_request(scope="openid profile email offline_access")).url)
+        self.tokens = self.party.obtain_tokens(answer, asked)
+        self.login_name = set_password(world, owner)
+        with world.transaction_services() as services:
+            self.reset = services.passwords.issue_reset_link(estate.places["user"]).partition("example.com")[2]
+            services.attempts.reserve_password_attempt(
+                LoginName.parse(self.login_name), services.storage.users.find_subject(owner.id), None
             )
-            services.mails.queue(Mail(to="ada@acme.example", subject="Hello", text="Hello"), Reason.NOTICE)
+            services.mails.queue(Mail(to="ada@acme.example", subject="Hello", text="Hello"), MailReason.NOTICE)
             services.signing_keys.rotate()
-            acquire(services.storage, "purge", at=services.now, until=services.now)
+            acquire_lease(services.storage, "purge", starts_at=services.now, expires_at=services.now)
         places = [
             f"/console/{'organizations/' + estate.organization.id}{below}" for below in ("", "/users", "/projects")
         ]
@@ -111,34 +113,34 @@ class Scene:
 
     def statuses(self) -> Iterator[tuple[str, int]]:
         client, world = self.world.client, self.world
-        world.identity.process.ring.forget()
+        world.identity.process_state.key_ring.invalidate()
         for path in self.pages:
             yield path, self.browser.open(path).status_int
         for path in self.lists:
             yield path, client.request("GET", client.management_url + path, headers=self.api).status_int
-        asked = self.party.ask(scope="openid")
+        asked = self.party.new_request(scope="openid")
         yield "authorize", self.browser.open(asked.url).status_int
-        yield "userinfo", client.userinfo(self.tokens.access_token).status_int
+        yield "userinfo", client.fetch_userinfo(self.tokens.access_token).status_int
         yield "introspection", client.introspect(self.tokens.access_token, world.introspector).status_int
-        yield "keys", client.keys().status_int
+        yield "keys", client.fetch_jwks().status_int
         stranger = Browser(world)
         yield "login", stranger.open("/login").status_int
-        if "login_name" in getattr(stranger.form(), "fields", {}):
+        if "login_name" in getattr(stranger.find_form(), "fields", {}):
             yield "login name", stranger.submit({"login_name": self.login_name}).status_int
 
     def jobs(self) -> None:
         """What the worker does; nothing of it stops for one row."""
         identity = self.world.identity
-        identity.jobs.purge()
-        identity.jobs.rotate_if_due()
-        identity.jobs.note_expiring_keys()
+        identity.background_jobs.purge()
+        identity.background_jobs.rotate_signing_key_if_due()
+        identity.background_jobs.record_expiring_keys()
         for sender in identity.senders.values():
-            sender.check()
+            sender.find_problem()
 
 
-def test_no_table_brings_down_more_than_its_row(make_world: MakeWorld) -> None:
+def test_no_table_brings_down_more_than_its_row(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"})
-    scene = Scene(world)
+    scene = DamagedRowScenario(world)
     take_everything(world)
     assert {where: status for where, status in scene.statuses() if status >= 400} == {}
     with database_of(world) as database:
@@ -160,8 +162,8 @@ def test_no_table_brings_down_more_than_its_row(make_world: MakeWorld) -> None:
                     if table.name not in OF_ALL:
                         if table.name in OF_JOBS:
                             scene.jobs()
-                        token = scene.bystander.token()
+                        token = scene.bystander.request_token()
                         assert token.status_int == 200, where
-                        assert world.client.userinfo(token.json["access_token"]).status_int == 200, where
+                        assert world.client.fetch_userinfo(token.json["access_token"]).status_int == 200, where
                     # A job may have made the row anew meanwhile.
                     database.execute(f"UPDATE OR REPLACE {this} = ? WHERE rowid = ?", (before, *rows))

@@ -4,12 +4,12 @@
 import pytest
 
 from identity.domain.audit import ERASED
-from identity.domain.permissions import INSTANCE
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.domain.users import HumanUser
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.users import ChangeHumanUser
-from identity.testing.browser import Browser, give_password
-from identity.testing.fixtures import MakeWorld
+from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 
@@ -24,24 +24,24 @@ def tables_that_name(world: World, text: str) -> set[str]:
 
 def somebody(world: World) -> HumanUser:
     """A person who has been here, of whom many tables tell, and whose names were changed."""
-    project = world.a_project()
-    person = world.a_person()
-    world.a_user_grant(person, project)
-    world.make_manager(person, "IAM_OWNER", resource=INSTANCE)
-    party = RelyingParty.of(world)
+    project = world.make_project()
+    person = world.make_human_user()
+    world.make_user_grant(person, project)
+    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    party = RelyingParty.register(world)
     browser = Browser(world)
     browser.open("/login")
-    browser.sign_in(give_password(world, person))
-    party.signed_in(browser, "code", "openid profile offline_access")
-    with world.transaction() as services:
+    browser.sign_in(set_password(world, person))
+    party.sign_in_silently(browser, "code", "openid profile offline_access")
+    with world.transaction_services() as services:
         for name in ("Formerly", "Ada Later"):
             command = ChangeHumanUser(family_name=name, email="ada.later@mail.example")
-            person = services.users.change(person.id, command, by=THE_OPERATOR)
+            person = services.users.change(person.id, command, by=OPERATOR_PRINCIPAL)
     return person
 
 
 @pytest.mark.storages("sqlite", "postgresql")  # memory has no tables
-def test_whoever_is_deleted_is_in_no_table_but_the_trail_and_there_by_id_alone(make_world: MakeWorld) -> None:
+def test_whoever_is_deleted_is_in_no_table_but_the_trail_and_there_by_id_alone(make_world: WorldFactory) -> None:
     world = make_world()
     person = somebody(world)
     kept = {"users", "passwords", "sessions", "user_grants", "managers", "access_tokens", "token_families", TRAIL}
@@ -49,17 +49,17 @@ def test_whoever_is_deleted_is_in_no_table_but_the_trail_and_there_by_id_alone(m
     assert tables_that_name(world, person.id) >= kept
     for one in told:
         assert TRAIL in tables_that_name(world, one)
-    world.operator.users.remove(person.id)
+    world.operator_services.users.remove(person.id)
     assert tables_that_name(world, person.id) == {TRAIL}
     for one in told:
         assert tables_that_name(world, one) == set()
 
 
-def test_the_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: MakeWorld) -> None:
+def test_the_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: WorldFactory) -> None:
     world = make_world()
-    person, other = somebody(world), world.a_person()
+    person, other = somebody(world), world.make_human_user()
     before = {event.id: event for event in world.audit_events()}
-    world.operator.users.remove(person.id)
+    world.operator_services.users.remove(person.id)
     after = {event.id: event for event in world.audit_events()}
     [removed] = after.keys() - before.keys()
     about = [event for event in after.values() if event.object_id == person.id and event.detail]
@@ -74,11 +74,11 @@ def test_the_trail_goes_on_telling_what_happened_when_and_by_whom(make_world: Ma
     assert created == before[created.id]
 
 
-def test_with_an_organization_its_people_are_forgotten(make_world: MakeWorld) -> None:
+def test_with_an_organization_its_people_are_forgotten(make_world: WorldFactory) -> None:
     world = make_world()
-    organization = world.an_organization()
-    person, other = world.a_person(organization=organization), world.a_person()
-    world.operator.organizations.remove(organization.id)
+    organization = world.make_organization()
+    person, other = world.make_human_user(organization=organization), world.make_human_user()
+    world.operator_services.organizations.remove(organization.id)
     told = {one.object_id: one.detail for one in world.audit_events(event="user.created")}
     assert told[person.id] == ERASED
     assert told[other.id] != ERASED

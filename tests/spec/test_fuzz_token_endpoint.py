@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from identity.testing.assertions import signed
-from identity.testing.fixtures import Worlds
-from identity.testing.responses import check_granted
-from identity.testing.service_client import FORM, JWT_BEARER, WELL_KNOWN, basic
-from identity.testing.world import CALLBACK, VERIFIER, AnyClient, Robot, World
+from identity.testing.fixtures import WorldCache
+from identity.testing.jwt_assertions import sign_assertion
+from identity.testing.response_checks import check_token_response
+from identity.testing.service_test_client import DISCOVERY_PATH, FORM_CONTENT_TYPE, JWT_BEARER, basic_auth_header
+from identity.testing.world import CALLBACK_URI, CODE_VERIFIER, CredentialsOrClientId, ServiceUserProgram, World
 
 fuzzing = settings(
     max_examples=120,
@@ -36,7 +36,7 @@ def row_counts(world: World) -> dict[str, int]:
 
         from identity.plugins.sql.tables import metadata
 
-        with backend.reading() as storage:
+        with backend.read_session() as storage:
             connection = storage.connection.core
             counts = {
                 name: connection.execute(select(func.count()).select_from(table)).scalar_one()
@@ -62,11 +62,14 @@ bodies = st.one_of(
 )
 header_texts = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=60)
 content_types = (
-    st.sampled_from([FORM, f"{FORM}; charset=utf-8", "application/json", "multipart/form-data", ""]) | header_texts
+    st.sampled_from(
+        [FORM_CONTENT_TYPE, f"{FORM_CONTENT_TYPE}; charset=utf-8", "application/json", "multipart/form-data", ""]
+    )
+    | header_texts
 )
 authorizations = st.one_of(
     header_texts,
-    st.binary(max_size=40).map(basic),
+    st.binary(max_size=40).map(basic_auth_header),
     header_texts.map(lambda text: f"Bearer {text}"),
     header_texts.map(lambda text: f"Basic {text}"),
 )
@@ -101,12 +104,12 @@ def check_protocol_answer(answer: Any) -> None:
 
 
 @pytest.fixture
-def robot(worlds: Worlds, storage_name: str) -> Robot:
+def robot(world_cache: WorldCache, storage_name: str) -> ServiceUserProgram:
     """A service user; made without ``world``, whose scope is that of a function and so of no example."""
-    return worlds.shared(storage_name).a_robot()
+    return world_cache.shared_world(storage_name).make_service_user_program()
 
 
-def test_any_request_to_the_token_endpoint(robot: Robot) -> None:
+def test_any_request_to_the_token_endpoint(robot: ServiceUserProgram) -> None:
     world = robot.world
     robot.access_token()
     before = row_counts(world)
@@ -115,7 +118,7 @@ def test_any_request_to_the_token_endpoint(robot: Robot) -> None:
     @fuzzing
     @given(bodies, content_types, st.none() | authorizations, queries)
     @example(b"", "", None, "")
-    @example(b"grant_type=%ff", FORM, "Basic \xff", "%ff")
+    @example(b"grant_type=%ff", FORM_CONTENT_TYPE, "Basic \xff", "%ff")
     def check(body: bytes, content_type: str, authorization: str | None, query: str) -> None:
         headers = {"Content-Type": content_type}
         if authorization is not None:
@@ -126,21 +129,21 @@ def test_any_request_to_the_token_endpoint(robot: Robot) -> None:
 
     check()
     assert row_counts(world) == before
-    check_granted(robot.token())
+    check_token_response(robot.request_token())
 
 
 client_names = (
     st.sampled_from(["grant_type", "code", "redirect_uri", "code_verifier", "refresh_token", "scope", "client_id"])
     | texts
 )
-client_values = st.sampled_from(["authorization_code", "refresh_token", CALLBACK, VERIFIER, "openid"]) | values
+client_values = st.sampled_from(["authorization_code", "refresh_token", CALLBACK_URI, CODE_VERIFIER, "openid"]) | values
 
 
-def test_any_form_of_a_known_client(robot: Robot) -> None:
+def test_any_form_of_a_known_client(robot: ServiceUserProgram) -> None:
     """Who may use codes and refresh, and has none, gets nothing and breaks nothing; what it does have stays good."""
     world = robot.world
-    client, public = world.a_web_application(), world.a_public_application()
-    members = world.tokens(client)
+    client, public = world.make_web_application(), world.make_public_application()
+    members = world.obtain_tokens(client)
     before = row_counts(world)
 
     @fuzzing
@@ -149,19 +152,19 @@ def test_any_form_of_a_known_client(robot: Robot) -> None:
         st.dictionaries(client_names, client_values, max_size=6),
         st.sampled_from([client, public]),
     )
-    @example("authorization_code", {"code": "x", "redirect_uri": CALLBACK, "code_verifier": "ü" * 43}, public)
+    @example("authorization_code", {"code": "x", "redirect_uri": CALLBACK_URI, "code_verifier": "ü" * 43}, public)
     @example("refresh_token", {"refresh_token": "\0"}, client)
-    def check(grant_type: str, form: Mapping[str, str], who: AnyClient) -> None:
-        answer = world.as_client(who, {"grant_type": grant_type, **form})
+    def check(grant_type: str, form: Mapping[str, str], who: CredentialsOrClientId) -> None:
+        answer = world.post_token_request(who, {"grant_type": grant_type, **form})
         assert answer.status_int in (400, 401)
         check_protocol_answer(answer)
 
     check()
     assert row_counts(world) == before
-    check_granted(world.refresh(members["refresh_token"], client))
+    check_token_response(world.refresh(members["refresh_token"], client))
 
 
-def test_any_rightly_signed_assertion(robot: Robot) -> None:
+def test_any_rightly_signed_assertion(robot: ServiceUserProgram) -> None:
     """The sender owns the key and writes what it likes: claims of any type, headers of any kind."""
     world = robot.world
     robot.access_token()
@@ -174,8 +177,8 @@ def test_any_rightly_signed_assertion(robot: Robot) -> None:
         st.none() | texts,
     )
     def check(claims: Mapping[str, Any], header: Mapping[str, Any], scope: str | None) -> None:
-        assertion = signed(robot.claims(**claims), robot.key, key_id=robot.key_id, header=header)
-        answer = world.client.assertion(assertion, scope)
+        assertion = sign_assertion(robot.claims(**claims), robot.key, key_id=robot.key_id, header=header)
+        answer = world.client.exchange_assertion(assertion, scope)
         check_protocol_answer(answer)
         if answer.status_int == 200:
             world.client.revoke(answer.json["access_token"], world.introspector)
@@ -192,10 +195,10 @@ def test_any_rightly_signed_assertion(robot: Robot) -> None:
         "assertions",
         "used_assertions",
     }
-    check_granted(robot.token())
+    check_token_response(robot.request_token())
 
 
-def test_anything_shaped_like_an_assertion(robot: Robot) -> None:
+def test_anything_shaped_like_an_assertion(robot: ServiceUserProgram) -> None:
     world = robot.world
     robot.access_token()
     before = row_counts(world)
@@ -203,33 +206,33 @@ def test_anything_shaped_like_an_assertion(robot: Robot) -> None:
     shaped = st.one_of(
         st.tuples(part, part, part).map(".".join),
         st.tuples(st.binary(max_size=60), st.binary(max_size=60)).map(
-            lambda parts: signed(parts[1], robot.key, key_id=robot.key_id, header=parts[0])
+            lambda parts: sign_assertion(parts[1], robot.key, key_id=robot.key_id, header=parts[0])
         ),
-        st.binary(max_size=80).map(lambda claims: signed(claims, robot.key, key_id=robot.key_id)),
+        st.binary(max_size=80).map(lambda claims: sign_assertion(claims, robot.key, key_id=robot.key_id)),
         st.integers(0, 600).map(lambda at: robot.assertion()[:at]),
     )
 
     @fuzzing
     @given(shaped)
     def check(assertion: str) -> None:
-        answer = world.client.assertion(assertion)
+        answer = world.client.exchange_assertion(assertion)
         assert answer.status_int == 400
         check_protocol_answer(answer)
 
     check()
     assert row_counts(world) == before
-    check_granted(robot.token())
+    check_token_response(robot.request_token())
 
 
 @pytest.mark.parametrize(
     "endpoint", ["introspection_endpoint", "revocation_endpoint", "userinfo_endpoint", "jwks_uri", "discovery"]
 )
-def test_any_request_to_the_other_endpoints(robot: Robot, endpoint: str) -> None:
+def test_any_request_to_the_other_endpoints(robot: ServiceUserProgram, endpoint: str) -> None:
     world = robot.world
-    token = robot.managing_token()
+    token = robot.management_token()
     good = [world.introspector.header, f"Bearer {token}"]
     before = row_counts(world)
-    address = world.client.discovery.get(endpoint, world.issuer + WELL_KNOWN)
+    address = world.client.discovery.get(endpoint, world.issuer + DISCOVERY_PATH)
 
     @fuzzing
     @given(methods, bodies, content_types, st.none() | authorizations | st.sampled_from(good), queries)
@@ -245,10 +248,10 @@ def test_any_request_to_the_other_endpoints(robot: Robot, endpoint: str) -> None
     assert world.client.introspect(token, world.introspector).json["active"] is True
 
 
-def test_any_request_to_the_management_api_and_beyond(robot: Robot) -> None:
+def test_any_request_to_the_management_api_and_beyond(robot: ServiceUserProgram) -> None:
     world = robot.world
-    world.make_manager(robot, "ORG_OWNER")
-    token = robot.managing_token()
+    world.assign_manager_role(robot, "ORG_OWNER")
+    token = robot.management_token()
     before = row_counts(world)
     paths = st.one_of(
         st.sampled_from(["/management/v1/me", "/management/v1/instance", "/management/v1", "/healthz", "/"]),
@@ -271,4 +274,4 @@ def test_any_request_to_the_management_api_and_beyond(robot: Robot) -> None:
 
     check()
     assert row_counts(world) == before
-    assert world.client.management("/me", token).status_int == 200
+    assert world.client.call_management_api("/me", token).status_int == 200

@@ -1,6 +1,6 @@
 """Decisions, hosts: three host names or one; security 12.1."""
 
-from identity.testing.responses import check_api_error, check_granted
+from identity.testing.response_checks import check_api_error, check_token_response
 from identity.testing.world import World
 
 ADDRESSES = {
@@ -18,10 +18,10 @@ PATHS = {
 }
 
 
-def test_each_endpoint_answers_on_its_own_host_alone(three_hosts: World) -> None:
+def test_each_endpoint_answers_on_its_own_host_alone(three_host_world: World) -> None:
     for path, home in PATHS.items():
         for host, address in ADDRESSES.items():
-            answer = three_hosts.client.get(address + path)
+            answer = three_host_world.client.get(address + path)
             if host == home:
                 assert answer.status_int != 404
             else:
@@ -30,18 +30,18 @@ def test_each_endpoint_answers_on_its_own_host_alone(three_hosts: World) -> None
                 assert f"identity.{home}_url" in message
 
 
-def test_the_whole_way_over_three_hosts(three_hosts: World) -> None:
+def test_the_whole_way_over_three_hosts(three_host_world: World) -> None:
     """The issuer in tokens is the issuer's address, wherever the endpoints live."""
-    robot = three_hosts.a_manager()
-    members = check_granted(robot.token(f"openid {three_hosts.audience_scope()}"))
-    answer = three_hosts.client.introspect(members["access_token"], three_hosts.introspector).json
+    robot = three_host_world.make_manager_program()
+    members = check_token_response(robot.request_token(f"openid {three_host_world.audience_scope()}"))
+    answer = three_host_world.client.introspect(members["access_token"], three_host_world.introspector).json
     assert answer["iss"] == "https://id.example.com"
-    assert three_hosts.client.userinfo(members["access_token"]).json["sub"] == robot.id
-    instance = three_hosts.client.management("/instance", members["access_token"]).json
+    assert three_host_world.client.fetch_userinfo(members["access_token"]).json["sub"] == robot.id
+    instance = three_host_world.client.call_management_api("/instance", members["access_token"]).json
     assert {name: instance[f"{name}_url"] for name in ADDRESSES} == ADDRESSES
 
 
-def test_an_unknown_host_gets_a_page_that_names_the_settings(three_hosts: World) -> None:
+def test_an_unknown_host_gets_a_page_that_names_the_settings(three_host_world: World) -> None:
     for host in (
         "other.example",
         "id.example.com.attacker.example",
@@ -52,7 +52,7 @@ def test_an_unknown_host_gets_a_page_that_names_the_settings(three_hosts: World)
     ):
         for path in ("/.well-known/openid-configuration", "/oauth/v2/token", "/management/v1/me", "/x"):
             for method in ("GET", "POST"):
-                answer = three_hosts.client.request(
+                answer = three_host_world.client.request(
                     method, f"https://id.example.com{path}", environ={"HTTP_HOST": host}
                 )
                 assert answer.status_int == 421
@@ -65,22 +65,24 @@ def test_an_unknown_host_gets_a_page_that_names_the_settings(three_hosts: World)
                 assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_host_name_is_read_without_case_and_with_the_default_port(three_hosts: World) -> None:
+def test_a_host_name_is_read_without_case_and_with_the_default_port(three_host_world: World) -> None:
     for host in ("API.EXAMPLE.COM", "api.example.com:443", "Api.Example.Com:443"):
-        answer = three_hosts.client.request("GET", "https://api.example.com/oauth/v2/keys", environ={"HTTP_HOST": host})
+        answer = three_host_world.client.request(
+            "GET", "https://api.example.com/oauth/v2/keys", environ={"HTTP_HOST": host}
+        )
         assert answer.status_int == 200
 
 
-def test_forwarding_headers_choose_no_host(three_hosts: World) -> None:
+def test_forwarding_headers_choose_no_host(three_host_world: World) -> None:
     for header in ("X-Forwarded-Host", "Forwarded", "X-Original-Host", "X-Host"):
         value = "host=api.example.com" if header == "Forwarded" else "api.example.com"
-        assert three_hosts.client.get("https://login.example.com/oauth/v2/keys", {header: value}).status_int == 404
+        assert three_host_world.client.get("https://login.example.com/oauth/v2/keys", {header: value}).status_int == 404
 
 
 def test_a_forwarded_address_is_not_believed(world: World) -> None:
     """Security 12.1: the address in the audit trail is the connection's."""
-    robot = world.a_robot()
-    world.client.token(
+    robot = world.make_service_user_program()
+    world.client.request_token(
         {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": robot.assertion(aud="x")},
         {"X-Forwarded-For": "203.0.113.9", "Forwarded": "for=203.0.113.9"},
     )
@@ -88,10 +90,10 @@ def test_a_forwarded_address_is_not_believed(world: World) -> None:
     assert event.actor.client_address == "192.0.2.1"
 
 
-def test_probes_answer_on_any_host(three_hosts: World) -> None:
+def test_probes_answer_on_any_host(three_host_world: World) -> None:
     """Security 9.9: who probes knows an address, not a name."""
     for path in ("/healthz", "/readyz"):
-        answer = three_hosts.client.request(
+        answer = three_host_world.client.request(
             "GET", f"https://id.example.com{path}", environ={"HTTP_HOST": "10.0.0.7:8080"}
         )
         assert answer.status_int == 200

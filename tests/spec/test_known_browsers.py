@@ -7,12 +7,12 @@ from secrets import token_bytes
 import pytest
 
 from identity.crypto.sealing import MasterKey, Sealer
-from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS
+from identity.domain.attempts import MAX_ATTEMPTS, MAX_DELAY
 from identity.domain.users import HumanUser
-from identity.testing.assertions import base64url
 from identity.testing.browser import PASSWORD, Browser
+from identity.testing.jwt_assertions import base64url
 from identity.testing.world import World
-from tests.spec.guesses import at_password, enters, known, leave, lock, login_name, somebody, tried
+from tests.spec.password_attempts import at_password, enters, known, leave, lock, login_name, somebody, tried
 
 # What stores have to do is in their contract, and raced in the journeys.
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
@@ -21,19 +21,19 @@ HOLDS = "can be entered with its password only in a browser that signed in to it
 
 
 @pytest.fixture
-def world(own_world: World) -> World:
+def world(isolated_world: World) -> World:
     """Of its own: clocks move, and addresses are used up."""
-    return own_world
+    return isolated_world
 
 
 @pytest.mark.thorough
 def test_a_stranger_does_not_keep_the_owner_out(world: World, ada: HumanUser) -> None:
     laptop, stranger = known(world, ada), Browser(world)
     statuses = []
-    for _ in range(2 * MOST_ATTEMPTS):
+    for _ in range(2 * MAX_ATTEMPTS):
         statuses.append(tried(at_password(world, ada, stranger)))
-        world.clock.advance(int(LONGEST_DELAY.total_seconds()))
-    assert statuses == [422] * MOST_ATTEMPTS + [429] * MOST_ATTEMPTS
+        world.clock.advance(int(MAX_DELAY.total_seconds()))
+    assert statuses == [422] * MAX_ATTEMPTS + [429] * MAX_ATTEMPTS
     fresh = at_password(world, ada)
     assert tried(fresh, PASSWORD) == 429
     assert "Retry-After" not in fresh.page.headers
@@ -47,7 +47,7 @@ def test_a_stranger_does_not_keep_the_owner_out(world: World, ada: HumanUser) ->
 
 def test_a_reset_ends_it(world: World, ada: HumanUser) -> None:
     lock(world, ada)
-    link = world.operator.passwords.issue_link(ada.id)
+    link = world.operator_services.passwords.issue_reset_link(ada.id)
     browser = Browser(world)
     browser.open(link)
     browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD})
@@ -73,15 +73,15 @@ def test_the_cookie_of_a_known_browser(world: World, ada: HumanUser) -> None:
     [name] = cookies_of(laptop)
     [cookie] = [one for one in laptop.cookies if one.name == name]
     assert (cookie.http_only, cookie.secure, cookie.same_site, cookie.path) == (True, True, "lax", "/")
-    assert cookie.ends_at is not None
-    assert (cookie.ends_at - world.clock()).days == 90
+    assert cookie.expires_at is not None
+    assert (cookie.expires_at - world.clock()).days == 90
     assert ada.id not in f"{name}={cookie.value}"
     at_password(world, ada, laptop)
     tried(laptop, PASSWORD)
     assert len(cookies_of(laptop)) == 1
     assert name not in cookies_of(laptop), "a newer one takes its place"
     for name in cookies_of(laptop):
-        laptop.cookies.forget(name)
+        laptop.cookies.delete(name)
 
 
 def test_a_browser_remembers_a_bounded_number_of_accounts(world: World) -> None:
@@ -106,7 +106,7 @@ def _altered(change: Callable[[str, str, HumanUser], tuple[str, str]]) -> Callab
 
     def forge(world: World, browser: Browser, person: HumanUser) -> None:
         for name, value in cookies_of(browser).items():
-            browser.cookies.forget(name)
+            browser.cookies.delete(name)
             _put(browser, *change(name, value, person))
 
     return forge
@@ -132,19 +132,19 @@ def _expired(world: World, browser: Browser, person: HumanUser) -> None:
 
 def _of_a_former_password(world: World, browser: Browser, person: HumanUser) -> None:
     world.clock.advance(1)
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.passwords.reset(
-            services.passwords.issue_link(person.id).rpartition("/")[2], services.passwords.hash(PASSWORD)
+            services.passwords.issue_reset_link(person.id).rpartition("/")[2], services.passwords.hash(PASSWORD)
         )
 
 
 def _sealed_elsewhere(world: World, browser: Browser, person: HumanUser) -> None:
     """By another service, or before its key was lost."""
-    with world.reading() as services:
+    with world.read_only_services() as services:
         services.known_browsers._sealer = Sealer((MasterKey("1", token_bytes(32)),))
         name, text = services.known_browsers.remember(person.id)
     for former in cookies_of(browser):
-        browser.cookies.forget(former)
+        browser.cookies.delete(former)
     _put(browser, f"__Host-known-{name}", text)
 
 

@@ -2,20 +2,20 @@
 
 import pytest
 
-from identity.testing.responses import check_api_error, check_inactive, check_refused
-from identity.testing.service_client import Credentials
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api
+from identity.testing.response_checks import check_api_error, check_inactive_token, check_oauth_error
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
 
 CALLBACK = "https://app.example/cb"
 
 
 @pytest.fixture
-def applications(world: World, owner: Robot) -> str:
-    return f"/projects/{world.a_project(owner.organization).id}/applications"
+def applications(world: World, owner: ServiceUserProgram) -> str:
+    return f"/projects/{world.make_project(owner.organization).id}/applications"
 
 
-def test_an_application_from_its_beginning_to_its_end(world: World, api: Api, applications: str) -> None:
+def test_an_application_from_its_beginning_to_its_end(world: World, api: ApiClient, applications: str) -> None:
     made = api.post(applications, {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK]})
     path = f"/applications/{made['id']}"
     assert made.pop("client_secret")
@@ -48,7 +48,7 @@ def test_an_application_from_its_beginning_to_its_end(world: World, api: Api, ap
 @pytest.mark.shows("4.2.23")
 @pytest.mark.parametrize("said", [None, ["authorization_code"], ["implicit"], ["implicit", "authorization_code"]])
 def test_implicit_stands_among_the_grant_types_of_whoever_gets_tokens_through_the_browser(
-    api: Api, applications: str, said: list[str] | None
+    api: ApiClient, applications: str, said: list[str] | None
 ) -> None:
     """RFC 7591 §2.1: it goes with the response types, whether a registration names it or not."""
     members = {"name": "Shop", "type": "web", "redirect_uris": [CALLBACK], "response_types": ["id_token"]}
@@ -58,7 +58,7 @@ def test_implicit_stands_among_the_grant_types_of_whoever_gets_tokens_through_th
     assert changed["grant_types"] == sorted({*made["grant_types"]} - {"implicit"})
 
 
-def test_settings_that_do_not_fit_are_named(api: Api, applications: str) -> None:
+def test_settings_that_do_not_fit_are_named(api: ApiClient, applications: str) -> None:
     for members, fields in (
         ({"type": "web"}, {"redirect_uris"}),
         ({"type": "web", "redirect_uris": ["http://app.example/cb"]}, {"redirect_uris"}),
@@ -90,14 +90,14 @@ def test_settings_that_do_not_fit_are_named(api: Api, applications: str) -> None
         assert api.list(applications) == []
 
 
-def test_public_applications_have_no_secret(api: Api, applications: str) -> None:
+def test_public_applications_have_no_secret(api: ApiClient, applications: str) -> None:
     for kind in ("native", "browser"):
         made = api.post(applications, {"name": "App", "type": kind, "redirect_uris": ["https://app.example/cb"]})
         assert (made["authentication_method"], made["client_secret"]) == ("none", None)
         check_api_error(api.ask("POST", f"/applications/{made['id']}/secrets"), 409, "conflict")
 
 
-def test_secrets_are_replaced_without_a_gap(world: World, api: Api, applications: str) -> None:
+def test_secrets_are_replaced_without_a_gap(world: World, api: ApiClient, applications: str) -> None:
     made = api.post(applications, {"name": "Api", "type": "api"})
     secrets = f"/applications/{made['id']}/secrets"
     [first] = api.list(secrets)
@@ -105,16 +105,16 @@ def test_secrets_are_replaced_without_a_gap(world: World, api: Api, applications
     assert api.list(secrets) == [first, {name: second[name] for name in first}]
     check_api_error(api.ask("POST", secrets), 409, "conflict")
     for text in (made["client_secret"], second["client_secret"]):
-        check_inactive(world.client.introspect("unknown", Credentials(made["id"], text)))
+        check_inactive_token(world.client.introspect("unknown", Credentials(made["id"], text)))
     api.delete(f"{secrets}/{first['id']}")
     check_api_error(api.ask("GET", f"{secrets}/{first['id']}"), 404, "not_found")
     assert api.get(f"{secrets}/{second['id']}")["id"] == second["id"]
     old = Credentials(made["id"], made["client_secret"])
-    check_refused(world.client.introspect("unknown", old), "invalid_client", status=401)
-    check_inactive(world.client.introspect("unknown", Credentials(made["id"], second["client_secret"])))
+    check_oauth_error(world.client.introspect("unknown", old), "invalid_client", status=401)
+    check_inactive_token(world.client.introspect("unknown", Credentials(made["id"], second["client_secret"])))
 
 
-def test_a_secret_of_another_application_is_not_there(api: Api, applications: str) -> None:
+def test_a_secret_of_another_application_is_not_there(api: ApiClient, applications: str) -> None:
     made = [api.post(applications, {"name": name, "type": "api"}) for name in ("A", "B")]
     [secret] = api.list(f"/applications/{made[0]['id']}/secrets")
     for method in ("GET", "DELETE"):

@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from identity.domain.permissions import INSTANCE, PERMISSIONS, organization_resource, project_grant_resource
-from identity.services.access import THE_OPERATOR
-from identity.testing.responses import check_api_error, shown
+from identity.domain.permissions import INSTANCE_RESOURCE, PERMISSIONS, organization_resource, project_grant_resource
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.testing.response_checks import check_api_error, format_response
 from identity.testing.world import World
-from tests.plugins.management.estate import Api, Estate, an_estate, level_of
+from tests.plugins.management.api_fixture_data import ApiClient, ApiFixtureData, level_of, make_fixture_data
 
 pytestmark = pytest.mark.storages("memory")
 
@@ -225,7 +225,7 @@ _PROBED = {"probe": "This is not known here."}
 _ASKED_NOTHING = {"user_id": "Choose a user, an application or both."}
 
 
-def asked(api: Api | None, world: World, estate: Estate, cell: Cell) -> int:
+def asked(api: ApiClient | None, world: World, estate: ApiFixtureData, cell: Cell) -> int:
     """What is answered; whoever is let in to change something fails over a parameter that is not known."""
     places = dict(estate.places)
     if cell.manager:
@@ -233,11 +233,11 @@ def asked(api: Api | None, world: World, estate: Estate, cell: Cell) -> int:
     path = cell.path.format_map(places)
     probe = "" if cell.method == "GET" else "?probe=1"
     if api is None:
-        answer = world.client.management(path + probe, None, cell.method)
+        answer = world.client.call_management_api(path + probe, None, cell.method)
     else:
         answer = api.ask(cell.method, path + probe)
     if answer.status_int == 422:
-        assert answer.json["fields"] == (_PROBED if probe else _ASKED_NOTHING), shown(answer)
+        assert answer.json["fields"] == (_PROBED if probe else _ASKED_NOTHING), format_response(answer)
         return 200
     if answer.status_int != 200:
         words = {401: "unauthenticated", 403: "forbidden", 404: "not_found"}
@@ -248,25 +248,29 @@ def asked(api: Api | None, world: World, estate: Estate, cell: Cell) -> int:
 @pytest.fixture(autouse=True)
 def nothing_outside(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever may check a domain asks nobody."""
-    monkeypatch.setattr(world.identity.domain_checks, "find", lambda domain: None)
+    monkeypatch.setattr(world.identity.domain_verifier, "find_proof", lambda domain: None)
 
 
 @pytest.fixture(scope="module")
-def estates() -> dict[int, tuple[Estate, Estate]]:
+def estates() -> dict[int, tuple[ApiFixtureData, ApiFixtureData]]:
     return {}
 
 
 @pytest.fixture
-def own(world: World, estates: dict[int, tuple[Estate, Estate]]) -> Estate:
-    return estates.setdefault(id(world), (an_estate(world), an_estate(world)))[0]
+def own(world: World, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]) -> ApiFixtureData:
+    return estates.setdefault(id(world), (make_fixture_data(world), make_fixture_data(world)))[0]
 
 
 @pytest.fixture
-def foreign(world: World, own: Estate, estates: dict[int, tuple[Estate, Estate]]) -> Estate:
+def foreign(
+    world: World, own: ApiFixtureData, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]
+) -> ApiFixtureData:
     return estates[id(world)][1]
 
 
-def differences(api: Api | None, world: World, estate: Estate, wanted: dict[Cell, int]) -> dict[str, tuple[int, int]]:
+def differences(
+    api: ApiClient | None, world: World, estate: ApiFixtureData, wanted: dict[Cell, int]
+) -> dict[str, tuple[int, int]]:
     """What is not as it should be: operation → wanted, found."""
     found = {cell: asked(api, world, estate, cell) for cell in wanted}
     return {
@@ -294,31 +298,33 @@ def test_the_tables_are_complete(world: World) -> None:
         (cell.method, cell.path): f"manager.{cell.permission.partition('.')[2]}" for cell in CELLS if cell.manager
     }
     assert written == served
-    assert set(ROLES) == set(world.identity.process.roles)
+    assert set(ROLES) == set(world.identity.process_state.manager_roles)
     for role, patterns in ROLES.items():
         named = {one for one in PERMISSIONS if holds(patterns, one)}
-        assert named == world.identity.process.roles[role].permissions, role
+        assert named == world.identity.process_state.manager_roles[role].permissions, role
 
 
 @pytest.mark.shows("1.6", "2.6.1", "2.6.2", "2.6.3", "5.2.3")
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_opens_exactly_what_it_says(world: World, own: Estate, foreign: Estate, role: str) -> None:
-    robot = world.a_robot(own.organization)
-    world.make_manager(robot, role, resource=level_of(world, own, role))
-    api = Api.of(robot)
+def test_each_role_opens_exactly_what_it_says(
+    world: World, own: ApiFixtureData, foreign: ApiFixtureData, role: str
+) -> None:
+    robot = world.make_service_user_program(own.organization)
+    world.assign_manager_role(robot, role, resource=level_of(world, own, role))
+    api = ApiClient.of(robot)
     assert differences(api, world, own, {cell: expected(role, cell, own=True) for cell in CELLS}) == {}
     assert differences(api, world, foreign, {cell: expected(role, cell, own=False) for cell in CELLS}) == {}
 
 
 @pytest.mark.shows("2.6.4")
 @pytest.mark.parametrize("role", [role for role in ROLES if role.startswith(("ORG", "PROJECT_GRANT"))])
-def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: Estate, role: str) -> None:
+def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: ApiFixtureData, role: str) -> None:
     """Security 14.5 and 20.5. What the owner has besides does not exist, nor do the managers that it chose."""
-    robot = world.a_robot(own.holder)
+    robot = world.make_service_user_program(own.holder)
     at_grant = role.startswith("PROJECT_GRANT")
-    world.make_manager(robot, role, resource=level_of(world, own, role) if at_grant else None)
+    world.assign_manager_role(robot, role, resource=level_of(world, own, role) if at_grant else None)
     wanted = held_by_other(role)
-    api = Api.of(robot)
+    api = ApiClient.of(robot)
     assert differences(api, world, own, wanted) == {}
     of_holder = own.with_manager(world, own.holder)
     on_managers = {cell: status for cell, status in wanted.items() if cell.manager == "project_grant"}
@@ -342,67 +348,71 @@ def held_by_other(role: str) -> dict[Cell, int]:
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if not role.startswith("IAM")])
-def test_a_project_grant_opens_nothing_of_its_holder(world: World, own: Estate, foreign: Estate, role: str) -> None:
+def test_a_project_grant_opens_nothing_of_its_holder(
+    world: World, own: ApiFixtureData, foreign: ApiFixtureData, role: str
+) -> None:
     """The same from the other side: whoever manages the owner, the project or the grant, chosen by the owner."""
-    project = world.a_project(own.organization, roles=["reader"])
-    given = replace(own, project=project, grant=world.a_grant(project, foreign.organization, roles=["reader"]))
-    robot = world.a_robot(own.organization)
-    world.make_manager(robot, role, resource=level_of(world, given, role))
-    api = Api.of(robot)
+    project = world.make_project(own.organization, roles=["reader"])
+    given = replace(
+        own, project=project, grant=world.make_project_grant(project, foreign.organization, roles=["reader"])
+    )
+    robot = world.make_service_user_program(own.organization)
+    world.assign_manager_role(robot, role, resource=level_of(world, given, role))
+    api = ApiClient.of(robot)
     assert differences(api, world, foreign, {cell: expected(role, cell, own=False) for cell in CELLS}) == {}
     of_holder = given.with_manager(world, foreign.organization)
     at_grant = {cell: 404 for cell in CELLS if cell.manager == "project_grant"}
     assert differences(api, world, of_holder, at_grant) == {}
 
 
-def test_nobody_is_let_in_anywhere(world: World, own: Estate) -> None:
+def test_nobody_is_let_in_anywhere(world: World, own: ApiFixtureData) -> None:
     assert differences(None, world, own, dict.fromkeys(CELLS, 401)) == {}
 
 
-def test_a_role_without_the_audience_scope_is_not_enough(world: World, own: Estate) -> None:
+def test_a_role_without_the_audience_scope_is_not_enough(world: World, own: ApiFixtureData) -> None:
     """Security 14.3."""
-    robot = world.a_robot(own.organization)
-    world.make_manager(robot, "IAM_OWNER", resource=INSTANCE)
-    api = Api(world, robot.access_token("openid profile"))
+    robot = world.make_service_user_program(own.organization)
+    world.assign_manager_role(robot, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    api = ApiClient(world, robot.access_token("openid profile"))
     assert differences(api, world, own, dict.fromkeys(CELLS, 401)) == {}
 
 
-def test_the_audience_scope_without_a_role_is_not_enough(world: World, own: Estate) -> None:
+def test_the_audience_scope_without_a_role_is_not_enough(world: World, own: ApiFixtureData) -> None:
     """Security 14.3: a plain user learns nothing but who they are, not even what exists."""
-    api = Api.of(world.a_robot(own.organization))
+    api = ApiClient.of(world.make_service_user_program(own.organization))
     assert differences(api, world, own, without_a_role()) == {}
     check_api_error(api.ask("GET", "/projects/nothing"), 403, "forbidden")
 
 
 @pytest.mark.parametrize("role", ["IAM_OWNER", "ORG_OWNER", "PROJECT_OWNER"])
-def test_a_revoked_manager_is_out_at_once(world: World, own: Estate, role: str) -> None:
-    robot = world.a_robot(own.organization)
-    manager = world.make_manager(robot, role, resource=level_of(world, own, role))
-    api = Api.of(robot)
+def test_a_revoked_manager_is_out_at_once(world: World, own: ApiFixtureData, role: str) -> None:
+    robot = world.make_service_user_program(own.organization)
+    manager = world.assign_manager_role(robot, role, resource=level_of(world, own, role))
+    api = ApiClient.of(robot)
     assert api.get("/me")["roles"] != []
-    world.operator.managers.remove(manager.id)
+    world.operator_services.managers.remove(manager.id)
     assert differences(api, world, own, without_a_role()) == {}
 
 
 @pytest.mark.parametrize("deactivated", ["user", "organization"])
-def test_a_deactivated_manager_is_out_at_once(world: World, own: Estate, deactivated: str) -> None:
-    robot = world.a_manager("ORG_OWNER")
-    world.make_manager(robot, "ORG_OWNER", resource=organization_resource(own.organization.id))
-    api = Api.of(robot)
-    with world.transaction() as services:
+def test_a_deactivated_manager_is_out_at_once(world: World, own: ApiFixtureData, deactivated: str) -> None:
+    robot = world.make_manager_program("ORG_OWNER")
+    world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(own.organization.id))
+    api = ApiClient.of(robot)
+    with world.transaction_services() as services:
         if deactivated == "user":
-            services.service_users.deactivate(robot.id, by=THE_OPERATOR)
+            services.service_users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
         else:
-            services.organizations.deactivate(robot.organization.id, by=THE_OPERATOR)
+            services.organizations.deactivate(robot.organization.id, by=OPERATOR_PRINCIPAL)
     assert differences(api, world, own, dict.fromkeys(CELLS, 401)) == {}
 
 
 @pytest.mark.parametrize("path", sorted({cell.path for cell in CELLS if "{" in cell.path and cell.method == "GET"}))
-def test_foreign_things_look_like_none(world: World, own: Estate, foreign: Estate, path: str) -> None:
+def test_foreign_things_look_like_none(world: World, own: ApiFixtureData, foreign: ApiFixtureData, path: str) -> None:
     """Letter by letter, but for the id that was asked for and the id of the request. At the instance all is refused."""
-    owner = world.a_robot(own.organization)
-    world.make_manager(owner, "ORG_OWNER", resource=organization_resource(own.organization.id))
-    api = Api.of(owner)
+    owner = world.make_service_user_program(own.organization)
+    world.assign_manager_role(owner, "ORG_OWNER", resource=organization_resource(own.organization.id))
+    api = ApiClient.of(owner)
     nothing = dict.fromkeys(foreign.places, "01980000-0000-7000-8000-000000000000")
     answers = []
     wanted = (403, "forbidden") if level_of_path(path) == "instance" else (404, "not_found")
@@ -413,11 +423,13 @@ def test_foreign_things_look_like_none(world: World, own: Estate, foreign: Estat
     assert answers[0] == answers[1]
 
 
-def test_a_project_grant_made_by_oneself_opens_nothing(world: World, own: Estate, foreign: Estate) -> None:
+def test_a_project_grant_made_by_oneself_opens_nothing(
+    world: World, own: ApiFixtureData, foreign: ApiFixtureData
+) -> None:
     """Nobody asked the organization: its things stay not found, and neither names nor ids of its users appear."""
-    robot = world.a_robot(own.organization)
-    world.make_manager(robot, "ORG_OWNER")
-    api = Api.of(robot)
+    robot = world.make_service_user_program(own.organization)
+    world.assign_manager_role(robot, "ORG_OWNER")
+    api = ApiClient.of(robot)
     command = {"organization_id": foreign.organization.id, "roles": ["reader"]}
     grant = api.post(f"/projects/{own.project.id}/grants", command)
     api.post(f"/project-grants/{grant['id']}/managers", {"user_id": robot.id, "roles": ["PROJECT_GRANT_OWNER"]})
@@ -435,12 +447,12 @@ def test_a_project_grant_made_by_oneself_opens_nothing(world: World, own: Estate
             assert told["fields"] == {"user_id": "There is no such user."}, path
 
 
-def test_an_export_names_nobody_whom_one_does_not_see(world: World, own: Estate) -> None:
+def test_an_export_names_nobody_whom_one_does_not_see(world: World, own: ApiFixtureData) -> None:
     """The holder of a project grant adds managers of its own; the owner of the project exports what is its own."""
-    stranger = world.a_robot(own.holder)
-    world.make_manager(stranger, "PROJECT_GRANT_OWNER", resource=project_grant_resource(own.grant, own.project))
-    robot = world.a_robot(own.organization)
-    world.make_manager(robot, "ORG_OWNER")
-    exported = json.dumps(Api.of(robot).post(f"/organizations/{own.organization.id}/export", status=200))
+    stranger = world.make_service_user_program(own.holder)
+    world.assign_manager_role(stranger, "PROJECT_GRANT_OWNER", resource=project_grant_resource(own.grant, own.project))
+    robot = world.make_service_user_program(own.organization)
+    world.assign_manager_role(robot, "ORG_OWNER")
+    exported = json.dumps(ApiClient.of(robot).post(f"/organizations/{own.organization.id}/export", status=200))
     assert own.project.name in exported
     assert stranger.user.user_name not in exported

@@ -2,22 +2,22 @@
 
 import pytest
 
-from identity.domain.permissions import INSTANCE
-from identity.testing.responses import check_api_error
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.testing.response_checks import check_api_error
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
 
 
 @pytest.fixture
-def api(world: World) -> Api:
-    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+def api(world: World) -> ApiClient:
+    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 # --- signing keys -----------------------------------------------------------------------------------------------------
 
 
-def test_signing_keys_are_listed_and_rotated(own_world: World) -> None:
-    api = Api.of(own_world.a_manager("IAM_OWNER", resource=INSTANCE))
+def test_signing_keys_are_listed_and_rotated(isolated_world: World) -> None:
+    api = ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     [first] = api.list("/instance/signing-keys")
     assert (first["state"], first["generation"], first["retires_at"]) == ("active", 1, None)
     assert "PRIVATE" not in str(first)
@@ -28,27 +28,27 @@ def test_signing_keys_are_listed_and_rotated(own_world: World) -> None:
     urgent = api.post("/instance/signing-keys/rotate", {"mode": "emergency"}, status=200)
     assert urgent["generation"] == 3
     assert urgent["active_at"] < announced["active_at"]
-    assert {one["kid"] for one in own_world.client.keys().json["keys"]} == {
+    assert {one["kid"] for one in isolated_world.client.fetch_jwks().json["keys"]} == {
         one["id"] for one in api.list("/instance/signing-keys")
     }
-    [event, _] = own_world.audit_events(event="signing_key.added")[:2]
+    [event, _] = isolated_world.audit_events(event="signing_key.added")[:2]
     assert event.object_id == urgent["id"]
 
 
-def test_a_known_key_is_withdrawn(own_world: World) -> None:
-    api = Api.of(own_world.a_manager("IAM_OWNER", resource=INSTANCE))
+def test_a_known_key_is_withdrawn(isolated_world: World) -> None:
+    api = ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     [first] = api.list("/instance/signing-keys")
     waiting = api.post("/instance/signing-keys/rotate", status=200)
     api.delete(f"/instance/signing-keys/{first['id']}")
     new, announced = api.list("/instance/signing-keys")
     assert (new["state"], announced["id"]) == ("active", waiting["id"])
-    assert {one["kid"] for one in own_world.client.keys().json["keys"]} == {new["id"], waiting["id"]}
+    assert {one["kid"] for one in isolated_world.client.fetch_jwks().json["keys"]} == {new["id"], waiting["id"]}
     check_api_error(api.ask("DELETE", f"/instance/signing-keys/{first['id']}"), 404, "not_found")
-    [event] = own_world.audit_events(event="signing_key.withdrawn")
+    [event] = isolated_world.audit_events(event="signing_key.withdrawn")
     assert (event.object_id, event.detail["generation"]) == (first["id"], 1)
 
 
-def test_there_are_two_ways_to_rotate(api: Api) -> None:
+def test_there_are_two_ways_to_rotate(api: ApiClient) -> None:
     answer = api.ask("POST", "/instance/signing-keys/rotate", {"mode": "slow"})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"mode"}
 
@@ -56,8 +56,8 @@ def test_there_are_two_ways_to_rotate(api: Api) -> None:
 # --- audit events -----------------------------------------------------------------------------------------------------
 
 
-def test_an_event_tells_who_what_when_and_from_where(world: World, owner: Robot) -> None:
-    api = Api.of(owner)
+def test_an_event_tells_who_what_when_and_from_where(world: World, owner: ServiceUserProgram) -> None:
+    api = ApiClient.of(owner)
     project = api.post(f"/organizations/{owner.organization.id}/projects", {"name": "Billing"})
     api.patch(f"/projects/{project['id']}", {"name": "Invoices"})
     [event] = api.list(f"/organizations/{owner.organization.id}/audit-events?event=project.changed")
@@ -69,12 +69,12 @@ def test_an_event_tells_who_what_when_and_from_where(world: World, owner: Robot)
     assert api.get(f"/audit-events/{event['id']}") == event
 
 
-def test_events_are_filtered(world: World, owner: Robot) -> None:
-    api, trail = Api.of(owner), f"/organizations/{owner.organization.id}/audit-events"
+def test_events_are_filtered(world: World, owner: ServiceUserProgram) -> None:
+    api, trail = ApiClient.of(owner), f"/organizations/{owner.organization.id}/audit-events"
     project = api.post(f"/organizations/{owner.organization.id}/projects", {"name": "Billing"})
     begun = world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
     world.clock.advance(60)
-    api = Api.of(owner)
+    api = ApiClient.of(owner)
     api.patch(f"/projects/{project['id']}", {"name": "Invoices"})
     api.ask("POST", "/organizations", {"name": "Mine"})
     now = world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -93,19 +93,19 @@ def test_events_are_filtered(world: World, owner: Robot) -> None:
     assert told(f"event=project&limit=1&cursor={page['next_cursor']}") == ["project.created"]
 
 
-def test_filters_that_do_not_fit_are_named(api: Api) -> None:
+def test_filters_that_do_not_fit_are_named(api: ApiClient) -> None:
     for query in ("result=maybe", "since=yesterday", "until=1", "q=x", "state=active"):
         answer = api.ask("GET", f"/audit-events?{query}")
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
 
 
-def test_owners_of_the_instance_see_every_event(world: World, api: Api) -> None:
-    organization = world.an_organization()
+def test_owners_of_the_instance_see_every_event(world: World, api: ApiClient) -> None:
+    organization = world.make_organization()
     [event] = api.list(f"/audit-events?object_id={organization.id}")
     assert event["event"] == "organization.created"
     assert event["actor"]["kind"] == "operator"
 
 
-def test_events_of_the_instance_are_not_there_for_others(world: World, owner: Robot) -> None:
+def test_events_of_the_instance_are_not_there_for_others(world: World, owner: ServiceUserProgram) -> None:
     [event, *_] = world.audit_events(event="signing_key.added")
-    check_api_error(Api.of(owner).ask("GET", f"/audit-events/{event.id}"), 404, "not_found")
+    check_api_error(ApiClient.of(owner).ask("GET", f"/audit-events/{event.id}"), 404, "not_found")

@@ -4,25 +4,25 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE
-from identity.testing.responses import check_api_error
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.testing.response_checks import check_api_error
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
 
 HOLDS = "/instance/legal-holds"
 
 
 @pytest.fixture
-def api(world: World) -> Api:
-    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+def api(world: World) -> ApiClient:
+    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
-def ids(api: Api) -> list[str]:
+def ids(api: ApiClient) -> list[str]:
     return [one["id"] for one in api.list(HOLDS)]
 
 
-def test_one_is_placed_shown_listed_and_lifted(world: World, api: Api) -> None:
-    person = world.a_person()
+def test_one_is_placed_shown_listed_and_lifted(world: World, api: ApiClient) -> None:
+    person = world.make_human_user()
     hold = api.post(HOLDS, {"kind": "user", "held_id": person.id, "reason": " Case 12/2027 "})
     assert hold == {
         "id": hold["id"],
@@ -45,9 +45,12 @@ def test_one_is_placed_shown_listed_and_lifted(world: World, api: Api) -> None:
     }
 
 
-def test_an_organization_and_everything_can_be_held(own_world: World) -> None:
-    world = own_world
-    api, organization = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE)), world.an_organization()
+def test_an_organization_and_everything_can_be_held(isolated_world: World) -> None:
+    world = isolated_world
+    api, organization = (
+        ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        world.make_organization(),
+    )
     whole = api.post(HOLDS, {"kind": "organization", "held_id": organization.id, "reason": "Case 1"})
     assert (whole["held_id"], whole["organization_id"]) == (organization.id, organization.id)
     all_ = api.post(HOLDS, {"kind": "instance", "reason": "Case 2"})
@@ -55,8 +58,8 @@ def test_an_organization_and_everything_can_be_held(own_world: World) -> None:
     assert ids(api) == [whole["id"], all_["id"]]
 
 
-def test_what_is_held_is_not_deleted_until_the_hold_is_lifted(world: World, api: Api) -> None:
-    person = world.a_person()
+def test_what_is_held_is_not_deleted_until_the_hold_is_lifted(world: World, api: ApiClient) -> None:
+    person = world.make_human_user()
     hold = api.post(HOLDS, {"kind": "user", "held_id": person.id, "reason": "Case 12"})
     answer = check_api_error(api.ask("DELETE", f"/users/{person.id}"), 409, "conflict")
     assert answer["message"] == "This account is under a legal hold and cannot be deleted."
@@ -68,8 +71,8 @@ def test_what_is_held_is_not_deleted_until_the_hold_is_lifted(world: World, api:
     assert api.ask("DELETE", f"/users/{person.id}").status_int == 204
 
 
-def test_a_repeated_request_places_one(world: World, api: Api) -> None:
-    person = world.a_person()
+def test_a_repeated_request_places_one(world: World, api: ApiClient) -> None:
+    person = world.make_human_user()
     members = {"kind": "user", "held_id": person.id, "reason": "Case 12"}
     first, second = (api.ask("POST", HOLDS, members, Idempotency_Key="once") for _ in range(2))
     assert (first.status_int, first.json) == (second.status_int, second.json) == (201, first.json)
@@ -91,26 +94,29 @@ def test_a_repeated_request_places_one(world: World, api: Api) -> None:
         ({"kind": "instance", "reason": "\u202e"}, "reason"),
     ],
 )
-def test_what_cannot_be_held_is_told(api: Api, members: dict[str, Any], field: str) -> None:
+def test_what_cannot_be_held_is_told(api: ApiClient, members: dict[str, Any], field: str) -> None:
     before = ids(api)
     answer = api.ask("POST", HOLDS, {"reason": "Case 12", **members})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {field}
     assert ids(api) == before
 
 
-def test_a_program_is_no_person(world: World, api: Api, owner: Robot) -> None:
+def test_a_program_is_no_person(world: World, api: ApiClient, owner: ServiceUserProgram) -> None:
     answer = api.ask("POST", HOLDS, {"kind": "user", "held_id": owner.id, "reason": "Case 12"})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"held_id"}
 
 
-def test_programs_of_a_held_organization_stay(own_world: World) -> None:
-    api, robot = Api.of(own_world.a_manager("IAM_OWNER", resource=INSTANCE)), own_world.a_robot()
+def test_programs_of_a_held_organization_stay(isolated_world: World) -> None:
+    api, robot = (
+        ApiClient.of(isolated_world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        isolated_world.make_service_user_program(),
+    )
     api.post(HOLDS, {"kind": "organization", "held_id": robot.organization.id, "reason": "Case 12"})
     check_api_error(api.ask("DELETE", f"/service-users/{robot.id}"), 409, "conflict")
 
 
-def test_managers_of_an_organization_have_no_say(world: World, owner: Robot) -> None:
+def test_managers_of_an_organization_have_no_say(world: World, owner: ServiceUserProgram) -> None:
     """Who is to be held would lift it."""
-    person = world.a_person(owner.organization)
+    person = world.make_human_user(owner.organization)
     members = {"kind": "user", "held_id": person.id, "reason": "Case 12"}
-    check_api_error(Api.of(owner).ask("POST", HOLDS, members), 403, "forbidden")
+    check_api_error(ApiClient.of(owner).ask("POST", HOLDS, members), 403, "forbidden")

@@ -2,27 +2,29 @@
 
 import pytest
 
-from identity.domain.permissions import INSTANCE, organization_resource, project_resource
-from identity.testing.responses import check_api_error
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api, an_estate
+from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource, project_resource
+from identity.testing.response_checks import check_api_error
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient, make_fixture_data
 
 
 @pytest.fixture
-def managers(owner: Robot) -> str:
+def managers(owner: ServiceUserProgram) -> str:
     return f"/organizations/{owner.organization.id}/managers"
 
 
 @pytest.mark.shows("1.6")
-def test_a_manager_from_its_beginning_to_its_end(world: World, owner: Robot, api: Api, managers: str) -> None:
-    robot = world.a_robot(owner.organization)
+def test_a_manager_from_its_beginning_to_its_end(
+    world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
+) -> None:
+    robot = world.make_service_user_program(owner.organization)
     made = api.post(managers, {"user_id": robot.id, "roles": ["ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER"]})
     path = f"/managers/{made['id']}"
     assert (made["level"], made["resource_id"], made["user_id"]) == ("organization", owner.organization.id, robot.id)
     assert made["roles"] == ["ORG_SETTINGS_MANAGER", "ORG_USER_MANAGER"]
     assert api.get(path) == made
     assert api.list(managers)[0]["id"] == made["id"]
-    theirs = Api.of(robot)
+    theirs = ApiClient.of(robot)
     assert theirs.get("/me")["roles"][0]["roles"] == made["roles"]
     assert api.patch(path, {"roles": ["ORG_OWNER_VIEWER"]})["roles"] == ["ORG_OWNER_VIEWER"]
     api.delete(path)
@@ -44,20 +46,26 @@ def test_a_manager_from_its_beginning_to_its_end(world: World, owner: Robot, api
     ],
 )
 def test_each_level_has_managers(world: World, path: str, role: str) -> None:
-    estate = an_estate(world)
-    robot = world.a_robot(estate.organization)
-    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    estate = make_fixture_data(world)
+    robot = world.make_service_user_program(estate.organization)
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     managers = estate.address(path)
     made = api.post(managers, {"user_id": robot.id, "roles": [role]})
     assert made["id"] in [one["id"] for one in api.list(managers)]
-    assert Api.of(robot).get("/me")["roles"] == [
+    assert ApiClient.of(robot).get("/me")["roles"] == [
         {"level": made["level"], "resource_id": made["resource_id"], "roles": [role]}
     ]
-    answer = api.ask("POST", managers, {"user_id": world.a_robot(estate.organization).id, "roles": ["NO_SUCH_ROLE"]})
+    answer = api.ask(
+        "POST",
+        managers,
+        {"user_id": world.make_service_user_program(estate.organization).id, "roles": ["NO_SUCH_ROLE"]},
+    )
     assert role in check_api_error(answer, 422, "invalid")["fields"]["roles"]
 
 
-def test_what_cannot_be_a_manager_is_named(world: World, owner: Robot, api: Api, managers: str) -> None:
+def test_what_cannot_be_a_manager_is_named(
+    world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
+) -> None:
     for members, field in (
         ({"roles": []}, "roles"),
         ({"roles": ["PROJECT_OWNER"]}, "roles"),
@@ -65,24 +73,26 @@ def test_what_cannot_be_a_manager_is_named(world: World, owner: Robot, api: Api,
         ({"roles": ["ORG_OWNER"], "user_id": None}, "user_id"),
         ({"roles": "ORG_OWNER"}, "roles"),
     ):
-        answer = api.ask("POST", managers, {"user_id": world.a_robot(owner.organization).id, **members})
+        answer = api.ask(
+            "POST", managers, {"user_id": world.make_service_user_program(owner.organization).id, **members}
+        )
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {field}
 
 
-def test_nobody_gives_more_than_they_hold(world: World, owner: Robot, managers: str) -> None:
-    robot = world.a_robot(owner.organization)
-    world.make_manager(robot, "ORG_OWNER_VIEWER")
-    with world.transaction() as services:
-        holder = services.storage.managers.of_user(robot.id)[0]
-    lower = world.a_robot(owner.organization)
-    world.make_manager(lower, "ORG_USER_MANAGER")
+def test_nobody_gives_more_than_they_hold(world: World, owner: ServiceUserProgram, managers: str) -> None:
+    robot = world.make_service_user_program(owner.organization)
+    world.assign_manager_role(robot, "ORG_OWNER_VIEWER")
+    with world.transaction_services() as services:
+        holder = services.storage.managers.list_for_user(robot.id)[0]
+    lower = world.make_service_user_program(owner.organization)
+    world.assign_manager_role(lower, "ORG_USER_MANAGER")
     assert holder.roles == {"ORG_OWNER_VIEWER"}
-    answer = Api.of(lower).ask("POST", managers, {"user_id": lower.id, "roles": ["ORG_OWNER"]})
+    answer = ApiClient.of(lower).ask("POST", managers, {"user_id": lower.id, "roles": ["ORG_OWNER"]})
     check_api_error(answer, 403, "forbidden")
     # An owner of a project gives roles of the project, and none of them is more than its own.
-    project = world.a_project(owner.organization)
-    world.make_manager(lower, "PROJECT_OWNER", resource=project_resource(project))
-    api = Api.of(lower)
+    project = world.make_project(owner.organization)
+    world.assign_manager_role(lower, "PROJECT_OWNER", resource=project_resource(project))
+    api = ApiClient.of(lower)
     api.post(f"/projects/{project.id}/managers", {"user_id": robot.id, "roles": ["PROJECT_OWNER_VIEWER"]})
     check_api_error(
         api.ask("POST", f"/projects/{project.id}/managers", {"user_id": owner.id, "roles": ["ORG_OWNER"]}),
@@ -91,26 +101,30 @@ def test_nobody_gives_more_than_they_hold(world: World, owner: Robot, managers: 
     )
 
 
-def test_whoever_holds_more_keeps_it(world: World, owner: Robot, api: Api, managers: str) -> None:
-    higher = world.a_robot(owner.organization)
-    world.make_manager(higher, "IAM_OWNER", resource=INSTANCE)
-    manager = world.make_manager(higher, "ORG_OWNER", resource=organization_resource(owner.organization.id))
+def test_whoever_holds_more_keeps_it(world: World, owner: ServiceUserProgram, api: ApiClient, managers: str) -> None:
+    higher = world.make_service_user_program(owner.organization)
+    world.assign_manager_role(higher, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    manager = world.assign_manager_role(higher, "ORG_OWNER", resource=organization_resource(owner.organization.id))
     check_api_error(api.ask("PATCH", f"/managers/{manager.id}", {"roles": ["ORG_OWNER_VIEWER"]}), 403, "forbidden")
     check_api_error(api.ask("DELETE", f"/managers/{manager.id}"), 403, "forbidden")
     assert api.get(f"/managers/{manager.id}")["roles"] == ["ORG_OWNER"]
 
 
-def test_a_change_of_another_version_is_refused(world: World, owner: Robot, api: Api, managers: str) -> None:
-    made = api.post(managers, {"user_id": world.a_robot(owner.organization).id, "roles": ["ORG_OWNER"]})
+def test_a_change_of_another_version_is_refused(
+    world: World, owner: ServiceUserProgram, api: ApiClient, managers: str
+) -> None:
+    made = api.post(
+        managers, {"user_id": world.make_service_user_program(owner.organization).id, "roles": ["ORG_OWNER"]}
+    )
     api.patch(f"/managers/{made['id']}", {"roles": ["ORG_OWNER_VIEWER"]}, If_Match='"1"')
     answer = api.ask("PATCH", f"/managers/{made['id']}", {"roles": ["ORG_OWNER"]}, If_Match='"1"')
     check_api_error(answer, 412, "precondition_failed")
 
 
 @pytest.mark.shows("2.6.6")
-def test_roles_are_told_with_what_they_bring(world: World, api: Api) -> None:
+def test_roles_are_told_with_what_they_bring(world: World, api: ApiClient) -> None:
     roles = {one["name"]: one for one in api.list("/roles")}
-    assert set(roles) == set(world.identity.process.roles)
+    assert set(roles) == set(world.identity.process_state.manager_roles)
     assert roles["ORG_SETTINGS_MANAGER"]["permissions"] == ["organization.read", "organization.write"]
     assert roles["IAM_OWNER"]["level"] == "instance"
     assert all(one["description"] for one in roles.values())

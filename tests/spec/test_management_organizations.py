@@ -4,21 +4,21 @@ from functools import partial
 
 import pytest
 
-from identity.domain.permissions import INSTANCE, project_resource
-from identity.services.access import THE_OPERATOR
-from identity.storage.paging import every_row
-from identity.testing.responses import check_api_error
+from identity.domain.permissions import INSTANCE_RESOURCE, project_resource
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.storage.paging import iterate_rows
+from identity.testing.response_checks import check_api_error
 from identity.testing.world import World
-from tests.plugins.management.estate import Api
+from tests.plugins.management.api_fixture_data import ApiClient
 
 
 @pytest.fixture
-def api(world: World) -> Api:
-    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+def api(world: World) -> ApiClient:
+    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
-def test_an_organization_from_its_beginning_to_its_end(world: World, api: Api) -> None:
-    name = world.an_organization().name + " GmbH"
+def test_an_organization_from_its_beginning_to_its_end(world: World, api: ApiClient) -> None:
+    name = world.make_organization().name + " GmbH"
     made = api.post("/organizations", {"name": name})
     path = f"/organizations/{made['id']}"
     assert made["primary_domain"].endswith(".id.example.com")
@@ -34,17 +34,17 @@ def test_an_organization_from_its_beginning_to_its_end(world: World, api: Api) -
     assert told == {f"organization.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
-def test_a_primary_domain_is_unique(world: World, api: Api) -> None:
-    taken = world.an_organization().primary_domain
+def test_a_primary_domain_is_unique(world: World, api: ApiClient) -> None:
+    taken = world.make_organization().primary_domain
     answer = api.ask("POST", "/organizations", {"name": "Other", "primary_domain": taken})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"primary_domain"}
-    answer = api.ask("PATCH", f"/organizations/{world.an_organization().id}", {"primary_domain": taken})
+    answer = api.ask("PATCH", f"/organizations/{world.make_organization().id}", {"primary_domain": taken})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"primary_domain"}
     answer = api.ask("POST", "/organizations", {"name": "Other", "primary_domain": "No Domain"})
     assert "Enter a domain" in check_api_error(answer, 422, "invalid")["fields"]["primary_domain"]
 
 
-def test_the_own_organization_has_to_stay(world: World, api: Api) -> None:
+def test_the_own_organization_has_to_stay(world: World, api: ApiClient) -> None:
     path = f"/organizations/{world.instance.organization_id}"
     check_api_error(api.ask("POST", f"{path}/deactivate"), 409, "conflict")
     check_api_error(api.ask("DELETE", path), 409, "conflict")
@@ -56,35 +56,35 @@ def test_nobody_takes_away_an_organization_in_which_somebody_higher_lives(
     world: World, role: str, of_a_person: bool
 ) -> None:
     """Security 14.4: what one cannot do to a user, one cannot do to the organization around it."""
-    organization = world.an_organization()
-    higher = world.a_person(organization) if of_a_person else world.a_robot(organization)
-    manager = world.make_manager(higher, "IAM_OWNER_VIEWER", resource=INSTANCE)
-    lower = world.a_robot(organization if role == "ORG_OWNER" else None)
-    world.make_manager(lower, role, resource=INSTANCE if role.startswith("IAM") else None)
-    lower_api, path = Api.of(lower), f"/organizations/{organization.id}"
+    organization = world.make_organization()
+    higher = world.make_human_user(organization) if of_a_person else world.make_service_user_program(organization)
+    manager = world.assign_manager_role(higher, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    lower = world.make_service_user_program(organization if role == "ORG_OWNER" else None)
+    world.assign_manager_role(lower, role, resource=INSTANCE_RESOURCE if role.startswith("IAM") else None)
+    lower_api, path = ApiClient.of(lower), f"/organizations/{organization.id}"
     for method, operation in (("POST", "/deactivate"), ("POST", "/reactivate"), ("DELETE", "")):
         check_api_error(lower_api.ask(method, path + operation), 403, "forbidden")
         assert lower_api.get(path)["state"] == "active", operation
-    world.operator.managers.remove(manager.id)
+    world.operator_services.managers.remove(manager.id)
     lower_api.delete(path)
 
 
 def test_an_owner_who_cannot_sign_in_is_not_the_last_one(world: World) -> None:
     """Of two owners of the instance one lives in an organization that is deactivated."""
-    [first, second] = [world.a_manager("IAM_OWNER", resource=INSTANCE) for _ in range(2)]
-    with world.transaction() as services:
-        for one in list(every_row(partial(services.managers.page, INSTANCE, by=THE_OPERATOR))):
+    [first, second] = [world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE) for _ in range(2)]
+    with world.transaction_services() as services:
+        for one in list(iterate_rows(partial(services.managers.page, INSTANCE_RESOURCE, by=OPERATOR_PRINCIPAL))):
             if one.user_id not in (first.id, second.id):
-                services.managers.remove(one.id, by=THE_OPERATOR)
-    api = Api.of(first)
+                services.managers.remove(one.id, by=OPERATOR_PRINCIPAL)
+    api = ApiClient.of(first)
     api.post(f"/organizations/{second.organization.id}/deactivate", status=200)
     check_api_error(api.ask("POST", f"/service-users/{first.id}/deactivate"), 409, "conflict")
     check_api_error(api.ask("POST", f"/organizations/{first.organization.id}/deactivate"), 409, "conflict")
     check_api_error(api.ask("DELETE", f"/organizations/{first.organization.id}"), 409, "conflict")
 
 
-def test_owners_of_the_instance_see_all_in_pages(world: World, api: Api) -> None:
-    prefix = world.an_organization().name
+def test_owners_of_the_instance_see_all_in_pages(world: World, api: ApiClient) -> None:
+    prefix = world.make_organization().name
     made = [api.post("/organizations", {"name": f"{prefix}-{letter}"})["id"] for letter in "BAC"]
     page = api.get(f"/organizations?q={prefix}-&limit=2")
     following = api.get(f"/organizations?q={prefix}-&limit=2&cursor={page['next_cursor']}")
@@ -94,17 +94,17 @@ def test_owners_of_the_instance_see_all_in_pages(world: World, api: Api) -> None
 
 
 def test_others_see_those_in_which_they_manage_anything(world: World) -> None:
-    robot = world.a_manager("ORG_OWNER")
-    elsewhere = world.a_project()
-    world.make_manager(robot, "PROJECT_OWNER", resource=project_resource(elsewhere))
-    world.an_organization()
-    api = Api.of(robot)
+    robot = world.make_manager_program("ORG_OWNER")
+    elsewhere = world.make_project()
+    world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(elsewhere))
+    world.make_organization()
+    api = ApiClient.of(robot)
     assert {one["id"] for one in api.list("/organizations")} == {robot.organization.id, elsewhere.organization_id}
     assert [one["id"] for one in api.list(f"/organizations?q={robot.organization.name}")] == [robot.organization.id]
     assert api.list("/organizations?state=deactivated") == []
 
 
 def test_an_owner_of_an_organization_creates_none(world: World) -> None:
-    api = Api.of(world.a_manager("ORG_OWNER"))
+    api = ApiClient.of(world.make_manager_program("ORG_OWNER"))
     answer = check_api_error(api.ask("POST", "/organizations", {"name": "Mine"}), 403, "forbidden")
     assert "organization.create" in answer["message"]

@@ -1,15 +1,15 @@
 """Overview and token preview of the management API."""
 
-from identity.domain.permissions import INSTANCE
-from identity.testing.responses import check_api_error, check_granted
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.testing.response_checks import check_api_error, check_token_response
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
 
 
 def test_an_overview_tells_what_expires_what_was_refused_and_what_is_lacking(
-    world: World, owner: Robot, api: Api
+    world: World, owner: ServiceUserProgram, api: ApiClient
 ) -> None:
-    robot = world.a_robot(owner.organization)
+    robot = world.make_service_user_program(owner.organization)
     key = api.post(
         f"/service-users/{robot.id}/keys", {"expires_at": (world.clock().isoformat()[:4]) + "-12-31T23:59:59Z"}
     )
@@ -27,44 +27,48 @@ def test_an_overview_tells_what_expires_what_was_refused_and_what_is_lacking(
     assert key["id"]
 
 
-def test_a_refusal_is_counted(world: World, owner: Robot, api: Api) -> None:
-    viewer = Api.of(world.a_robot(owner.organization))
+def test_a_refusal_is_counted(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+    viewer = ApiClient.of(world.make_service_user_program(owner.organization))
     check_api_error(viewer.ask("GET", f"/organizations/{owner.organization.id}"), 403, "forbidden")
     [refused] = api.get(f"/organizations/{owner.organization.id}/overview")["refused"]
     assert (refused["event"], refused["count"]) == ("access.refused", 1)
 
 
 def test_the_overview_of_the_instance(world: World) -> None:
-    found = Api.of(world.a_manager("IAM_OWNER_VIEWER", resource=INSTANCE)).get("/instance/overview")
+    found = ApiClient.of(world.make_manager_program("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)).get(
+        "/instance/overview"
+    )
     assert set(found) == {"expiring", "refused"}
 
 
-def test_a_preview_tells_what_a_service_user_really_gets(world: World, owner: Robot, api: Api) -> None:
+def test_a_preview_tells_what_a_service_user_really_gets(
+    world: World, owner: ServiceUserProgram, api: ApiClient
+) -> None:
     path = f"/organizations/{owner.organization.id}/token-preview?user_id={owner.id}&scope=openid+profile"
     by_secret, found = api.get(path)["ways"]
     assert (by_secret["grant_type"], by_secret["refusal"]) == ("client_credentials", None)
     assert found["grant_type"] == "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert found["refusal"] is None
-    assert found["scope"] == check_granted(owner.token("openid profile"))["scope"].split()
+    assert found["scope"] == check_token_response(owner.request_token("openid profile"))["scope"].split()
     assert {one["carrier"] for one in found["carried"]} >= {"access_token", "id_token", "userinfo"}
     [userinfo] = [one for one in found["carried"] if one["carrier"] == "userinfo"]
     told = {claim["name"]: claim["value"] for claim in userinfo["claims"]}
-    assert told == world.client.userinfo(owner.access_token("openid profile")).json
+    assert told == world.client.fetch_userinfo(owner.access_token("openid profile")).json
 
 
-def test_a_preview_says_why_nothing_comes_out(owner: Robot, api: Api) -> None:
+def test_a_preview_says_why_nothing_comes_out(owner: ServiceUserProgram, api: ApiClient) -> None:
     path = f"/organizations/{owner.organization.id}/token-preview?user_id={owner.id}&scope=profile"
     refusal = api.get(path)["ways"][1]["refusal"]
     assert (refusal["error"], refusal["error_description"]) == ("invalid_scope", "scope must include openid")
 
 
-def test_a_preview_of_what_one_may_not_read(world: World, owner: Robot, api: Api) -> None:
+def test_a_preview_of_what_one_may_not_read(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     root = f"/organizations/{owner.organization.id}/token-preview"
     for query, fields in (
         ("", {"user_id"}),
-        (f"?user_id={world.a_robot().id}", {"user_id"}),
+        (f"?user_id={world.make_service_user_program().id}", {"user_id"}),
         (f"?user_id={owner.id}&application_id=nothing", {"application_id"}),
-        (f"?user_id={world.a_person(owner.organization).id}", {"application_id"}),
+        (f"?user_id={world.make_human_user(owner.organization).id}", {"application_id"}),
     ):
         answer = api.ask("GET", root + query)
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == fields

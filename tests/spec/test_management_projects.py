@@ -3,12 +3,14 @@
 import pytest
 
 from identity.domain.permissions import project_resource
-from identity.testing.responses import check_api_error
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api
+from identity.testing.response_checks import check_api_error
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
 
 
-def test_a_project_from_its_beginning_to_its_end(world: World, owner: Robot, api: Api, projects: str) -> None:
+def test_a_project_from_its_beginning_to_its_end(
+    world: World, owner: ServiceUserProgram, api: ApiClient, projects: str
+) -> None:
     made = api.post(projects, {"name": "Billing"})
     path = f"/projects/{made['id']}"
     assert made["organization_id"] == owner.organization.id
@@ -26,23 +28,23 @@ def test_a_project_from_its_beginning_to_its_end(world: World, owner: Robot, api
 
 
 def test_who_may_only_create_projects_owns_those_created(world: World) -> None:
-    robot = world.a_manager("ORG_PROJECT_CREATOR")
-    api = Api.of(robot)
+    robot = world.make_manager_program("ORG_PROJECT_CREATOR")
+    api = ApiClient.of(robot)
     projects = f"/organizations/{robot.organization.id}/projects"
-    other = world.a_project(robot.organization)
+    other = world.make_project(robot.organization)
     made = api.post(projects, {"name": "Billing"})
     assert api.patch(f"/projects/{made['id']}", {"name": "Invoices"})["name"] == "Invoices"
     assert [one["id"] for one in api.list(projects)] == [made["id"]]
     check_api_error(api.ask("GET", f"/projects/{other.id}"), 403, "forbidden")
 
 
-def test_who_manages_single_projects_sees_these_alone(world: World, owner: Robot) -> None:
-    mine = [world.a_project(owner.organization) for _ in range(2)]
-    world.a_project(owner.organization)
-    robot = world.a_robot()
+def test_who_manages_single_projects_sees_these_alone(world: World, owner: ServiceUserProgram) -> None:
+    mine = [world.make_project(owner.organization) for _ in range(2)]
+    world.make_project(owner.organization)
+    robot = world.make_service_user_program()
     for project in mine:
-        world.make_manager(robot, "PROJECT_OWNER_VIEWER", resource=project_resource(project))
-    api = Api.of(robot)
+        world.assign_manager_role(robot, "PROJECT_OWNER_VIEWER", resource=project_resource(project))
+    api = ApiClient.of(robot)
     path = f"/organizations/{owner.organization.id}/projects"
     assert [one["id"] for one in api.list(path)] == [one.id for one in sorted(mine, key=lambda one: one.name)]
     assert [one["id"] for one in api.list(f"{path}?q={mine[1].name}")] == [mine[1].id]
@@ -50,18 +52,18 @@ def test_who_manages_single_projects_sees_these_alone(world: World, owner: Robot
 
 
 def test_the_own_project_has_to_stay(world: World) -> None:
-    robot = world.a_robot()
-    own = world.operator.projects.get(world.instance.project_id)
-    world.make_manager(robot, "PROJECT_OWNER", resource=project_resource(own))
-    check_api_error(Api.of(robot).ask("DELETE", f"/projects/{own.id}"), 409, "conflict")
-    check_api_error(Api.of(robot).ask("POST", f"/projects/{own.id}/deactivate"), 409, "conflict")
+    robot = world.make_service_user_program()
+    own = world.operator_services.projects.get(world.instance.project_id)
+    world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(own))
+    check_api_error(ApiClient.of(robot).ask("DELETE", f"/projects/{own.id}"), 409, "conflict")
+    check_api_error(ApiClient.of(robot).ask("POST", f"/projects/{own.id}/deactivate"), 409, "conflict")
 
 
 # --- roles ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["reader", "a/b", "100%", "ä?#", "a.b:c", "+"])
-def test_a_role_from_its_beginning_to_its_end(world: World, api: Api, projects: str, key: str) -> None:
+def test_a_role_from_its_beginning_to_its_end(world: World, api: ApiClient, projects: str, key: str) -> None:
     roles = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}/roles"
     answer = api.ask("POST", roles, {"key": key, "display_name": "Reader", "group": "People"})
     made = answer.json
@@ -78,7 +80,7 @@ def test_a_role_from_its_beginning_to_its_end(world: World, api: Api, projects: 
     check_api_error(api.ask("DELETE", path), 404, "not_found")
 
 
-def test_keys_of_roles_are_unique_and_plain(api: Api, projects: str) -> None:
+def test_keys_of_roles_are_unique_and_plain(api: ApiClient, projects: str) -> None:
     roles = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}/roles"
     api.post(roles, {"key": "reader", "display_name": "Reader"})
     for key in ("reader", "a b", "", ".", "..", "x" * 101):
@@ -86,8 +88,8 @@ def test_keys_of_roles_are_unique_and_plain(api: Api, projects: str) -> None:
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"key"}
 
 
-def test_a_role_that_goes_is_taken_from_whoever_has_it(world: World, owner: Robot, api: Api) -> None:
-    project = world.a_project(owner.organization, roles=["reader", "writer"])
-    grant = world.a_user_grant(world.a_person(owner.organization), project, "reader", "writer")
+def test_a_role_that_goes_is_taken_from_whoever_has_it(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+    project = world.make_project(owner.organization, roles=["reader", "writer"])
+    grant = world.make_user_grant(world.make_human_user(owner.organization), project, "reader", "writer")
     api.delete(f"/projects/{project.id}/roles/writer")
     assert api.get(f"/user-grants/{grant.id}")["roles"] == ["reader"]

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from identity.domain.domains import MOST_DOMAINS
-from identity.domain.permissions import INSTANCE
+from identity.domain.domains import MAX_DOMAINS
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.plugins.management.operation import Operation
-from identity.plugins.management.table import OPERATIONS
+from identity.plugins.management.operation_table import OPERATIONS
 from identity.testing.world import World
-from tests.plugins.management.estate import ROLE, Api, Estate, an_estate
+from tests.plugins.management.api_fixture_data import ROLE, ApiClient, ApiFixtureData, make_fixture_data
 
 # The other storages have one writer at a time.
 pytestmark = pytest.mark.storages("postgresql")
@@ -34,7 +34,7 @@ def rounds(pytestconfig: pytest.Config) -> int:
     return 3 if pytestconfig.getoption("--thorough") else 1
 
 
-def _members(name: str, world: World, estate: Estate) -> dict[str, Any]:
+def _members(name: str, world: World, estate: ApiFixtureData) -> dict[str, Any]:
     """What is asked: the same of all, so that they meet wherever something can be there once."""
     person, robot = estate.places["user"], estate.places["service_user"]
     roles = {"instance": "IAM_OWNER_VIEWER", "organization": "ORG_OWNER_VIEWER"}
@@ -56,23 +56,23 @@ def _members(name: str, world: World, estate: Estate) -> dict[str, Any]:
         "create_project": {"name": "Ocean"},
         "add_project_role": {"key": "writer", "display_name": "Writer"},
         "register_application": {"name": "Stock", "type": "api"},
-        "add_project_grant": {"organization_id": world.an_organization().id, "roles": [ROLE]},
+        "add_project_grant": {"organization_id": world.make_organization().id, "roles": [ROLE]},
         "add_domain": {"domain": f"{person}.example"},
-        "add_user_grant": {"project_id": world.a_project(estate.organization, roles=[ROLE]).id, "roles": [ROLE]},
+        "add_user_grant": {"project_id": world.make_project(estate.organization, roles=[ROLE]).id, "roles": [ROLE]},
         "add_service_user_grant": {"project_id": estate.project.id, "roles": [ROLE]},
         "place_legal_hold": {"kind": "user", "held_id": person, "reason": "Case 12"},
         "add_project_user_grant": {"user_id": robot, "roles": [ROLE]},
-        "add_project_grant_user_grant": {"user_id": world.a_person(estate.holder).id, "roles": [ROLE]},
+        "add_project_grant_user_grant": {"user_id": world.make_human_user(estate.holder).id, "roles": [ROLE]},
     }  # fmt: skip
     return found.get(name, {})
 
 
 @pytest.mark.parametrize("operation", POSTS, ids=lambda one: one.name)
 def test_several_at_once_are_done_or_refused(world: World, rounds: int, operation: Operation) -> None:
-    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):
-        estate = an_estate(world)
+        estate = make_fixture_data(world)
         path, members = estate.address(operation.path), _members(operation.name, world, estate)
         if operation.name == "import_organization":
             members = api.post(f"/organizations/{estate.organization.id}/export", status=200)
@@ -93,10 +93,10 @@ def test_several_at_once_are_done_or_refused(world: World, rounds: int, operatio
 @pytest.mark.parametrize("path", ["/service-users/{service_user}/secrets", "/applications/{application}/secrets"])
 def test_of_secrets_that_are_added_at_once_two_are_live(world: World, rounds: int, path: str) -> None:
     """Security 3.2: one was there. Each answer names its own."""
-    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):
-        address = an_estate(world).address(path)
+        address = make_fixture_data(world).address(path)
 
         def ask(_: int, address: str = address) -> Any:
             together.wait(60)
@@ -113,11 +113,11 @@ def test_of_secrets_that_are_added_at_once_two_are_live(world: World, rounds: in
 
 def test_of_domains_that_are_asked_for_at_once_so_many_wait(world: World, rounds: int) -> None:
     """There was room for one."""
-    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     together = threading.Barrier(AT_ONCE)
     for _ in range(rounds):
-        address = an_estate(world).address("/organizations/{organization}/domains")
-        for number in range(MOST_DOMAINS - 1 - len(api.list(address))):
+        address = make_fixture_data(world).address("/organizations/{organization}/domains")
+        for number in range(MAX_DOMAINS - 1 - len(api.list(address))):
             api.post(address, {"domain": f"d{number}.example"})
 
         def ask(number: int, address: str = address) -> int:
@@ -127,4 +127,4 @@ def test_of_domains_that_are_asked_for_at_once_so_many_wait(world: World, rounds
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
             assert sorted(pool.map(ask, range(AT_ONCE))) == [201] + [422] * (AT_ONCE - 1)
-        assert len(api.list(address)) == MOST_DOMAINS
+        assert len(api.list(address)) == MAX_DOMAINS

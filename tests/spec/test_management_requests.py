@@ -4,16 +4,16 @@ import json
 
 import pytest
 
-from identity.testing.responses import check_api_error, shown
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api
+from identity.testing.response_checks import check_api_error, format_response
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
 
 # --- bodies -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_was_made_is_told_with_its_address_and_version(world: World, api: Api, projects: str) -> None:
+def test_what_was_made_is_told_with_its_address_and_version(world: World, api: ApiClient, projects: str) -> None:
     answer = api.ask("POST", projects, {"name": "Billing", "check_roles": True})
-    assert answer.status_int == 201, shown(answer)
+    assert answer.status_int == 201, format_response(answer)
     members = answer.json
     assert (members["name"], members["check_roles"], members["version"]) == ("Billing", True, 1)
     assert answer.headers["Location"] == f"{world.client.management_url}/projects/{members['id']}"
@@ -23,12 +23,12 @@ def test_what_was_made_is_told_with_its_address_and_version(world: World, api: A
     assert api.get(path) == members
 
 
-def test_moments_are_utc_and_whole_seconds(world: World, api: Api, projects: str) -> None:
+def test_moments_are_utc_and_whole_seconds(world: World, api: ApiClient, projects: str) -> None:
     created_at = api.post(projects, {"name": "Billing"})["created_at"]
     assert created_at == world.clock().strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def test_a_body_that_cannot_be_read_is_refused(api: Api, projects: str) -> None:
+def test_a_body_that_cannot_be_read_is_refused(api: ApiClient, projects: str) -> None:
     for body, message in (
         (b"{", "cannot be read as JSON"),
         (b'{"name": "a", "name": "b"}', "given twice"),
@@ -47,31 +47,31 @@ def test_a_body_that_cannot_be_read_is_refused(api: Api, projects: str) -> None:
         (b'{"name": "a\\u0000b"}', "NUL"),
     ):
         answer = api.ask("POST", projects, body=body)
-        assert answer.status_int in (400, 422), shown(answer)
+        assert answer.status_int in (400, 422), format_response(answer)
         told = check_api_error(answer, answer.status_int, "invalid")
         assert message in told["message"]
         if message:
             assert answer.status_int == 400
 
 
-def test_other_types_than_json_are_refused(api: Api, projects: str) -> None:
+def test_other_types_than_json_are_refused(api: ApiClient, projects: str) -> None:
     for content_type in ("text/plain", "application/x-www-form-urlencoded", "text/json", ""):
         answer = api.ask("POST", projects, {"name": "Billing"}, content_type=content_type)
         assert "application/json" in check_api_error(answer, 415, "unsupported")["message"]
 
 
-def test_a_parameter_of_the_type_changes_nothing(api: Api, projects: str) -> None:
+def test_a_parameter_of_the_type_changes_nothing(api: ApiClient, projects: str) -> None:
     answer = api.ask("POST", projects, {"name": "Billing"}, content_type="Application/JSON; charset=utf-8")
-    assert answer.status_int == 201, shown(answer)
+    assert answer.status_int == 201, format_response(answer)
 
 
-def test_a_body_that_is_too_large_is_refused(api: Api, projects: str) -> None:
+def test_a_body_that_is_too_large_is_refused(api: ApiClient, projects: str) -> None:
     answer = api.ask("POST", projects, {"name": "a" * 70_000})
     check_api_error(answer, 413, "too_large")
 
 
 @pytest.mark.shows("7.10")
-def test_each_field_is_told_what_is_wrong_with_it(api: Api, projects: str) -> None:
+def test_each_field_is_told_what_is_wrong_with_it(api: ApiClient, projects: str) -> None:
     for members, fields in (
         ({}, {"name": "This is required."}),
         ({"name": ""}, {"name": "Enter a name."}),
@@ -87,7 +87,7 @@ def test_each_field_is_told_what_is_wrong_with_it(api: Api, projects: str) -> No
         assert told == fields if isinstance(fields, dict) else set(told) == fields
 
 
-def test_no_body_is_an_empty_object(api: Api, projects: str) -> None:
+def test_no_body_is_an_empty_object(api: ApiClient, projects: str) -> None:
     check_api_error(api.ask("POST", projects), 422, "invalid")
     project = api.post(projects, {"name": "Billing"})
     path = f"/projects/{project['id']}"
@@ -100,7 +100,7 @@ def test_no_body_is_an_empty_object(api: Api, projects: str) -> None:
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
-def test_parameters_that_do_not_fit_are_named(api: Api, projects: str) -> None:
+def test_parameters_that_do_not_fit_are_named(api: ApiClient, projects: str) -> None:
     for query, fields in (
         ("colour=red", {"colour": "This is not known here."}),
         ("access_token=x", {"access_token": "This is not known here."}),
@@ -116,27 +116,27 @@ def test_parameters_that_do_not_fit_are_named(api: Api, projects: str) -> None:
         assert check_api_error(api.ask("GET", f"{projects}?{query}"), 422, "invalid")["fields"] == fields
 
 
-def test_changes_take_no_parameters(api: Api, projects: str) -> None:
+def test_changes_take_no_parameters(api: ApiClient, projects: str) -> None:
     answer = api.ask("POST", f"{projects}?name=Billing", {"name": "Billing"})
     assert check_api_error(answer, 422, "invalid")["fields"] == {"name": "This is not known here."}
     assert api.list(projects) == []
 
 
-def test_whatever_is_no_id_names_nothing(api: Api) -> None:
+def test_whatever_is_no_id_names_nothing(api: ApiClient) -> None:
     for identifier in ("nothing", "%00", "a%2Fb", "%F0%9F%A6%84", "x" * 3000, ".", "'--"):
         for path in (f"/projects/{identifier}", f"/users/{identifier}/grants", f"/audit-events/{identifier}"):
             answer = api.ask("GET", path)
-            assert answer.status_int == 404, shown(answer)
+            assert answer.status_int == 404, format_response(answer)
             check_api_error(answer, 404, "not_found")
 
 
-def test_other_methods_are_told_which_ones_there_are(api: Api, projects: str) -> None:
+def test_other_methods_are_told_which_ones_there_are(api: ApiClient, projects: str) -> None:
     answer = api.ask("PUT", projects, {})
     check_api_error(answer, 405, "method_not_allowed")
     assert answer.headers["Allow"] == "GET, HEAD, POST"
 
 
-def test_a_head_is_a_get_without_its_body(api: Api, projects: str) -> None:
+def test_a_head_is_a_get_without_its_body(api: ApiClient, projects: str) -> None:
     answer = api.ask("HEAD", projects)
     assert (answer.status_int, answer.body) == (200, b"")
     assert answer.headers["ETag"] == api.ask("GET", projects).headers["ETag"]
@@ -145,7 +145,7 @@ def test_a_head_is_a_get_without_its_body(api: Api, projects: str) -> None:
 # --- pages of lists ---------------------------------------------------------------------------------------------------
 
 
-def test_pages_follow_each_other_until_there_is_none(api: Api, projects: str) -> None:
+def test_pages_follow_each_other_until_there_is_none(api: ApiClient, projects: str) -> None:
     names = [f"Project {number:02}" for number in range(7)]
     for name in reversed(names):
         api.post(projects, {"name": name})
@@ -159,19 +159,19 @@ def test_pages_follow_each_other_until_there_is_none(api: Api, projects: str) ->
     assert seen == names
 
 
-def test_a_cursor_opens_its_own_list_alone(world: World, api: Api, projects: str) -> None:
+def test_a_cursor_opens_its_own_list_alone(world: World, api: ApiClient, projects: str) -> None:
     """Security 14.2."""
     for name in ("Billing", "Shipping"):
         api.post(projects, {"name": name})
     cursor = api.get(f"{projects}?limit=1")["next_cursor"]
-    other = world.a_manager("ORG_OWNER")
+    other = world.make_manager_program("ORG_OWNER")
     elsewhere = f"/organizations/{other.organization.id}/projects?cursor={cursor}"
-    check_api_error(Api.of(other).ask("GET", elsewhere), 422, "invalid")
+    check_api_error(ApiClient.of(other).ask("GET", elsewhere), 422, "invalid")
     check_api_error(api.ask("GET", f"{projects}?cursor={cursor}&state=active"), 422, "invalid")
     check_api_error(api.ask("GET", f"{projects}?cursor={cursor[:-4]}AAAA"), 422, "invalid")
 
 
-def test_lists_are_searched_and_narrowed(api: Api, projects: str) -> None:
+def test_lists_are_searched_and_narrowed(api: ApiClient, projects: str) -> None:
     billing, shipping = (api.post(projects, {"name": name}) for name in ("Billing", "Shipping"))
     api.post(f"/projects/{shipping['id']}/deactivate", status=200)
     assert [one["id"] for one in api.list(f"{projects}?q=bILL")] == [billing["id"]]
@@ -179,7 +179,7 @@ def test_lists_are_searched_and_narrowed(api: Api, projects: str) -> None:
     assert [one["id"] for one in api.list(f"{projects}?state=active&q=ship")] == []
 
 
-def test_lists_say_how_many_and_are_sorted(api: Api, projects: str) -> None:
+def test_lists_say_how_many_and_are_sorted(api: ApiClient, projects: str) -> None:
     for name in ("billing", "Äpfel", "Shipping"):
         api.post(projects, {"name": name})
     told = {"total": 3, "total_is_exact": True}
@@ -199,7 +199,7 @@ def test_lists_say_how_many_and_are_sorted(api: Api, projects: str) -> None:
         assert seen == names
 
 
-def test_a_cursor_is_good_for_its_own_order_alone(api: Api, projects: str) -> None:
+def test_a_cursor_is_good_for_its_own_order_alone(api: ApiClient, projects: str) -> None:
     for name in ("Billing", "Shipping"):
         api.post(projects, {"name": name})
     cursor = api.get(f"{projects}?limit=1&sort=created_at")["next_cursor"]
@@ -207,7 +207,7 @@ def test_a_cursor_is_good_for_its_own_order_alone(api: Api, projects: str) -> No
         check_api_error(api.ask("GET", f"{projects}?cursor={cursor}{sort}"), 422, "invalid")
 
 
-def test_an_order_that_is_not_offered_is_refused(api: Api, projects: str) -> None:
+def test_an_order_that_is_not_offered_is_refused(api: ApiClient, projects: str) -> None:
     for sort in ("", "-", "id", "--name", "name,created_at", "email", "search_text", "%00"):
         check_api_error(api.ask("GET", f"{projects}?sort={sort}"), 422, "invalid")
 
@@ -215,7 +215,7 @@ def test_an_order_that_is_not_offered_is_refused(api: Api, projects: str) -> Non
 # --- conditions -------------------------------------------------------------------------------------------------------
 
 
-def test_a_change_of_another_version_is_refused(api: Api, projects: str) -> None:
+def test_a_change_of_another_version_is_refused(api: ApiClient, projects: str) -> None:
     path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
     tag = api.ask("GET", path).headers["ETag"]
     answer = api.ask("PATCH", path, {"name": "Invoices"}, If_Match=tag)
@@ -234,7 +234,7 @@ def test_a_change_of_another_version_is_refused(api: Api, projects: str) -> None
     api.delete(path, If_Match='"5"')
 
 
-def test_what_has_no_version_is_known_by_what_it_shows(api: Api, projects: str) -> None:
+def test_what_has_no_version_is_known_by_what_it_shows(api: ApiClient, projects: str) -> None:
     project = api.post(projects, {"name": "Billing"})
     api.post(f"/projects/{project['id']}/roles", {"key": "reader", "display_name": "Reader"})
     path = f"/projects/{project['id']}/roles/reader"
@@ -244,20 +244,20 @@ def test_what_has_no_version_is_known_by_what_it_shows(api: Api, projects: str) 
     check_api_error(api.ask("DELETE", path, If_Match=tag), 412, "precondition_failed")
 
 
-def test_a_weak_tag_is_not_enough_for_a_change(api: Api, projects: str) -> None:
+def test_a_weak_tag_is_not_enough_for_a_change(api: ApiClient, projects: str) -> None:
     """RFC 9110 §13.1.1."""
     path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
     check_api_error(api.ask("PATCH", path, {"name": "x"}, If_Match='W/"1"'), 412, "precondition_failed")
 
 
-def test_a_tag_that_is_none_is_refused(api: Api, projects: str) -> None:
+def test_a_tag_that_is_none_is_refused(api: ApiClient, projects: str) -> None:
     for header in ("1", '"1', "", '"1" "2"', '"1",', "W/1", '"\x7f"', '"' + "1" * 3000 + '"'):
         path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
         check_api_error(api.ask("PATCH", path, {"name": "x"}, If_Match=header), 400, "invalid")
         check_api_error(api.ask("GET", path, If_None_Match=header), 400, "invalid")
 
 
-def test_what_the_client_has_is_not_sent_again(api: Api, projects: str) -> None:
+def test_what_the_client_has_is_not_sent_again(api: ApiClient, projects: str) -> None:
     path = f"/projects/{api.post(projects, {'name': 'Billing'})['id']}"
     for header in ('"1"', 'W/"1"', '"7", "1"', "*"):
         answer = api.ask("GET", path, If_None_Match=header)
@@ -269,7 +269,7 @@ def test_what_the_client_has_is_not_sent_again(api: Api, projects: str) -> None:
     assert api.ask("GET", f"{projects}?limit=1", If_None_Match=listed).status_int == 200
 
 
-def test_no_tag_is_made_of_a_secret(world: World, owner: Robot, api: Api) -> None:
+def test_no_tag_is_made_of_a_secret(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     answer = api.ask("POST", f"/service-users/{owner.id}/secrets")
     assert answer.status_int == 201
     assert "ETag" not in answer.headers
@@ -278,7 +278,9 @@ def test_no_tag_is_made_of_a_secret(world: World, owner: Robot, api: Api) -> Non
 # --- audit ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_change_that_is_refused_leaves_nothing_but_the_refusal(world: World, owner: Robot, api: Api) -> None:
+def test_a_change_that_is_refused_leaves_nothing_but_the_refusal(
+    world: World, owner: ServiceUserProgram, api: ApiClient
+) -> None:
     before = len(world.audit_events(organization_id=owner.organization.id))
     answer = api.ask(
         "POST", f"/organizations/{owner.organization.id}/managers", {"user_id": owner.id, "roles": ["IAM_OWNER"]}
@@ -288,6 +290,6 @@ def test_a_change_that_is_refused_leaves_nothing_but_the_refusal(world: World, o
 
 
 @pytest.mark.shows("7.10")
-def test_errors_are_json_whatever_the_client_accepts(api: Api) -> None:
+def test_errors_are_json_whatever_the_client_accepts(api: ApiClient) -> None:
     answer = api.ask("GET", "/projects/nothing", Accept="text/html")
     assert json.loads(answer.body)["error"] == "not_found"

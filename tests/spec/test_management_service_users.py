@@ -4,26 +4,26 @@ import json
 
 import pytest
 
-from identity.domain.permissions import INSTANCE
-from identity.testing.responses import check_api_error, check_granted
-from identity.testing.service_client import Credentials
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api, a_public_key, token_with
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.testing.response_checks import check_api_error, check_token_response
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient, make_public_key, token_with
 
 
 @pytest.fixture
-def service_users(owner: Robot) -> str:
+def service_users(owner: ServiceUserProgram) -> str:
     return f"/organizations/{owner.organization.id}/service-users"
 
 
 @pytest.fixture
-def path(api: Api, service_users: str) -> str:
+def path(api: ApiClient, service_users: str) -> str:
     made = api.post(service_users, {"user_name": "nightly", "display_name": "Nightly"})
     return f"/service-users/{made['id']}"
 
 
 @pytest.mark.shows("2.1.4")
-def test_a_service_user_from_its_beginning_to_its_end(world: World, api: Api, service_users: str) -> None:
+def test_a_service_user_from_its_beginning_to_its_end(world: World, api: ApiClient, service_users: str) -> None:
     given = {"user_name": "weekly", "display_name": "Weekly", "description": "Sends mails.\nOn Mondays."}
     made = api.post(service_users, {**given, "access_token_type": "jwt"})
     path = f"/service-users/{made['id']}"
@@ -40,8 +40,10 @@ def test_a_service_user_from_its_beginning_to_its_end(world: World, api: Api, se
     assert told == {f"service_user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
-def test_people_are_no_service_users(world: World, owner: Robot, api: Api, service_users: str) -> None:
-    person = world.a_person(owner.organization)
+def test_people_are_no_service_users(
+    world: World, owner: ServiceUserProgram, api: ApiClient, service_users: str
+) -> None:
+    person = world.make_human_user(owner.organization)
     check_api_error(api.ask("GET", f"/service-users/{person.id}"), 404, "not_found")
     check_api_error(api.ask("GET", f"/users/{owner.id}"), 404, "not_found")
     assert person.id not in [one["id"] for one in api.list(service_users)]
@@ -51,7 +53,7 @@ def test_people_are_no_service_users(world: World, owner: Robot, api: Api, servi
 
 
 @pytest.mark.shows("2.2.4")
-def test_a_key_file_is_shown_once_and_gets_tokens(world: World, api: Api, path: str) -> None:
+def test_a_key_file_is_shown_once_and_gets_tokens(world: World, api: ApiClient, path: str) -> None:
     """Service description §2.2 and §5.1, by the API alone."""
     made = api.post(f"{path}/keys", {"expires_at": "2100-01-01T00:00:00+01:00"})
     file = made.pop("key_file")
@@ -62,21 +64,21 @@ def test_a_key_file_is_shown_once_and_gets_tokens(world: World, api: Api, path: 
     assert key == made == api.get(f"{path}/keys/{made['id']}")
     assert "PRIVATE" not in json.dumps(key)
     token = token_with(world, file)
-    check_granted(token)
+    check_token_response(token)
     assert api.get(f"{path}/keys/{made['id']}")["last_used_at"] is not None
     api.delete(f"{path}/keys/{made['id']}")
     assert api.list(f"{path}/keys") == []
     assert token_with(world, file).status_int == 400
 
 
-def test_an_own_public_key_can_be_given(world: World, api: Api, path: str) -> None:
-    made = api.post(f"{path}/keys", {"public_key": a_public_key(world)})
+def test_an_own_public_key_can_be_given(world: World, api: ApiClient, path: str) -> None:
+    made = api.post(f"{path}/keys", {"public_key": make_public_key(world)})
     assert made["key_file"] is None
     answer = api.ask("POST", f"{path}/keys", {"public_key": "-----BEGIN PUBLIC KEY-----"})
     assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"public_key"}
 
 
-def test_a_key_that_cannot_be_is_refused(api: Api, path: str) -> None:
+def test_a_key_that_cannot_be_is_refused(api: ApiClient, path: str) -> None:
     for members in (
         {"expires_at": "2001-01-01T00:00:00Z"},
         {"expires_at": "tomorrow"},
@@ -95,34 +97,38 @@ def test_a_key_that_cannot_be_is_refused(api: Api, path: str) -> None:
 
 
 @pytest.mark.shows("2.2.1")
-def test_a_key_of_another_service_user_is_not_there(world: World, owner: Robot, api: Api, path: str) -> None:
+def test_a_key_of_another_service_user_is_not_there(
+    world: World, owner: ServiceUserProgram, api: ApiClient, path: str
+) -> None:
     for method in ("GET", "DELETE"):
         check_api_error(api.ask(method, f"{path}/keys/{owner.key_id}"), 404, "not_found")
-    assert world.client.management("/me", owner.managing_token()).status_int == 200
+    assert world.client.call_management_api("/me", owner.management_token()).status_int == 200
 
 
 # --- secrets and personal access tokens -------------------------------------------------------------------------------
 
 
-def test_a_secret_is_shown_once_and_gets_tokens(world: World, api: Api, path: str) -> None:
+def test_a_secret_is_shown_once_and_gets_tokens(world: World, api: ApiClient, path: str) -> None:
     made = api.post(f"{path}/secrets")
     credentials = Credentials(path.rpartition("/")[2], made.pop("client_secret"))
     assert api.list(f"{path}/secrets") == [made] == [api.get(f"{path}/secrets/{made['id']}")]
     form = {"grant_type": "client_credentials"}
-    check_granted(world.as_client(credentials, form))
+    check_token_response(world.post_token_request(credentials, form))
     api.post(f"{path}/secrets")
     check_api_error(api.ask("POST", f"{path}/secrets"), 409, "conflict")
     api.delete(f"{path}/secrets/{made['id']}")
-    assert world.as_client(credentials, form).status_int == 401
+    assert world.post_token_request(credentials, form).status_int == 401
 
 
-def test_a_personal_access_token_is_used_as_it_is(world: World, owner: Robot, api: Api, path: str) -> None:
+def test_a_personal_access_token_is_used_as_it_is(
+    world: World, owner: ServiceUserProgram, api: ApiClient, path: str
+) -> None:
     made = api.post(f"{path}/personal-access-tokens", {"name": "Backup"})
     token = made.pop("token")
     assert made["scope"] == ["openid", world.audience_scope()]
     [listed] = api.list(f"{path}/personal-access-tokens")
     assert listed == made == api.get(f"{path}/personal-access-tokens/{made['id']}")
-    holder = Api(world, token)
+    holder = ApiClient(world, token)
     check_api_error(holder.ask("GET", "/roles"), 403, "forbidden")
     api.post(
         f"/organizations/{owner.organization.id}/managers",
@@ -133,7 +139,7 @@ def test_a_personal_access_token_is_used_as_it_is(world: World, owner: Robot, ap
     check_api_error(holder.ask("GET", "/me"), 401, "unauthenticated")
 
 
-def test_a_token_that_cannot_be_is_refused(api: Api, path: str) -> None:
+def test_a_token_that_cannot_be_is_refused(api: ApiClient, path: str) -> None:
     for members in (
         {"name": ""},
         {"name": "a", "expires_at": "2001-01-01T00:00:00Z"},
@@ -147,15 +153,15 @@ def test_a_token_that_cannot_be_is_refused(api: Api, path: str) -> None:
 # --- escalation -------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_of_a_higher_service_user_can_be_had(world: World, owner: Robot) -> None:
+def test_nothing_of_a_higher_service_user_can_be_had(world: World, owner: ServiceUserProgram) -> None:
     """Security 14.4: a key, a secret or a token of it would be its power."""
-    higher = world.a_robot(owner.organization)
-    world.make_manager(higher, "IAM_OWNER", resource=INSTANCE)
-    api = Api.of(owner)
+    higher = world.make_service_user_program(owner.organization)
+    world.assign_manager_role(higher, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    api = ApiClient.of(owner)
     path = f"/service-users/{higher.id}"
     for method, address, members in (
         ("POST", f"{path}/keys", {}),
-        ("POST", f"{path}/keys", {"public_key": a_public_key(world)}),
+        ("POST", f"{path}/keys", {"public_key": make_public_key(world)}),
         ("DELETE", f"{path}/keys/{higher.key_id}", None),
         ("POST", f"{path}/secrets", {}),
         ("POST", f"{path}/personal-access-tokens", {"name": "Mine"}),

@@ -5,27 +5,27 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE
-from identity.testing.fixtures import MakeWorld
-from identity.testing.responses import check_api_error
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.testing.fixtures import WorldFactory
+from identity.testing.response_checks import check_api_error
 from identity.testing.world import World
-from tests.plugins.management.estate import Api, Estate, an_estate
+from tests.plugins.management.api_fixture_data import ApiClient, ApiFixtureData, make_fixture_data
 
 IMPORT = "/organizations/import"
 NEW_IDS = f"{IMPORT}?keep_ids=false"
 
 
 @pytest.fixture
-def api(world: World) -> Api:
-    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+def api(world: World) -> ApiClient:
+    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 @pytest.fixture
-def estate(world: World) -> Estate:
-    return an_estate(world)
+def estate(world: World) -> ApiFixtureData:
+    return make_fixture_data(world)
 
 
-def exported(api: Api, organization_id: str) -> Any:
+def exported(api: ApiClient, organization_id: str) -> Any:
     return api.post(f"/organizations/{organization_id}/export", status=200)
 
 
@@ -35,7 +35,7 @@ def elsewhere(document: Any, domain: str) -> Any:
     return {**document, "instance": "01980000-0000-7000-8000-000000000000", "organization": organization}
 
 
-def a_document(**members: Any) -> Any:
+def make_document(**members: Any) -> Any:
     head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
     return {**head, "organization": {"name": "New", **members}}
 
@@ -51,7 +51,7 @@ def names(organization: Any) -> Any:
     return organization["name"], projects, users, keys
 
 
-def test_what_goes_out_comes_in_as_a_new_organization(world: World, api: Api, estate: Estate) -> None:
+def test_what_goes_out_comes_in_as_a_new_organization(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
     domain = f"copy-of-{estate.organization.primary_domain}"
     answer = api.ask("POST", IMPORT, elsewhere(document, domain))
@@ -66,7 +66,9 @@ def test_what_goes_out_comes_in_as_a_new_organization(world: World, api: Api, es
 
 
 @pytest.mark.parametrize("query", ["", "?keep_ids=true", "?keep_ids=false"])
-def test_the_client_says_whether_ids_are_kept_when_it_comes_back(api: Api, estate: Estate, query: str) -> None:
+def test_the_client_says_whether_ids_are_kept_when_it_comes_back(
+    api: ApiClient, estate: ApiFixtureData, query: str
+) -> None:
     document = exported(api, estate.organization.id)
     api.delete(f"/organizations/{estate.organization.id}")
     made = api.post(f"{IMPORT}{query}", document)["id"]
@@ -75,7 +77,7 @@ def test_the_client_says_whether_ids_are_kept_when_it_comes_back(api: Api, estat
     assert (users == document["organization"]["users"]) == ("false" not in query)
 
 
-def test_no_secret_goes_out(world: World, api: Api, estate: Estate) -> None:
+def test_no_secret_goes_out(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     text = json.dumps(exported(api, estate.organization.id))
     assert "PUBLIC KEY" in text
     assert not [secret for secret in world.client.secrets if secret in text]
@@ -83,26 +85,26 @@ def test_no_secret_goes_out(world: World, api: Api, estate: Estate) -> None:
         assert word not in text
 
 
-def test_both_ways_are_in_the_audit_trail(world: World, api: Api, estate: Estate) -> None:
+def test_both_ways_are_in_the_audit_trail(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
     made = api.post(IMPORT, elsewhere(document, f"audited-{estate.organization.primary_domain}"))
     assert world.audit_events(event="organization.exported", object_id=estate.organization.id)
     assert world.audit_events(event="organization.imported", object_id=made["id"])
 
 
-def test_the_same_request_is_done_once(world: World, api: Api) -> None:
-    document = a_document(primary_domain=f"once-{world.an_organization().primary_domain}")
+def test_the_same_request_is_done_once(world: World, api: ApiClient) -> None:
+    document = make_document(primary_domain=f"once-{world.make_organization().primary_domain}")
     made = api.post(IMPORT, document, Idempotency_Key="once")
     assert api.post(IMPORT, document, Idempotency_Key="once") == made
     check_api_error(api.ask("POST", NEW_IDS, document, Idempotency_Key="once"), 409, "conflict")
 
 
-def test_every_place_that_is_wrong_is_told_and_nothing_is_made(world: World, api: Api) -> None:
-    domain = f"wrong-{world.an_organization().primary_domain}"
+def test_every_place_that_is_wrong_is_told_and_nothing_is_made(world: World, api: ApiClient) -> None:
+    domain = f"wrong-{world.make_organization().primary_domain}"
     application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
     desk = {"name": "Desk", "type": "desktop"}
     project = {"name": "Shop", "applications": [desk, application], "user_grants": [{"user": "nobody"}]}
-    answer = api.ask("POST", IMPORT, a_document(primary_domain=domain, projects=[project]))
+    answer = api.ask("POST", IMPORT, make_document(primary_domain=domain, projects=[project]))
     fields = check_api_error(answer, 422, "invalid")["fields"]
     assert fields["organization.projects[0].applications[0].type"] == "Choose from web, native, browser, api."
     assert set(fields) == {
@@ -110,12 +112,12 @@ def test_every_place_that_is_wrong_is_told_and_nothing_is_made(world: World, api
         "organization.projects[0].applications[1].redirect_uris",
         "organization.projects[0].user_grants[0].user",
     }
-    with world.reading() as services:
+    with world.read_only_services() as services:
         assert services.storage.organizations.find_by_domain(domain) is None
 
 
-def test_places_are_told_by_types_and_rules_at_once(api: Api) -> None:
-    document = a_document(registration="yes", colour="red", users=[{"user_name": "x"}, 5], projects=[{"roles": {}}])
+def test_places_are_told_by_types_and_rules_at_once(api: ApiClient) -> None:
+    document = make_document(registration="yes", colour="red", users=[{"user_name": "x"}, 5], projects=[{"roles": {}}])
     fields = check_api_error(api.ask("POST", IMPORT, document), 422, "invalid")["fields"]
     assert set(fields) == {
         "organization.registration",
@@ -129,36 +131,36 @@ def test_places_are_told_by_types_and_rules_at_once(api: Api) -> None:
     assert fields["organization.registration"] == "This must be true or false."
 
 
-def test_only_what_is_offered_can_be_asked_for(api: Api) -> None:
+def test_only_what_is_offered_can_be_asked_for(api: ApiClient) -> None:
     for query in ("keep_ids=yes", "keep_ids=", "keep_ids=true&keep_ids=false", "other=1"):
-        answer = api.ask("POST", f"{IMPORT}?{query}", a_document())
+        answer = api.ask("POST", f"{IMPORT}?{query}", make_document())
         assert set(check_api_error(answer, 422, "invalid")["fields"]) == {query.partition("=")[0]}
 
 
-def test_a_document_has_a_limit_of_its_own(make_world: MakeWorld) -> None:
+def test_a_document_has_a_limit_of_its_own(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.import_limit": "1"})
-    api = Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
     users = [{"user_name": f"u{number}", "given_name": "A" * 50, "family_name": "B"} for number in range(1000)]
-    made = api.post(IMPORT, a_document(users=users, primary_domain="large.localhost"))
+    made = api.post(IMPORT, make_document(users=users, primary_domain="large.localhost"))
     assert len(exported(api, made["id"])["organization"]["users"]) == 1000
-    answer = check_api_error(api.ask("POST", IMPORT, a_document(users=users * 10)), 413, "too_large")
+    answer = check_api_error(api.ask("POST", IMPORT, make_document(users=users * 10)), 413, "too_large")
     assert "1048576 bytes" in answer["message"]
 
 
-def test_of_very_many_problems_some_are_told_and_the_others_counted(api: Api) -> None:
+def test_of_very_many_problems_some_are_told_and_the_others_counted(api: ApiClient) -> None:
     users = [{"user_name": f"u{number}", "given_name": "A"} for number in range(1500)]
-    fields = check_api_error(api.ask("POST", IMPORT, a_document(users=users)), 422, "invalid")["fields"]
+    fields = check_api_error(api.ask("POST", IMPORT, make_document(users=users)), 422, "invalid")["fields"]
     assert len(fields) == 101
     assert fields["organization.users[99].family_name"] == "This is required."
     assert fields["more"] == "1400 more places need a change."
     twice = [{"user_name": f"u{number % 20}", "given_name": "A", "family_name": "B"} for number in range(150)]
-    fields = check_api_error(api.ask("POST", IMPORT, a_document(users=twice)), 422, "invalid")["fields"]
+    fields = check_api_error(api.ask("POST", IMPORT, make_document(users=twice)), 422, "invalid")["fields"]
     assert fields.pop("more") == "30 more places need a change."
     assert set(fields) == {f"organization.users[{number}].user_name" for number in range(20, 120)}
 
 
-def test_what_ends_early_is_no_document(api: Api, world: World) -> None:
-    whole = json.dumps(a_document(primary_domain=f"cut-{world.an_organization().primary_domain}", users=[]))
+def test_what_ends_early_is_no_document(api: ApiClient, world: World) -> None:
+    whole = json.dumps(make_document(primary_domain=f"cut-{world.make_organization().primary_domain}", users=[]))
     for part in (whole[:-1], whole[: len(whole) // 2], whole + "x"):
         answer = api.ask("POST", IMPORT, body=part.encode())
         assert "cannot be read as JSON" in check_api_error(answer, 400, "invalid")["message"]
@@ -166,34 +168,34 @@ def test_what_ends_early_is_no_document(api: Api, world: World) -> None:
 
 def test_who_reads_all_of_an_organization_exports_it(world: World) -> None:
     for role in ("ORG_OWNER", "ORG_OWNER_VIEWER"):
-        robot = world.a_manager(role)
-        assert exported(Api.of(robot), robot.organization.id)["organization"]["id"] == robot.organization.id
+        robot = world.make_manager_program(role)
+        assert exported(ApiClient.of(robot), robot.organization.id)["organization"]["id"] == robot.organization.id
 
 
 def test_who_sees_parts_alone_exports_nothing(world: World) -> None:
     for role in ("ORG_USER_MANAGER", "ORG_SETTINGS_MANAGER", "ORG_PROJECT_CREATOR"):
-        robot = world.a_manager(role)
-        answer = Api.of(robot).ask("POST", f"/organizations/{robot.organization.id}/export")
+        robot = world.make_manager_program(role)
+        answer = ApiClient.of(robot).ask("POST", f"/organizations/{robot.organization.id}/export")
         check_api_error(answer, 403, "forbidden")
         assert not world.audit_events(event="organization.exported", object_id=robot.organization.id)
 
 
-def test_foreign_organizations_look_like_none(world: World, estate: Estate) -> None:
-    api = Api.of(world.a_manager("ORG_OWNER"))
+def test_foreign_organizations_look_like_none(world: World, estate: ApiFixtureData) -> None:
+    api = ApiClient.of(world.make_manager_program("ORG_OWNER"))
     for identifier in (estate.organization.id, "01980000-0000-7000-8000-000000000000"):
         check_api_error(api.ask("POST", f"/organizations/{identifier}/export"), 404, "not_found")
 
 
 def test_who_creates_no_organizations_imports_none(world: World) -> None:
     for role in ("ORG_OWNER", "IAM_USER_MANAGER", "IAM_OWNER_VIEWER"):
-        robot = world.a_manager(role, resource=INSTANCE if role.startswith("IAM") else None)
-        check_api_error(Api.of(robot).ask("POST", IMPORT, a_document()), 403, "forbidden")
+        robot = world.make_manager_program(role, resource=INSTANCE_RESOURCE if role.startswith("IAM") else None)
+        check_api_error(ApiClient.of(robot).ask("POST", IMPORT, make_document()), 403, "forbidden")
 
 
-def test_who_does_not_manage_the_instance_keeps_no_ids(world: World, api: Api, estate: Estate) -> None:
+def test_who_does_not_manage_the_instance_keeps_no_ids(world: World, api: ApiClient, estate: ApiFixtureData) -> None:
     document = exported(api, estate.organization.id)
     api.delete(f"/organizations/{estate.organization.id}")
-    manager = Api.of(world.a_manager("IAM_ORG_MANAGER", resource=INSTANCE))
+    manager = ApiClient.of(world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE))
     for path in (IMPORT, f"{IMPORT}?keep_ids=true"):
         check_api_error(manager.ask("POST", path, document), 403, "forbidden")
     # The domain stays with the organization that had it.

@@ -3,20 +3,20 @@
 import pytest
 
 from identity.domain.login_names import LoginName
-from identity.domain.permissions import INSTANCE
-from identity.testing.responses import check_api_error
-from identity.testing.world import Robot, World
-from tests.plugins.management.estate import Api
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.testing.response_checks import check_api_error
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
 
 ADA = {"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace", "email": "ada@example.com"}
 
 
 @pytest.fixture
-def users(owner: Robot) -> str:
+def users(owner: ServiceUserProgram) -> str:
     return f"/organizations/{owner.organization.id}/users"
 
 
-def test_an_account_from_its_beginning_to_its_end(world: World, api: Api, users: str) -> None:
+def test_an_account_from_its_beginning_to_its_end(world: World, api: ApiClient, users: str) -> None:
     made = api.post(users, ADA)
     path = f"/users/{made['id']}"
     assert made.pop("initial")["kind"] == "link"
@@ -43,7 +43,7 @@ def test_an_account_from_its_beginning_to_its_end(world: World, api: Api, users:
     assert told >= {f"user.{verb}" for verb in ("created", "changed", "deactivated", "reactivated", "removed")}
 
 
-def test_people_are_found_by_any_part_of_a_name_or_address(api: Api, users: str) -> None:
+def test_people_are_found_by_any_part_of_a_name_or_address(api: ApiClient, users: str) -> None:
     made = api.post(users, ADA)
     api.post(users, {**ADA, "user_name": "grace", "given_name": "Grace", "family_name": "Hopper", "email": ""})
     domain = api.get(users.removesuffix("/users"))["primary_domain"]
@@ -64,16 +64,16 @@ def test_people_are_found_by_any_part_of_a_name_or_address(api: Api, users: str)
     assert [one["user_name"] for one in api.list(f"{users}?sort=email")] == ["grace", "ada"]
 
 
-def test_a_search_finds_nothing_of_other_organizations(world: World, api: Api, users: str) -> None:
+def test_a_search_finds_nothing_of_other_organizations(world: World, api: ApiClient, users: str) -> None:
     """Security 14.2: neither rows nor totals."""
-    stranger = world.a_manager("ORG_OWNER")
-    elsewhere = Api.of(stranger)
+    stranger = world.make_manager_program("ORG_OWNER")
+    elsewhere = ApiClient.of(stranger)
     elsewhere.post(f"/organizations/{stranger.organization.id}/users", ADA)
     answer = api.get(f"{users}?q=lovelace")
     assert (answer["items"], answer["total"]) == ([], 0)
 
 
-def test_a_one_time_password_can_be_told_instead_of_a_link(api: Api, users: str) -> None:
+def test_a_one_time_password_can_be_told_instead_of_a_link(api: ApiClient, users: str) -> None:
     made = api.post(users, {**ADA, "initial": "one_time_password"})
     assert made["initial"]["kind"] == "one_time_password"
     assert made["initial"]["secret"]
@@ -81,7 +81,7 @@ def test_a_one_time_password_can_be_told_instead_of_a_link(api: Api, users: str)
     assert "initial" not in api.get(f"/users/{made['id']}")
 
 
-def test_further_links_and_passwords_are_shown_once(world: World, api: Api, users: str) -> None:
+def test_further_links_and_passwords_are_shown_once(world: World, api: ApiClient, users: str) -> None:
     path = f"/users/{api.post(users, ADA)['id']}"
     login_url = world.identity.settings.login_url
     assert api.post(f"{path}/password-link", status=200)["password_link"].startswith(login_url)
@@ -91,7 +91,7 @@ def test_further_links_and_passwords_are_shown_once(world: World, api: Api, user
     check_api_error(api.ask("POST", f"{path}/password-link"), 409, "conflict")
 
 
-def test_what_cannot_be_an_account_is_named(api: Api, users: str) -> None:
+def test_what_cannot_be_an_account_is_named(api: ApiClient, users: str) -> None:
     for members, fields in (
         ({"user_name": "a b"}, {"user_name"}),
         ({"email": "nowhere"}, {"email"}),
@@ -104,7 +104,7 @@ def test_what_cannot_be_an_account_is_named(api: Api, users: str) -> None:
         assert api.list(users) == []
 
 
-def test_an_address_is_an_object(api: Api, users: str) -> None:
+def test_an_address_is_an_object(api: ApiClient, users: str) -> None:
     path = f"/users/{api.post(users, ADA)['id']}"
     for address in ("London", {"locality": 7}, {"planet": "Earth"}, [], None):
         answer = api.ask("PATCH", path, {"address": address})
@@ -114,7 +114,7 @@ def test_an_address_is_an_object(api: Api, users: str) -> None:
             assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"address"}
 
 
-def test_people_are_found_by_name_and_state(api: Api, users: str) -> None:
+def test_people_are_found_by_name_and_state(api: ApiClient, users: str) -> None:
     ada = api.post(users, ADA)
     bob = api.post(users, {**ADA, "user_name": "bob", "given_name": "Bob", "family_name": "Ross", "email": ""})
     api.post(f"/users/{bob['id']}/deactivate", status=200)
@@ -123,7 +123,7 @@ def test_people_are_found_by_name_and_state(api: Api, users: str) -> None:
     assert [one["user_name"] for one in api.list(users)] == ["ada", "bob"]
 
 
-def test_more_than_the_version_moves(world: World, owner: Robot, api: Api, users: str) -> None:
+def test_more_than_the_version_moves(world: World, owner: ServiceUserProgram, api: ApiClient, users: str) -> None:
     """The state follows from the password: an equal version does not mean that nothing is new."""
     path = f"/users/{api.post(users, ADA)['id']}"
     tag = api.ask("GET", path).headers["ETag"]
@@ -136,9 +136,9 @@ def test_more_than_the_version_moves(world: World, owner: Robot, api: Api, users
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
 
-def test_sessions_are_seen_and_ended(world: World, owner: Robot, api: Api) -> None:
-    person = world.a_person(owner.organization)
-    first, second, third = (world.a_session(person) for _ in range(3))
+def test_sessions_are_seen_and_ended(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+    person = world.make_human_user(owner.organization)
+    first, second, third = (world.make_browser_session(person) for _ in range(3))
     path = f"/users/{person.id}/sessions"
     shown = {one["id"]: one for one in api.list(path)}
     assert set(shown) == {first.id, second.id, third.id}
@@ -152,16 +152,16 @@ def test_sessions_are_seen_and_ended(world: World, owner: Robot, api: Api) -> No
     assert api.list(path) == []
 
 
-def test_a_session_of_somebody_else_is_not_there(world: World, owner: Robot, api: Api) -> None:
-    person, other = world.a_person(owner.organization), world.a_person(owner.organization)
-    session = world.a_session(other)
+def test_a_session_of_somebody_else_is_not_there(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+    person, other = world.make_human_user(owner.organization), world.make_human_user(owner.organization)
+    session = world.make_browser_session(other)
     check_api_error(api.ask("DELETE", f"/users/{person.id}/sessions/{session.id}"), 404, "not_found")
     assert len(api.list(f"/users/{other.id}/sessions")) == 1
 
 
-def test_a_deactivated_person_is_signed_out(world: World, owner: Robot, api: Api) -> None:
-    person = world.a_person(owner.organization)
-    world.a_session(person)
+def test_a_deactivated_person_is_signed_out(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+    person = world.make_human_user(owner.organization)
+    world.make_browser_session(person)
     api.post(f"/users/{person.id}/deactivate", status=200)
     api.post(f"/users/{person.id}/reactivate", status=200)
     assert api.list(f"/users/{person.id}/sessions") == []
@@ -170,11 +170,11 @@ def test_a_deactivated_person_is_signed_out(world: World, owner: Robot, api: Api
 # --- escalation -------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_of_a_higher_person_can_be_had(world: World, owner: Robot, api: Api) -> None:
+def test_nothing_of_a_higher_person_can_be_had(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
     """Security 14.4."""
-    person = world.a_person(owner.organization)
-    world.make_manager(person, "IAM_OWNER", resource=INSTANCE)
-    session = world.a_session(person)
+    person = world.make_human_user(owner.organization)
+    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    session = world.make_browser_session(person)
     path = f"/users/{person.id}"
     for method, address, members in (
         ("PATCH", path, {"email": "mine@example.com"}),
@@ -189,12 +189,12 @@ def test_nothing_of_a_higher_person_can_be_had(world: World, owner: Robot, api: 
     assert len(api.list(f"{path}/sessions")) == 1
 
 
-def test_the_last_owner_stays(own_world: World) -> None:
-    with own_world.reading() as services:
-        [owner] = services.storage.managers.page(INSTANCE.key).items
-    robot = own_world.a_robot()
-    second = own_world.make_manager(robot, "IAM_OWNER", resource=INSTANCE)
-    api = Api.of(robot)
+def test_the_last_owner_stays(isolated_world: World) -> None:
+    with isolated_world.read_only_services() as services:
+        [owner] = services.storage.managers.page(INSTANCE_RESOURCE.key).items
+    robot = isolated_world.make_service_user_program()
+    second = isolated_world.assign_manager_role(robot, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    api = ApiClient.of(robot)
     api.delete(f"/managers/{owner.id}")
     check_api_error(api.ask("DELETE", f"/managers/{second.id}"), 409, "conflict")
     check_api_error(api.ask("PATCH", f"/managers/{second.id}", {"roles": ["IAM_OWNER_VIEWER"]}), 409, "conflict")
@@ -203,15 +203,15 @@ def test_the_last_owner_stays(own_world: World) -> None:
     check_api_error(api.ask("DELETE", f"/organizations/{robot.organization.id}"), 409, "conflict")
 
 
-def test_unlocking(world: World, api: Api, owner: Robot) -> None:
-    person = world.a_person(owner.organization)
-    subject = world.operator.storage.users.find_subject(person.id)
-    world.operator.attempts.reserve(LoginName.of(person.user_name), subject, None)
+def test_unlocking(world: World, api: ApiClient, owner: ServiceUserProgram) -> None:
+    person = world.make_human_user(owner.organization)
+    subject = world.operator_services.storage.users.find_subject(person.id)
+    world.operator_services.attempts.reserve(LoginName.parse(person.user_name), subject, None)
     for _ in range(2):
         assert api.post(f"/users/{person.id}/unlock", status=200)["id"] == person.id
-    with world.reading() as services:
-        assert services.users.failures(person.id) == 0
+    with world.read_only_services() as services:
+        assert services.users.count_failed_attempts(person.id) == 0
     events = [event for event in world.audit_events(event="user.unlocked") if event.object_id == person.id]
     assert [event.actor.id for event in events] == [owner.id]
-    stranger = Api.of(world.a_manager("ORG_OWNER"))
+    stranger = ApiClient.of(world.make_manager_program("ORG_OWNER"))
     check_api_error(stranger.ask("POST", f"/users/{person.id}/unlock"), 404, "not_found")

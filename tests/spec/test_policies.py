@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from identity.domain.errors import Invalid
-from identity.domain.policies import SecondFactor
+from identity.domain.policies import SecondFactorRule
 from identity.services.commands.policies import ChangePolicy
-from identity.services.policies import INSTANCE
+from identity.services.policies import INSTANCE_OWNER_ID
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.plugins.factors.app import App, enrol
-from tests.plugins.login.conftest import Person
+from tests.plugins.factors.authenticator_app import AuthenticatorApp, enrol
+from tests.plugins.login.conftest import LoginUser
 from tests.spec.test_step_up import TWO, UNMET, opened, policy
 
 
 @pytest.fixture
-def world(own_world: World) -> World:
+def world(isolated_world: World) -> World:
     """One whose instance has rules of its own."""
-    return own_world
+    return isolated_world
 
 
 @pytest.fixture
@@ -29,100 +29,106 @@ def browser(world: World) -> Browser:
 
 @pytest.fixture
 def party(world: World) -> RelyingParty:
-    return RelyingParty.of(world, name="Invoices")
+    return RelyingParty.register(world, name="Invoices")
 
 
 @pytest.fixture
-def ada(world: World) -> Person:
-    return Person(world)
+def ada(world: World) -> LoginUser:
+    return LoginUser(world)
 
 
 @pytest.fixture
-def app(world: World, ada: Person) -> App:
+def app(world: World, ada: LoginUser) -> AuthenticatorApp:
     return enrol(Browser(world), ada)
 
 
 def test_a_browser_is_remembered_as_long_as_the_policy_says(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
-    policy(world, INSTANCE, remember_browser=30)
-    policy(world, ada.organization.id, second_factor=SecondFactor.REQUIRED, remember_browser=7)
+    policy(world, INSTANCE_OWNER_ID, remember_browser=30)
+    policy(world, ada.organization.id, second_factor=SecondFactorRule.REQUIRED, remember_browser=7)
     opened(browser, party)
     browser.sign_in(ada.login_name)
     assert "7 days" in browser.page.text
     browser.submit({"code": app.code(), "remember": True})
-    assert len(world.operator.remembered_browsers.of(ada.user.id)) == 1
+    assert len(world.operator_services.remembered_browsers.of(ada.user.id)) == 1
 
     def step_after_password(at: Browser, **parameters: Any) -> str | None:
         opened(at, party, prompt="login", **parameters)
         at.sign_in(ada.login_name)
-        return at.step
+        return at.sign_in_step
 
     assert step_after_password(browser) is None
-    asked = party.ask()
-    assert party.tokens(browser.open(asked.url), asked).claims["amr"] == ["pwd"], "it is no second factor"
+    asked = party.new_request()
+    assert party.obtain_tokens(browser.open(asked.url), asked).claims["amr"] == ["pwd"], "it is no second factor"
     assert step_after_password(browser, acr_values=TWO) == "totp"
     assert step_after_password(Browser(world)) == "totp"
     world.clock.advance(days=7)
     assert step_after_password(browser) == "totp"
     browser.submit({"code": app.code(), "remember": True})
     assert step_after_password(browser) is None
-    policy(world, ada.organization.id, second_factor=SecondFactor.REQUIRED, remember_browser=0)
+    policy(world, ada.organization.id, second_factor=SecondFactorRule.REQUIRED, remember_browser=0)
     asked = opened(browser, party, prompt="none")
-    party.refused(browser.page, asked, "interaction_required")
+    party.check_error_response(browser.page, asked, "interaction_required")
 
 
 def test_a_remembered_browser_is_one_person_s_and_ends_with_their_factors(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
-    policy(world, INSTANCE, remember_browser=30)
+    policy(world, INSTANCE_OWNER_ID, remember_browser=30)
     opened(browser, party)
     browser.sign_in(ada.login_name)
     browser.submit({"code": app.code(), "remember": True})
     world.clock.advance(minutes=1)
-    bert = Person(world, ada.organization)
+    bert = LoginUser(world, ada.organization)
     enrol(Browser(world), bert)
     opened(browser, party, prompt="login", login_hint=bert.login_name)
     browser.sign_in(bert.login_name)
-    assert browser.step == "totp"
-    with world.transaction() as services:
+    assert browser.sign_in_step == "totp"
+    with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.user.id)
         assert subject is not None
-        services.factors.rename(subject, services.factors.of(ada.user.id)[0].id, "Phone")
-        assert len(services.remembered_browsers.of(ada.user.id)) == 1
-        services.factors.add(subject, "totp", {"secret": "x", "last_step": 0})
-        services.factors.remove(subject, services.factors.of(ada.user.id)[0].id)
-        assert services.remembered_browsers.of(ada.user.id) == ()
+        services.factors.rename(subject, services.factors.list_enrolments(ada.user.id)[0].id, "Phone")
+        assert len(services.remembered_browsers.list_by_user(ada.user.id)) == 1
+        services.factors.enrol(subject, "totp", {"secret": "x", "last_step": 0})
+        services.factors.remove(subject, services.factors.list_enrolments(ada.user.id)[0].id)
+        assert services.remembered_browsers.list_by_user(ada.user.id) == ()
 
 
 def test_what_the_instance_does_not_offer_is_refused(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
-    policy(world, INSTANCE, second_factor=SecondFactor.OFF)
+    policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.OFF)
     browser.start_session(ada.user)
     asked = opened(browser, party, acr_values=TWO)
-    party.refused(browser.page, asked, UNMET)
+    party.check_error_response(browser.page, asked, UNMET)
 
 
-def test_an_organization_allows_no_more_than_the_instance(world: World, ada: Person) -> None:
-    policy(world, INSTANCE, second_factor=SecondFactor.REQUIRED_FOR_MANAGERS, factors=("password", "totp"))
+def test_an_organization_allows_no_more_than_the_instance(world: World, ada: LoginUser) -> None:
+    policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.REQUIRED_FOR_MANAGERS, factors=("password", "totp"))
     here = ada.organization.id
-    for rules in ({"second_factor": SecondFactor.OFFERED}, {"factors": ("password", "other")}, {"remember_browser": 1}):
-        with pytest.raises(Invalid) as refusal, world.transaction() as services:
-            services.policies.change(here, ChangePolicy.of(**rules))
+    for rules in (
+        {"second_factor": SecondFactorRule.OFFERED},
+        {"factors": ("password", "other")},
+        {"remember_browser": 1},
+    ):
+        with pytest.raises(Invalid) as refusal, world.transaction_services() as services:
+            services.policies.change(here, ChangePolicy.build(**rules))
         assert refusal.value.fields.keys() == rules.keys()
-    policy(world, here, second_factor=SecondFactor.REQUIRED, factors=("totp", "password"))
-    policy(world, INSTANCE, second_factor=SecondFactor.OFFERED, factors=("password", "totp"))
-    held = world.operator.policies.of(here)
-    assert (held.second_factor, held.factors) == (SecondFactor.REQUIRED, ("totp", "password")), "the tighter of both"
-    policy(world, INSTANCE, factors=("password",))
-    held = world.operator.policies.of(here)
-    left = (SecondFactor.OFFERED, ("password",))
+    policy(world, here, second_factor=SecondFactorRule.REQUIRED, factors=("totp", "password"))
+    policy(world, INSTANCE_OWNER_ID, second_factor=SecondFactorRule.OFFERED, factors=("password", "totp"))
+    held = world.operator_services.policies.of(here)
+    assert (held.second_factor, held.factors) == (SecondFactorRule.REQUIRED, ("totp", "password")), (
+        "the tighter of both"
+    )
+    policy(world, INSTANCE_OWNER_ID, factors=("password",))
+    held = world.operator_services.policies.of(here)
+    left = (SecondFactorRule.OFFERED, ("password",))
     assert (held.second_factor, held.factors) == left, "what nobody could meet is left to the instance"
 
 
 def test_a_way_that_may_not_be_used_opens_nothing(
-    world: World, browser: Browser, party: RelyingParty, ada: Person
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     """Neither anew nor by what it opened before; whoever has not proved who they are is told nothing of it."""
     inside = Browser(world)
@@ -133,22 +139,22 @@ def test_a_way_that_may_not_be_used_opens_nothing(
     wrong = browser.submit({"password": "not hers, but long enough"})
     assert "The login name or the password is wrong." in wrong.text
     right = browser.submit({"password": PASSWORD})
-    assert (right.status_int, browser.step, browser.session_cookies) == (422, "password", frozenset())
+    assert (right.status_int, browser.sign_in_step, browser.session_cookies) == (422, "password", frozenset())
     assert f"{ada.organization.name} does not let people sign in with a password." in right.text
     asked = opened(inside, party, prompt="none")
-    party.refused(inside.page, asked, "login_required")
+    party.check_error_response(inside.page, asked, "login_required")
     inside.open("/account/profile")
-    assert inside.step in ("", "password")
+    assert inside.sign_in_step in ("", "password")
 
 
 def test_what_was_proved_counts_no_more_once_it_may_not_be_used(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Between two pages of one sign-in."""
     opened(browser, party)
     browser.sign_in(ada.login_name)
-    assert browser.step == "totp"
+    assert browser.sign_in_step == "totp"
     policy(world, ada.organization.id, factors=("passkeys", "totp"))
     browser.submit({"code": app.code()})
-    assert browser.step in ("", "password")
+    assert browser.sign_in_step in ("", "password")
     assert not browser.session_cookies

@@ -7,21 +7,21 @@ import pytest
 
 from identity.domain.errors import Denied, Invalid
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE as OF_INSTANCE
-from identity.services.access import THE_OPERATOR
-from identity.services.apply import apply, read_state
+from identity.domain.permissions import INSTANCE_RESOURCE as OF_INSTANCE
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.organizations import ChangeOrganization
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import RegisterUser
-from identity.services.policies import INSTANCE
-from identity.services.transfer import Transfer
+from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
+from identity.services.organization_transfer import OrganizationTransfer
+from identity.services.policies import INSTANCE_OWNER_ID
 from identity.testing.browser import PASSWORD, Browser
-from identity.testing.fixtures import MakeWorld
+from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_api_error
+from identity.testing.response_checks import check_api_error
 from identity.testing.world import World
 from tests.plugins.login.conftest import opened
-from tests.plugins.management.estate import Api
+from tests.plugins.management.api_fixture_data import ApiClient
 from tests.spec.test_step_up import policy
 
 pytestmark = pytest.mark.storages("memory")
@@ -31,17 +31,17 @@ CLOSED = "This organization does not let people create accounts."
 
 
 @pytest.fixture
-def world(make_world: MakeWorld) -> World:
+def world(make_world: WorldFactory) -> World:
     return make_world()
 
 
 @pytest.fixture
-def mailing(make_world: MakeWorld) -> World:
+def mailing(make_world: WorldFactory) -> World:
     return make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example"})
 
 
 def party_of(world: World, organization: Organization) -> RelyingParty:
-    return RelyingParty.of(world, project_id=world.a_project(organization).id)
+    return RelyingParty.register(world, project_id=world.make_project(organization).id)
 
 
 def offered(world: World, party: RelyingParty) -> bool:
@@ -53,22 +53,22 @@ def offered(world: World, party: RelyingParty) -> bool:
 
 @pytest.mark.parametrize("owner", ["instance", "organization"])
 def test_where_it_is_off_no_door_leads_in(world: World, owner: str) -> None:
-    organization = world.an_organization()
+    organization = world.make_organization()
     party, under_way = party_of(world, organization), Browser(world)
     opened(under_way, party, prompt="create")
-    assert under_way.step == "register"
+    assert under_way.sign_in_step == "register"
     assert offered(world, party)
-    policy(world, INSTANCE if owner == "instance" else organization.id, registration="off")
+    policy(world, INSTANCE_OWNER_ID if owner == "instance" else organization.id, registration="off")
     assert not offered(world, party)
     browser = Browser(world)
     asked = opened(browser, party, prompt="create")
-    party.refused(browser.page, asked, "access_denied")
+    party.check_error_response(browser.page, asked, "access_denied")
     under_way.submit({**ANN, "password": PASSWORD, "password_again": PASSWORD}, form="page-form")
     assert under_way.page.status_int == 403
     assert CLOSED in under_way.page.text
-    with pytest.raises(Denied), world.transaction() as services:
+    with pytest.raises(Denied), world.transaction_services() as services:
         services.registration.register(organization, RegisterUser(**ANN), "hash")
-    with world.reading() as services:
+    with world.read_only_services() as services:
         assert services.storage.users.find_by_name(organization.id, "ann") is None
 
 
@@ -76,28 +76,28 @@ Close = Callable[[World, Organization], None]
 
 #: What makes an end of a registration whose mail is on its way.
 ENDS: dict[str, Close] = {
-    "instance": lambda world, organization: policy(world, INSTANCE, registration="off"),
+    "instance": lambda world, organization: policy(world, INSTANCE_OWNER_ID, registration="off"),
     "organization": lambda world, organization: policy(world, organization.id, registration="off"),
     "although the domain is named": lambda world, organization: policy(
         world, organization.id, registration="off", registration_domains=("acme.example",)
     ),
-    "no domain": lambda world, organization: policy(world, INSTANCE, registration="by_domain"),
+    "no domain": lambda world, organization: policy(world, INSTANCE_OWNER_ID, registration="by_domain"),
     "domains that exclude each other": lambda world, organization: (
-        policy(world, INSTANCE, registration_domains=("acme.example",)),
+        policy(world, INSTANCE_OWNER_ID, registration_domains=("acme.example",)),
         policy(world, organization.id, registration_domains=("acme.example",)),
-        policy(world, INSTANCE, registration_domains=("other.example",)),
+        policy(world, INSTANCE_OWNER_ID, registration_domains=("other.example",)),
     )[-1],
-    "switch": lambda world, organization: world.operator.organizations.change(
-        organization.id, ChangeOrganization.of(registration=False)
+    "switch": lambda world, organization: world.operator_services.organizations.change(
+        organization.id, ChangeOrganization.build(registration=False)
     ),
 }
 
 
 @pytest.mark.parametrize("end", ENDS)
 def test_a_link_that_waits_in_a_mailbox_makes_nothing_once_it_is_closed(mailing: World, end: str) -> None:
-    world, organization = mailing, mailing.an_organization()
-    with world.transaction() as services:
-        link = services.registration.announce(organization, RegisterUser(**ANN), "hash").link
+    world, organization = mailing, mailing.make_organization()
+    with world.transaction_services() as services:
+        link = services.registration.begin(organization, RegisterUser(**ANN), "hash").link
     ENDS[end](world, organization)
     browser = Browser(world)
     browser.open(link)
@@ -105,38 +105,38 @@ def test_a_link_that_waits_in_a_mailbox_makes_nothing_once_it_is_closed(mailing:
     browser.submit({**names, "password": PASSWORD, "password_again": PASSWORD}, form="page-form")
     assert browser.page.status_int == 403
     assert "Registration is closed" in browser.page.text
-    with world.reading() as services:
+    with world.read_only_services() as services:
         assert services.storage.users.find_by_name(organization.id, "ann") is None
 
 
 def test_by_domain_lets_nobody_register_before_a_domain_is_named(mailing: World) -> None:
-    world, organization = mailing, mailing.an_organization()
+    world, organization = mailing, mailing.make_organization()
     party = party_of(world, organization)
-    policy(world, INSTANCE, registration="by_domain")
+    policy(world, INSTANCE_OWNER_ID, registration="by_domain")
     assert not offered(world, party)
     policy(world, organization.id, registration_domains=("acme.example",))
     assert offered(world, party)
     for email, welcome in (("ann@acme.example", True), ("ann@evil.example", False), ("", False)):
-        with world.reading() as services:
-            assert services.registration.welcomes(organization, email) is welcome, email
-    with pytest.raises(Invalid), world.transaction() as services:
-        services.registration.announce(organization, RegisterUser(**{**ANN, "email": "a@evil.example"}), "hash")
+        with world.read_only_services() as services:
+            assert services.registration.accepts_email(organization, email) is welcome, email
+    with pytest.raises(Invalid), world.transaction_services() as services:
+        services.registration.begin(organization, RegisterUser(**{**ANN, "email": "a@evil.example"}), "hash")
 
 
 def test_no_rule_opens_what_an_organization_keeps_closed(world: World) -> None:
-    organization = world.an_organization()
-    world.operator.organizations.change(organization.id, ChangeOrganization.of(registration=False))
-    policy(world, INSTANCE, registration="allowed")
+    organization = world.make_organization()
+    world.operator_services.organizations.change(organization.id, ChangeOrganization.build(registration=False))
+    policy(world, INSTANCE_OWNER_ID, registration="allowed")
     assert not offered(world, party_of(world, organization))
-    with world.reading() as services:
+    with world.read_only_services() as services:
         held = services.organizations.get(organization.id)
-        assert not services.registration.welcomes(held, "ann@acme.example")
+        assert not services.registration.accepts_email(held, "ann@acme.example")
 
 
 def test_an_organization_can_only_close_more_and_says_so_everywhere(world: World) -> None:
     """API, state files and exports."""
-    api = Api.of(world.a_manager("IAM_OWNER", resource=OF_INSTANCE))
-    organization = world.an_organization()
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
+    organization = world.make_organization()
     path = f"/organizations/{organization.id}/policy"
     assert api.get(path)["effective"]["registration"] == "allowed"
     api.patch("/instance/policy", {"registration": "by_domain"})
@@ -145,13 +145,15 @@ def test_an_organization_can_only_close_more_and_says_so_everywhere(world: World
     assert fields == {"registration": "The instance does not allow that much."}
     described = {"id": organization.id, "name": organization.name, "policy": {"registration": "off"}}
     state = {"version": 1, "organizations": [described]}
-    with world.transaction() as services:
-        apply(services, read_state(state), by=THE_OPERATOR)
+    with world.transaction_services() as services:
+        apply_desired_state(services, parse_desired_state(state), by=OPERATOR_PRINCIPAL)
     after = api.get(path)
     assert (after["own"]["registration"], after["effective"]["registration"]) == ("off", "off")
     assert {one["rule"]: one["source"] for one in after["sources"]}["registration"] == "organization"
-    with world.reading() as services:
-        assert '"registration": "off"' in "".join(Transfer(services).document(organization.id, by=THE_OPERATOR))
+    with world.read_only_services() as services:
+        assert '"registration": "off"' in "".join(
+            OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL)
+        )
 
 
 # --- after a reset ----------------------------------------------------------------------------------------------------
@@ -162,42 +164,42 @@ def after_sign_in(world: World, login_name: str, password: str) -> str | None:
     browser = Browser(world)
     browser.open("/account")
     browser.sign_in(login_name, password)
-    return browser.step
+    return browser.sign_in_step
 
 
 @pytest.mark.parametrize(("instance", "here"), [(None, None), (False, True), (False, None)])
 def test_a_password_of_a_manager_is_changed_where_the_rule_says_so(
     world: World, instance: bool | None, here: bool | None
 ) -> None:
-    api = Api.of(world.a_manager("IAM_OWNER", resource=OF_INSTANCE))
-    organization = world.an_organization()
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=OF_INSTANCE))
+    organization = world.make_organization()
     api.patch("/instance/policy", {"password_change_after_reset": instance})
     api.patch(f"/organizations/{organization.id}/policy", {"password_change_after_reset": here})
     stays = instance is False and here is None
     expected = None if stays else "password/change"
-    person = world.a_person(organization)
+    person = world.make_human_user(organization)
     login_name = f"{person.user_name}@{organization.primary_domain}"
     password = api.post(f"/users/{person.id}/one-time-password", status=200)["one_time_password"]
     assert api.get(f"/users/{person.id}")["state"] == ("active" if stays else "must_change_password")
     assert after_sign_in(world, login_name, password) == expected
-    assert after_sign_in(world, login_name, world.operator.users.recover(person.id)) == expected
+    assert after_sign_in(world, login_name, world.operator_services.users.recover(person.id)) == expected
     named = {"user_name": "new", "given_name": "Ada", "family_name": "Byron", "initial": "one_time_password"}
     made = api.post(f"/organizations/{organization.id}/users", named)["initial"]["secret"]
     assert after_sign_in(world, f"new@{organization.primary_domain}", made) == expected
 
 
 def test_no_organization_lets_a_reset_password_stay_where_the_instance_does_not(world: World) -> None:
-    organization = world.an_organization()
-    with pytest.raises(Invalid), world.transaction() as services:
-        services.policies.change(organization.id, ChangePolicy.of(password_change_after_reset=False))
+    organization = world.make_organization()
+    with pytest.raises(Invalid), world.transaction_services() as services:
+        services.policies.change(organization.id, ChangePolicy.build(password_change_after_reset=False))
 
 
 def test_whoever_reports_a_stranger_chooses_a_new_password_whatever_the_rule_says(world: World) -> None:
-    organization = world.an_organization()
-    policy(world, INSTANCE, password_change_after_reset=False)
-    person = world.a_person(organization)
-    password = world.operator.users.recover(person.id)
-    with world.transaction() as services:
-        services.own_account.report(services.storage.users.find_subject(person.id))
+    organization = world.make_organization()
+    policy(world, INSTANCE_OWNER_ID, password_change_after_reset=False)
+    person = world.make_human_user(organization)
+    password = world.operator_services.users.recover(person.id)
+    with world.transaction_services() as services:
+        services.account_recovery.report_compromise(services.storage.users.find_subject(person.id))
     login_name = f"{person.user_name}@{organization.primary_domain}"
     assert after_sign_in(world, login_name, password) == "password/change"

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from identity.domain.permissions import INSTANCE
-from identity.services.access import THE_OPERATOR
-from identity.services.apply import apply, read_state
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.users import RegisterUser
-from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
+from identity.testing.browser import PASSWORD, Browser, set_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.plugins.management.estate import Api
+from tests.plugins.management.api_fixture_data import ApiClient
 
 pytestmark = pytest.mark.storages("memory")
 
@@ -24,36 +24,38 @@ SAID = {"email": ADDRESS, "email_verified": True}
 Make = Callable[[World, dict[str, Any]], str]
 
 
-def an_owner(world: World) -> Api:
-    return Api.of(world.a_manager("IAM_OWNER", resource=INSTANCE))
+def make_owner_client(world: World) -> ApiClient:
+    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
 
 
 def by_api(world: World, members: dict[str, Any]) -> str:
-    made: str = an_owner(world).post("/organizations", members)["id"]
+    made: str = make_owner_client(world).post("/organizations", members)["id"]
     return made
 
 
 def by_import(world: World, members: dict[str, Any]) -> str:
     head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
-    made: str = an_owner(world).post("/organizations/import", {**head, "organization": members})["id"]
+    made: str = make_owner_client(world).post("/organizations/import", {**head, "organization": members})["id"]
     return made
 
 
 def by_apply(world: World, members: dict[str, Any]) -> str:
-    with world.transaction() as services:
-        apply(services, read_state({"version": 1, "organizations": [members]}), by=THE_OPERATOR)
+    with world.transaction_services() as services:
+        apply_desired_state(
+            services, parse_desired_state({"version": 1, "organizations": [members]}), by=OPERATOR_PRINCIPAL
+        )
         found = services.storage.organizations.find_by_domain(members["primary_domain"])
     assert found is not None
     return found.id
 
 
 def by_console(world: World, members: dict[str, Any]) -> str:
-    person = world.a_person()
-    world.make_manager(person, "IAM_OWNER", resource=INSTANCE)
+    person = world.make_human_user()
+    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     browser = Browser(world)
     browser.start_session(person)
     browser.open("/console/organizations/new")
-    assert not browser.form()["registration"].checked
+    assert not browser.find_form()["registration"].checked
     browser.submit({**members, "registration": bool(members.get("registration"))})
     return browser.path.rpartition("/")[2]
 
@@ -64,25 +66,25 @@ def test_a_new_organization_is_open_only_if_that_is_said(world: World, make: Mak
     domain = f"{make.__name__}-{len(said)}-{said.get('registration')}".replace("_", "-").lower()
     members = {"name": "New", "primary_domain": f"{domain}.id.example.com", **said}
     organization_id = make(world, members)
-    organization = world.operator.organizations.get(organization_id)
-    party = RelyingParty.of(world, project_id=world.a_project(organization).id)
-    browser, asked = Browser(world), party.ask(prompt="create")
-    browser.open(asked.url, by=party.origin)
+    organization = world.operator_services.organizations.get(organization_id)
+    party = RelyingParty.register(world, project_id=world.make_project(organization).id)
+    browser, asked = Browser(world), party.new_request(prompt="create")
+    browser.open(asked.url, initiator=party.origin)
     if said.get("registration"):
-        assert browser.step == "register"
+        assert browser.sign_in_step == "register"
     else:
-        party.refused(browser.page, asked, "access_denied")
+        party.check_error_response(browser.page, asked, "access_denied")
 
 
 def test_the_instances_own_organization_is_closed_outside_development(world: World) -> None:
-    assert an_owner(world).get(f"/organizations/{world.instance.organization_id}")["registration"] is False
+    assert make_owner_client(world).get(f"/organizations/{world.instance.organization_id}")["registration"] is False
 
 
 # --- addresses --------------------------------------------------------------------------------------------------------
 
 
 def created(world: World, organization_id: str, user_name: str) -> None:
-    api, path = an_owner(world), f"/organizations/{organization_id}/users"
+    api, path = make_owner_client(world), f"/organizations/{organization_id}/users"
     named = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace"}
     assert api.ask("POST", path, {**named, **SAID}).status_int == 422
     api.post(path, {**named, "email": ADDRESS})
@@ -91,7 +93,7 @@ def created(world: World, organization_id: str, user_name: str) -> None:
 def invited(world: World, organization_id: str, user_name: str) -> None:
     """The manager has seen the link, so that whoever uses it need not read that address."""
     named = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace", "email": ADDRESS}
-    link = an_owner(world).post(f"/organizations/{organization_id}/users", named)["initial"]["secret"]
+    link = make_owner_client(world).post(f"/organizations/{organization_id}/users", named)["initial"]["secret"]
     browser = Browser(world)
     browser.open(link)
     browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD})
@@ -99,7 +101,7 @@ def invited(world: World, organization_id: str, user_name: str) -> None:
 
 def changed(world: World, organization_id: str, user_name: str) -> None:
     created(world, organization_id, user_name)
-    api = an_owner(world)
+    api = make_owner_client(world)
     [user] = api.list(f"/organizations/{organization_id}/users?q={user_name}")
     path = f"/users/{user['id']}"
     assert api.ask("PATCH", path, SAID).status_int == 422
@@ -109,30 +111,30 @@ def changed(world: World, organization_id: str, user_name: str) -> None:
 
 def registered(world: World, organization_id: str, user_name: str) -> None:
     """Where no mail can be sent, the account is made at once."""
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         command = RegisterUser(user_name=user_name, given_name="Ada", family_name="Lovelace", email=ADDRESS)
         organization = services.organizations.get(organization_id)
         services.registration.register(organization, command, services.passwords.hash(PASSWORD))
 
 
 def described(world: World, organization_id: str, user_name: str) -> None:
-    organization = world.operator.organizations.get(organization_id)
+    organization = world.operator_services.organizations.get(organization_id)
     user = {"user_name": user_name, "given_name": "Ada", "family_name": "Lovelace"}
 
     def state(*users: object) -> dict[str, Any]:
         here = {"name": organization.name, "primary_domain": organization.primary_domain, "users": users}
         return {"version": 1, "organizations": [here]}
 
-    with world.transaction() as services, pytest.raises(Exception, match="email_verified"):
-        apply(services, read_state(state({**user, **SAID})), by=THE_OPERATOR)
-    with world.transaction() as services:
-        apply(services, read_state(state({**user, "email": ADDRESS})), by=THE_OPERATOR)
+    with world.transaction_services() as services, pytest.raises(Exception, match="email_verified"):
+        apply_desired_state(services, parse_desired_state(state({**user, **SAID})), by=OPERATOR_PRINCIPAL)
+    with world.transaction_services() as services:
+        apply_desired_state(services, parse_desired_state(state({**user, "email": ADDRESS})), by=OPERATOR_PRINCIPAL)
 
 
 def said_by_oneself(world: World, organization_id: str, user_name: str) -> None:
-    organization = world.operator.organizations.get(organization_id)
-    person = world.a_person(organization)
-    give_password(world, person)
+    organization = world.operator_services.organizations.get(organization_id)
+    person = world.make_human_user(organization)
+    set_password(world, person)
     browser = Browser(world)
     browser.start_session(person)
     browser.open("/account/profile")
@@ -141,14 +143,18 @@ def said_by_oneself(world: World, organization_id: str, user_name: str) -> None:
 
 @pytest.mark.parametrize("way", [created, invited, changed, registered, described, said_by_oneself])
 def test_no_way_but_its_link_verifies_an_address(world: World, way: Callable[[World, str, str], None]) -> None:
-    organization = world.an_organization()
+    organization = world.make_organization()
     way(world, organization.id, "ada")
-    [user] = [one for one in an_owner(world).list(f"/organizations/{organization.id}/users") if one["email"] == ADDRESS]
+    [user] = [
+        one
+        for one in make_owner_client(world).list(f"/organizations/{organization.id}/users")
+        if one["email"] == ADDRESS
+    ]
     assert user["email_verified"] is False
-    link = world.operator.users.issue_email_link(user["id"], ADDRESS)
-    person = world.operator.users.get(user["id"])
+    link = world.operator_services.users.issue_email_link(user["id"], ADDRESS)
+    person = world.operator_services.users.get(user["id"])
     browser = Browser(world)
     browser.start_session(person)
     browser.open(link)
     browser.submit()
-    assert an_owner(world).get(f"/users/{user['id']}")["email_verified"] is True
+    assert make_owner_client(world).get(f"/users/{user['id']}")["email_verified"] is True

@@ -9,15 +9,15 @@ from urllib.parse import quote
 
 import pytest
 
-from identity.domain.attempts import LONGEST_DELAY, MOST_ATTEMPTS
+from identity.domain.attempts import MAX_ATTEMPTS, MAX_DELAY
 from identity.domain.users import HumanUser
-from identity.hashing import Busy, Hasher
+from identity.password_hashing import PasswordHasher, ServerBusy
 from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
-from identity.testing.browser import PASSWORD, Browser, give_password
-from identity.testing.fixtures import MakeWorld
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.spec.guesses import at_password, enters, leave, lock, login_name, somebody, tried
+from tests.spec.password_attempts import at_password, enters, leave, lock, login_name, somebody, tried
 
 # What stores have to do is in their contract, and raced in the journeys; here a few go through all of it.
 pytestmark = [pytest.mark.storages("memory"), pytest.mark.usefixtures("quick")]
@@ -27,9 +27,9 @@ HOLDS = "can be entered with its password only in a browser that signed in to it
 
 
 @pytest.fixture
-def world(own_world: World) -> World:
+def world(isolated_world: World) -> World:
     """Of its own: clocks move, and addresses are used up."""
-    return own_world
+    return isolated_world
 
 
 # --- successes --------------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def test_a_success_counts_nothing_and_clears_the_account(world: World, ada: Huma
     assert [tried(stranger) for _ in range(6)] == [422] * 5 + [429]
 
 
-def test_a_success_gives_back_its_own_attempt_alone(make_world: MakeWorld) -> None:
+def test_a_success_gives_back_its_own_attempt_alone(make_world: WorldFactory) -> None:
     """Whoever has an account here does not get more guesses at others by signing in to it between."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     mine = somebody(world)
@@ -78,7 +78,7 @@ def test_a_success_gives_back_its_own_attempt_alone(make_world: MakeWorld) -> No
 
 
 @everywhere
-def test_what_was_refused_unseen_does_not_count(make_world: MakeWorld) -> None:
+def test_what_was_refused_unseen_does_not_count(make_world: WorldFactory) -> None:
     world = make_world(**{"identity.attempts_per_address": "10"})
     browser = at_password(world, "ada")
     assert [tried(browser) for _ in range(5)] == [422] * 5
@@ -98,11 +98,11 @@ def test_what_nobody_had_time_to_look_at_does_not_count(
     world: World, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(*_: object) -> None:
-        raise Busy
+        raise ServerBusy
 
     browser = at_password(world, ada)
     with monkeypatch.context() as patched:
-        patched.setattr(Hasher, "verify", busy)
+        patched.setattr(PasswordHasher, "verify", busy)
         assert [tried(browser) for _ in range(20)] == [503] * 20
     assert [tried(browser) for _ in range(6)] == [422] * 5 + [429]
 
@@ -120,7 +120,7 @@ def test_an_attempt_without_a_verdict_stands_as_a_failure(
 
     browser = at_password(world, ada)
     with monkeypatch.context() as patched:
-        patched.setattr(Hasher, "verify", die)
+        patched.setattr(PasswordHasher, "verify", die)
         for _ in range(5):
             with pytest.raises(Killed):
                 tried(browser)
@@ -133,14 +133,14 @@ def test_an_attempt_without_a_verdict_stands_as_a_failure(
 
 
 def _rename(world: World, person: HumanUser, user_name: str) -> None:
-    world.operator.users.change(person.id, ChangeHumanUser(user_name=user_name))
+    world.operator_services.users.change(person.id, ChangeHumanUser(user_name=user_name))
 
 
 def _another(world: World, before: HumanUser) -> HumanUser:
     """Somebody else who has the name now."""
     command = CreateHumanUser(user_name=before.user_name, given_name="A", family_name="B")
-    person = world.operator.users.create(before.organization_id, command)
-    give_password(world, person)
+    person = world.operator_services.users.create(before.organization_id, command)
+    set_password(world, person)
     return person
 
 
@@ -150,7 +150,7 @@ def _renamed_away(world: World, person: HumanUser) -> HumanUser:
 
 
 def _removed(world: World, person: HumanUser) -> HumanUser:
-    world.operator.users.remove(person.id)
+    world.operator_services.users.remove(person.id)
     return _another(world, person)
 
 
@@ -161,7 +161,7 @@ def _renamed_to(world: World, person: HumanUser) -> HumanUser:
     stranger = Browser(world)
     at_password(world, f"{name}@{login_name(world, person).partition('@')[2]}", stranger)
     assert [tried(stranger) for _ in range(6)] == [422] * 5 + [429]
-    another = somebody(world, world.operator.organizations.get(person.organization_id))
+    another = somebody(world, world.operator_services.organizations.get(person.organization_id))
     _rename(world, another, name)
     return another
 
@@ -180,13 +180,13 @@ def test_a_name_that_changes_hands_brings_no_failures(
     assert login_name(world, heir).startswith(f"{ada.user_name}@")
     browser = at_password(world, ada.user_name if bare else login_name(world, heir))
     assert enters(browser)
-    with world.reading() as services:
-        assert services.users.failures(heir.id) == 0
+    with world.read_only_services() as services:
+        assert services.users.count_failed_attempts(heir.id) == 0
 
 
 @everywhere
 def test_a_locked_account_stays_locked_under_another_name_and_no_other_is(world: World, ada: HumanUser) -> None:
-    grace = somebody(world, world.operator.organizations.get(ada.organization_id))
+    grace = somebody(world, world.operator_services.organizations.get(ada.organization_id))
     lock(world, ada)
     theirs, hers = ada.user_name, grace.user_name
     # They swap their names.
@@ -195,8 +195,11 @@ def test_a_locked_account_stays_locked_under_another_name_and_no_other_is(world:
     _rename(world, ada, hers)
     browser = at_password(world, ada)
     assert tried(browser, PASSWORD) == 422, "what is right is not looked at"
-    with world.reading() as services:
-        assert (services.users.failures(ada.id), services.users.failures(grace.id)) == (MOST_ATTEMPTS, 0)
+    with world.read_only_services() as services:
+        assert (services.users.count_failed_attempts(ada.id), services.users.count_failed_attempts(grace.id)) == (
+            MAX_ATTEMPTS,
+            0,
+        )
     browser = at_password(world, grace)
     assert enters(browser)
 
@@ -231,13 +234,13 @@ SPELLINGS = tuple(spellings("x", "y"))
 @pytest.mark.parametrize(
     "first", ["bare", *(pytest.param(one, marks=pytest.mark.thorough) for one in ("full", "wide at"))]
 )
-def test_which_spellings_share_a_count_tells_nothing(worlds: Any, first: str, second: str) -> None:
+def test_which_spellings_share_a_count_tells_nothing(world_cache: Any, first: str, second: str) -> None:
     """Security 10.4: the same answers for a name that somebody has and one that nobody has."""
-    world = worlds.shared("memory", {})
-    organization = world.an_organization()
+    world = world_cache.shared_world("memory", {})
+    organization = world.make_organization()
     command = CreateHumanUser(user_name=f"jür.{organization.id[-6:]}", given_name="J", family_name="B")
-    person = world.operator.users.create(organization.id, command)
-    give_password(world, person)
+    person = world.operator_services.users.create(organization.id, command)
+    set_password(world, person)
     sequences = []
     for name in (person.user_name, f"nob{person.user_name[1:]}"):
         spelt = spellings(name, organization.primary_domain)
@@ -263,15 +266,15 @@ def _told(browser: Browser, *names: str) -> tuple[str, str | None, str]:
 
 def test_at_an_application_the_bare_name_is_the_full_one_of_its_organization(world: World) -> None:
     """Whether or not anybody has it: the organization in question is known, and so is its domain."""
-    project = world.a_project()
-    organization = world.operator.storage.organizations.find(project.organization_id)
-    party = RelyingParty.of(world, project_id=project.id)
+    project = world.make_project()
+    organization = world.operator_services.storage.organizations.find(project.organization_id)
+    party = RelyingParty.register(world, project_id=project.id)
     person = somebody(world, organization)
     for name in (person.user_name, f"no{person.user_name}"):
         statuses = []
         for spelt in (name, f"{name}@{organization.primary_domain}"):
             browser = Browser(world)
-            browser.open(party.ask().url, by=party.origin)
+            browser.open(party.new_request().url, initiator=party.origin)
             browser.submit({"login_name": spelt})
             statuses.extend(tried(browser) for _ in range(3))
         assert statuses == [422] * 5 + [429]
@@ -282,13 +285,13 @@ def test_an_account_has_no_more_attempts_by_having_two_names(
 ) -> None:
     """What is typed beyond the account's own limit looks wrong, and is not looked at."""
     looked_at = []
-    verify = Hasher.verify
+    verify = PasswordHasher.verify
 
-    def watch(self: Hasher, stored: str | None, password: str) -> Any:
+    def watch(self: PasswordHasher, stored: str | None, password: str) -> Any:
         looked_at.append(stored is not None)
         return verify(self, stored, password)
 
-    monkeypatch.setattr(Hasher, "verify", watch)
+    monkeypatch.setattr(PasswordHasher, "verify", watch)
     statuses = []
     for name in (ada.user_name, login_name(world, ada)):
         stranger = at_password(world, name)
@@ -302,11 +305,11 @@ def test_an_account_has_no_more_attempts_by_having_two_names(
 def test_unknown_names_are_locked_as_long_as_known_ones(world: World, ada: HumanUser) -> None:
     for name in (login_name(world, ada), "nobody@nowhere.example"):
         stranger = Browser(world)
-        for _ in range(MOST_ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             assert tried(at_password(world, name, stranger)) == 422
-            world.clock.advance(int(LONGEST_DELAY.total_seconds()))
+            world.clock.advance(int(MAX_DELAY.total_seconds()))
     world.clock.advance(days=365)
-    world.identity.jobs.purge()
+    world.identity.background_jobs.purge()
     for name in (login_name(world, ada), "nobody@nowhere.example"):
         fresh = at_password(world, name)
         assert tried(fresh) == 429
@@ -321,7 +324,7 @@ def test_fewer_failures_are_forgotten_after_the_same_time(world: World, ada: Hum
     assert answers == [[422] * 5 + [429]] * 2
     for days, expected in ((29, [422, 429]), (32, [422] * 5 + [429])):
         world.clock.advance(days=days)
-        world.identity.jobs.purge()
+        world.identity.background_jobs.purge()
         for name in (login_name(world, ada), "nobody@nowhere.example"):
             stranger = at_password(world, name)
             assert [tried(stranger) for _ in expected] == expected, (days, name)
@@ -346,7 +349,7 @@ def failures_until_held(world: World, address: str) -> int:
 
 @pytest.mark.shows("8.3")
 @pytest.mark.parametrize(("setting", "expected"), [("3", 3), ("0", ALL)])
-def test_the_limit_of_an_address_is_a_setting(make_world: MakeWorld, setting: str, expected: int) -> None:
+def test_the_limit_of_an_address_is_a_setting(make_world: WorldFactory, setting: str, expected: int) -> None:
     world = make_world(**{"identity.attempts_per_address": setting})
     assert failures_until_held(world, "192.0.2.7") == expected
     assert failures_until_held(world, "192.0.2.8") == expected
@@ -354,7 +357,7 @@ def test_the_limit_of_an_address_is_a_setting(make_world: MakeWorld, setting: st
     assert failures_until_held(world, "192.0.2.7") == expected
 
 
-def test_a_network_of_ipv6_is_one_address(make_world: MakeWorld) -> None:
+def test_a_network_of_ipv6_is_one_address(make_world: WorldFactory) -> None:
     """Whoever has one address of it has 2^64."""
     world = make_world(**{"identity.attempts_per_address": "3"})
     assert failures_until_held(world, "2001:db8:1:2::1") == 3
@@ -364,7 +367,7 @@ def test_a_network_of_ipv6_is_one_address(make_world: MakeWorld) -> None:
     assert failures_until_held(world, "192.0.2.7") == 0
 
 
-def test_a_proxy_that_does_not_say_for_whom_it_speaks_is_nobody(make_world: MakeWorld) -> None:
+def test_a_proxy_that_does_not_say_for_whom_it_speaks_is_nobody(make_world: WorldFactory) -> None:
     """Otherwise one stranger's failures would hold up everybody."""
     world = make_world(**{"identity.attempts_per_address": "3", "identity.trusted_proxy": "10.0.0.2"})
     assert failures_until_held(world, "10.0.0.2") == ALL
@@ -377,9 +380,9 @@ def test_a_proxy_that_does_not_say_for_whom_it_speaks_is_nobody(make_world: Make
 @everywhere
 def test_a_manager_unlocks_an_account(world: World, ada: HumanUser) -> None:
     lock(world, ada)
-    organization = world.operator.storage.organizations.find(ada.organization_id)
-    manager = world.a_person(organization)
-    world.make_manager(manager, "ORG_USER_MANAGER")
+    organization = world.operator_services.storage.organizations.find(ada.organization_id)
+    manager = world.make_human_user(organization)
+    world.assign_manager_role(manager, "ORG_USER_MANAGER")
     console = Browser(world)
     console.start_session(manager)
     console.open(f"/console/users/{ada.id}")

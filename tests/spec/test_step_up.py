@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from identity.domain.policies import SecondFactor
+from identity.domain.policies import SecondFactorRule
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.plugins.factors.app import App, enrol
-from tests.plugins.login.conftest import Person
+from tests.plugins.factors.authenticator_app import AuthenticatorApp, enrol
+from tests.plugins.login.conftest import LoginUser
 
 ONE, TWO, RESISTANT = (f"urn:service:iam:acr:{word}" for word in ("1", "2", "phr"))
 UNMET = "unmet_authentication_requirements"
@@ -27,16 +27,16 @@ def browser(world: World) -> Browser:
 
 @pytest.fixture
 def party(world: World) -> RelyingParty:
-    return RelyingParty.of(world, name="Invoices")
+    return RelyingParty.register(world, name="Invoices")
 
 
 @pytest.fixture
-def ada(world: World) -> Person:
-    return Person(world)
+def ada(world: World) -> LoginUser:
+    return LoginUser(world)
 
 
 @pytest.fixture
-def app(world: World, ada: Person) -> App:
+def app(world: World, ada: LoginUser) -> AuthenticatorApp:
     """Ada has an authenticator app."""
     return enrol(Browser(world), ada)
 
@@ -49,115 +49,119 @@ def wants(acr: str, *, essential: bool = True) -> dict[str, str]:
 
 
 def opened(browser: Browser, party: RelyingParty, **parameters: Any) -> Any:
-    asked = party.ask(**parameters)
-    browser.open(asked.url, by=party.origin)
+    asked = party.new_request(**parameters)
+    browser.open(asked.url, initiator=party.origin)
     return asked
 
 
 def policy(world: World, owner: str, **rules: Any) -> None:
-    with world.transaction() as services:
-        services.policies.change(owner, ChangePolicy.of(**rules))
+    with world.transaction_services() as services:
+        services.policies.change(owner, ChangePolicy.build(**rules))
 
 
 @pytest.mark.parametrize("essential", [True, False])
 def test_a_session_that_has_proved_less_proves_the_rest(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App, essential: bool
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp, essential: bool
 ) -> None:
     """Not the password again; the session goes on under its id with a new secret."""
     session = browser.start_session(ada.user)
     began = world.clock.seconds
     world.clock.advance(minutes=5)
-    plain = party.tokens(browser.open((asked := party.ask()).url), asked)
+    plain = party.obtain_tokens(browser.open((asked := party.new_request()).url), asked)
     assert (plain.claims["acr"], plain.claims["amr"]) == (ONE, ["pwd"])
     asked = opened(browser, party, **wants(TWO, essential=essential))
-    assert browser.step == "totp"
-    tokens = party.tokens(browser.submit({"code": app.code()}), asked)
+    assert browser.sign_in_step == "totp"
+    tokens = party.obtain_tokens(browser.submit({"code": app.code()}), asked)
     assert (tokens.claims["acr"], tokens.claims["amr"]) == (TWO, ["pwd", "otp", "mfa"])
     assert (tokens.claims["sid"], tokens.claims["auth_time"]) == (session.id, began)
-    renewed = world.operator.storage.sessions.find(session.id)
+    renewed = world.operator_services.storage.sessions.find(session.id)
     assert renewed is not None
     assert (renewed.digest != session.digest, renewed.ends_at) == (True, session.ends_at)
     # From now on it is a session of two factors, without a page.
-    asked = party.ask(prompt="none", **wants(TWO, essential=essential))
-    assert party.tokens(browser.open(asked.url), asked).claims["acr"] == TWO
-    refreshed = party.refresh(party.signed_in(browser, scope="openid offline_access", acr_values=TWO).refresh_token)
+    asked = party.new_request(prompt="none", **wants(TWO, essential=essential))
+    assert party.obtain_tokens(browser.open(asked.url), asked).claims["acr"] == TWO
+    refreshed = party.refresh(
+        party.sign_in_silently(browser, scope="openid offline_access", acr_values=TWO).refresh_token
+    )
     assert refreshed.status_int == 200
 
 
-def test_who_signs_in_proves_both(world: World, browser: Browser, party: RelyingParty, ada: Person, app: App) -> None:
+def test_who_signs_in_proves_both(
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
+) -> None:
     asked = opened(browser, party, acr_values=f"urn:example:other {TWO}")
     browser.sign_in(ada.login_name)
-    assert browser.step == "totp"
-    assert party.tokens(browser.submit({"code": app.code()}), asked).claims["acr"] == TWO
+    assert browser.sign_in_step == "totp"
+    assert party.obtain_tokens(browser.submit({"code": app.code()}), asked).claims["acr"] == TWO
 
 
 def test_a_class_is_told_as_it_was_asked_for(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Two factors are one factor, too, for whoever asks for no more; and for the tokens that follow."""
     browser.start_session(ada.user)
     asked = opened(browser, party, acr_values=TWO)
     browser.submit({"code": app.code()})
-    asked = party.ask(scope="openid offline_access", **wants(ONE))
-    tokens = party.tokens(browser.open(asked.url), asked)
+    asked = party.new_request(scope="openid offline_access", **wants(ONE))
+    tokens = party.obtain_tokens(browser.open(asked.url), asked)
     assert tokens.claims["acr"] == ONE
     answer = party.refresh(tokens.refresh_token).json
     assert party.check_id_token(answer["id_token"])["acr"] == ONE
 
 
 def test_words_that_nobody_knows_ask_for_nothing_unless_they_are_essential(
-    world: World, browser: Browser, party: RelyingParty, ada: Person
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     browser.start_session(ada.user)
-    asked = party.ask(acr_values="urn:mace:incommon:iap:silver")
-    assert party.tokens(browser.open(asked.url), asked).claims["acr"] == ONE
+    asked = party.new_request(acr_values="urn:mace:incommon:iap:silver")
+    assert party.obtain_tokens(browser.open(asked.url), asked).claims["acr"] == ONE
     asked = opened(browser, party, **wants("urn:mace:incommon:iap:silver"))
-    party.refused(browser.page, asked, UNMET)
+    party.check_error_response(browser.page, asked, UNMET)
 
 
 @pytest.mark.parametrize("essential", [True, False])
 def test_without_a_page_it_is_refused(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App, essential: bool
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp, essential: bool
 ) -> None:
     browser.start_session(ada.user)
     asked = opened(browser, party, prompt="none", **wants(TWO, essential=essential))
-    party.refused(browser.page, asked, UNMET)
+    party.check_error_response(browser.page, asked, UNMET)
 
 
 @pytest.mark.parametrize("essential", [True, False])
 def test_who_has_none_sets_one_up_or_goes_back(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, essential: bool
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, essential: bool
 ) -> None:
     browser.start_session(ada.user)
     asked = opened(browser, party, **wants(TWO, essential=essential))
-    assert browser.step == "factors/new"
+    assert browser.sign_in_step == "factors/new"
     assert "Invoices" in browser.page.text
-    browser.submit(press=("factor", "none"))
-    party.refused(browser.page, asked, UNMET)
+    browser.submit(button=("factor", "none"))
+    party.check_error_response(browser.page, asked, UNMET)
     opened(browser, party, **wants(TWO, essential=essential))
-    browser.submit(press=("factor", "totp"))
-    assert browser.step == "totp/new"
+    browser.submit(button=("factor", "totp"))
+    assert browser.sign_in_step == "totp/new"
 
 
 def test_one_factor_that_somebody_has_comes_before_another_that_they_set_up(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Security 19.5: who knows the password alone sets nothing up where there is a factor."""
     browser.start_session(ada.user)
     opened(browser, party, acr_values=TWO)
     request = browser.path.split("/")[2]
     browser.open(f"/login/{request}/totp/new")
-    assert browser.step == "totp"
+    assert browser.sign_in_step == "totp"
     browser.open(f"/login/{request}/factors/new")
-    assert browser.step == "totp"
+    assert browser.sign_in_step == "totp"
     browser.open("/login?target=/account/security&enrol=totp")
-    assert browser.step == "totp"
+    assert browser.sign_in_step == "totp"
     browser.submit({"code": app.code()})
-    assert browser.step == "totp/new"
+    assert browser.sign_in_step == "totp/new"
 
 
 def test_signing_in_again_proves_all_of_it_again(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """max_age and prompt=login are about every factor that counts."""
     browser.start_session(ada.user)
@@ -166,35 +170,35 @@ def test_signing_in_again_proves_all_of_it_again(
     world.clock.advance(minutes=10)
     for again in ({"prompt": "login"}, {"max_age": "300"}):
         asked = opened(browser, party, acr_values=TWO, **again)
-        assert browser.step == "password"
+        assert browser.sign_in_step == "password"
         browser.sign_in(ada.login_name)
-        assert browser.step == "totp"
-        tokens = party.tokens(browser.submit({"code": app.code()}), asked)
+        assert browser.sign_in_step == "totp"
+        tokens = party.obtain_tokens(browser.submit({"code": app.code()}), asked)
         assert (tokens.claims["acr"], tokens.claims["auth_time"]) == (TWO, world.clock.seconds)
         world.clock.advance(minutes=10)
 
 
 def test_a_policy_holds_for_sessions_and_tokens_that_were_there_before(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     browser.start_session(ada.user)
-    tokens = party.signed_in(browser, scope="openid offline_access")
+    tokens = party.sign_in_silently(browser, scope="openid offline_access")
     assert browser.open("/account/profile").status_int == 200
-    policy(world, ada.organization.id, second_factor=SecondFactor.REQUIRED)
+    policy(world, ada.organization.id, second_factor=SecondFactorRule.REQUIRED)
     answer = party.refresh(tokens.refresh_token)
     assert (answer.status_int, answer.json["error"]) == (400, "invalid_grant")
     asked = opened(browser, party, prompt="none")
-    party.refused(browser.page, asked, "interaction_required")
+    party.check_error_response(browser.page, asked, "interaction_required")
     browser.open("/account/profile")
-    assert browser.step == "totp", "and the way there leads on"
+    assert browser.sign_in_step == "totp", "and the way there leads on"
     browser.submit({"code": app.code()})
     assert browser.path == "/account/profile"
     assert party.refresh(tokens.refresh_token).status_int == 400, "what was issued for one factor stays so"
-    assert party.refresh(party.signed_in(browser, scope="openid offline_access").refresh_token).status_int == 200
+    assert party.refresh(party.sign_in_silently(browser, scope="openid offline_access").refresh_token).status_int == 200
 
 
 def test_a_password_gives_no_attempts_at_the_second_factor_back(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, app: App
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, app: AuthenticatorApp
 ) -> None:
     """Whoever knows the password alone would otherwise try a thousand codes, five at a time."""
     tried = 0
@@ -209,7 +213,7 @@ def test_a_password_gives_no_attempts_at_the_second_factor_back(
     assert int(stranger.page.headers["Retry-After"]) >= 1
     world.clock.advance(minutes=16)
     stranger.submit({"code": app.code()})
-    assert stranger.left_for is not None
+    assert stranger.external_redirect is not None
     opened(stranger, party, prompt="login")
     stranger.sign_in(ada.login_name)
     world.clock.advance(seconds=30)

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import pytest
 
 from identity.storage.contract import StorageContract
-from identity.storage.contract.base import ContractBase, On
-from identity.storage.memory.backend import MemoryBackend, MemoryParticipant
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.memory.backend import MemoryBackend, MemoryTransactionParticipant
 
 
 def test_no_part_hides_what_another_defines() -> None:
@@ -21,7 +21,7 @@ def test_no_part_hides_what_another_defines() -> None:
     assert {name: parts for name, parts in owners.items() if len(parts) > 1} == {}
 
 
-class Hasty(MemoryParticipant):
+class Hasty(MemoryTransactionParticipant):
     """Makes its changes visible at the vote, though others have not voted yet."""
 
     def tpc_vote(self, transaction: Any) -> None:
@@ -31,7 +31,7 @@ class Hasty(MemoryParticipant):
 class Forgetful(MemoryBackend):
     """Says that it keeps everything, and keeps nothing."""
 
-    durable: ClassVar[bool] = True
+    is_durable: ClassVar[bool] = True
 
 
 @pytest.fixture
@@ -43,15 +43,15 @@ def test_the_contract_catches_a_backend_that_is_done_at_the_vote(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     demand = StorageContract().test_transactions_nothing_is_seen_before_all_others_have_voted
-    demand(On(MemoryBackend(), request))
-    monkeypatch.setattr("identity.storage.memory.backend.MemoryParticipant", Hasty)
+    demand(StorageHarness(MemoryBackend(), request))
+    monkeypatch.setattr("identity.storage.memory.backend.MemoryTransactionParticipant", Hasty)
     with pytest.raises(AssertionError):
-        demand(On(MemoryBackend(), request))
+        demand(StorageHarness(MemoryBackend(), request))
 
 
 def test_the_contract_catches_a_backend_that_forgets(request: pytest.FixtureRequest) -> None:
     demand = StorageContract().test_backend_what_is_committed_is_there_when_it_is_opened_once_more
     with pytest.raises(AssertionError):
-        demand(On(Forgetful(), request), request)
+        demand(StorageHarness(Forgetful(), request), request)
     with pytest.raises(pytest.skip.Exception, match="not durable"):
-        demand(On(MemoryBackend(), request), request)
+        demand(StorageHarness(MemoryBackend(), request), request)

@@ -3,11 +3,11 @@
 import pytest
 
 from identity.storage.contract import StorageContract
-from identity.storage.contract.factories import an_organization
-from identity.storage.contract.transactions import Transactions
-from identity.storage.errors import StorageError, Unavailable
+from identity.storage.contract.factories import make_organization
+from identity.storage.contract.transaction_manager import ContractTransactionManager
+from identity.storage.errors import StorageError, StorageUnavailable
 from identity.storage.memory import MemoryBackend
-from identity.storage.memory.tables import Tables
+from identity.storage.memory.tables import MemoryTables
 
 
 class TestMemory(StorageContract):
@@ -17,20 +17,20 @@ class TestMemory(StorageContract):
 
 
 def test_a_writer_gives_up_on_one_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("identity.storage.memory.backend.PATIENCE_SECONDS", 0.01)
-    backend, first, second = MemoryBackend(), Transactions(), Transactions()
+    monkeypatch.setattr("identity.storage.memory.backend.WRITE_LOCK_TIMEOUT", 0.01)
+    backend, first, second = MemoryBackend(), ContractTransactionManager(), ContractTransactionManager()
     first.begin()
-    backend.writing(first)
+    backend.join_transaction(first)
     second.begin()
-    with pytest.raises(Unavailable):
-        backend.writing(second)
+    with pytest.raises(StorageUnavailable):
+        backend.join_transaction(second)
     first.abort()
-    backend.writing(second)
+    backend.join_transaction(second)
     second.abort()
 
 
 def test_a_failed_join_lets_the_next_writer_in() -> None:
-    backend, transactions = MemoryBackend(), Transactions()
+    backend, transactions = MemoryBackend(), ContractTransactionManager()
     finished = transactions.begin()
     transactions.commit()
 
@@ -39,27 +39,27 @@ def test_a_failed_join_lets_the_next_writer_in() -> None:
             return finished
 
     with pytest.raises(ValueError, match="Committed"):
-        backend.writing(Manager())
+        backend.join_transaction(Manager())
     transactions.begin()
-    backend.writing(transactions).organizations.add(an_organization())
+    backend.join_transaction(transactions).organizations.add(make_organization())
     transactions.commit()
 
 
 @pytest.mark.parametrize("step", ["begin", "state"])
 def test_a_failure_at_begin_or_end_lets_the_next_writer_in(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    monkeypatch.setattr("identity.storage.memory.backend.PATIENCE_SECONDS", 0.01)
-    backend, transactions = MemoryBackend(), Transactions()
+    monkeypatch.setattr("identity.storage.memory.backend.WRITE_LOCK_TIMEOUT", 0.01)
+    backend, transactions = MemoryBackend(), ContractTransactionManager()
 
     def fail(*_: object, **__: object) -> None:
         raise MemoryError
 
     def write() -> None:
         transactions.begin()
-        backend.writing(transactions).organizations.add(an_organization())
+        backend.join_transaction(transactions).organizations.add(make_organization())
         transactions.commit()
 
     with monkeypatch.context() as broken:
-        broken.setattr(*((MemoryBackend, "begin", fail) if step == "begin" else (Tables, "state", fail)))
+        broken.setattr(*((MemoryBackend, "begin", fail) if step == "begin" else (MemoryTables, "state", fail)))
         with pytest.raises(MemoryError):
             write()
         transactions.abort()
@@ -67,9 +67,9 @@ def test_a_failure_at_begin_or_end_lets_the_next_writer_in(monkeypatch: pytest.M
 
 
 def test_a_storage_refuses_writes_after_its_transaction() -> None:
-    backend, transactions = MemoryBackend(), Transactions()
+    backend, transactions = MemoryBackend(), ContractTransactionManager()
     transactions.begin()
-    storage = backend.writing(transactions)
+    storage = backend.join_transaction(transactions)
     transactions.commit()
     with pytest.raises(StorageError):
-        storage.organizations.add(an_organization())
+        storage.organizations.add(make_organization())

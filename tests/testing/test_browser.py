@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from identity.domain.users import HumanUser
-from identity.testing.browser import Browser, give_password, relation
+from identity.testing.browser import Browser, sec_fetch_site, set_password
 from identity.testing.cookies import CookieJar
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
@@ -124,28 +124,28 @@ def test_without_a_word_a_cookie_is_lax() -> None:
     ],
 )
 def test_how_a_request_relates_to_what_caused_it(source: str | None, expected: str) -> None:
-    assert relation(source, HTTPS) == expected
+    assert sec_fetch_site(source, HTTPS) == expected
 
 
 @pytest.fixture
 def person(world: World) -> HumanUser:
-    return world.a_person()
+    return world.make_human_user()
 
 
 @pytest.fixture
 def party(world: World) -> RelyingParty:
-    return RelyingParty.of(world)
+    return RelyingParty.register(world)
 
 
 @pytest.mark.storages("memory")  # nothing here depends on it
 def test_it_says_where_a_request_comes_from(world: World, person: HumanUser, party: RelyingParty) -> None:
     browser = Browser(world)
-    asked = party.ask()
-    browser.open(asked.url, by=party.origin)
+    asked = party.new_request()
+    browser.open(asked.url, initiator=party.origin)
     first, page = (one.request.headers for one in browser.answers)
     assert first["Sec-Fetch-Site"] == page["Sec-Fetch-Site"] == "cross-site"
     assert "Origin" not in page
-    browser.submit({"login_name": give_password(world, person)}, form="page-form")
+    browser.submit({"login_name": set_password(world, person)}, form="page-form")
     posted, following = (one.request.headers for one in browser.answers)
     assert (posted["Sec-Fetch-Site"], posted["Origin"]) == ("same-origin", world.issuer)
     assert posted["Referer"].startswith(f"{world.issuer}/login/")
@@ -157,19 +157,19 @@ def test_it_says_where_a_request_comes_from(world: World, person: HumanUser, par
 def test_it_stops_where_a_redirect_leaves_us(world: World, person: HumanUser, party: RelyingParty) -> None:
     browser = Browser(world)
     browser.start_session(person)
-    asked = party.ask()
+    asked = party.new_request()
     answer = browser.open(asked.url)
     assert answer is browser.page
-    assert browser.left_for is not None
-    assert browser.left_for.startswith(party.redirect_uri)
-    assert browser.step is None
+    assert browser.external_redirect is not None
+    assert browser.external_redirect.startswith(party.redirect_uri)
+    assert browser.sign_in_step is None
 
 
 @pytest.mark.storages("memory")
 def test_another_site_s_form_brings_no_cookies(world: World, person: HumanUser, party: RelyingParty) -> None:
     browser = Browser(world)
     browser.start_session(person)
-    browser.send("/oauth/v2/authorize", dict(party.ask().parameters), by=party.origin)
+    browser.post_form("/oauth/v2/authorize", dict(party.new_request().parameters), initiator=party.origin)
     posted, redirected = (one.request.headers for one in browser.answers)
     assert "Cookie" not in posted
     assert posted["Origin"] == party.origin

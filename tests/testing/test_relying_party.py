@@ -7,10 +7,16 @@ import pytest
 from cryptography.exceptions import InvalidSignature
 
 from identity.crypto.jwt import sign
-from identity.testing.assertions import decoded, half_hash, s256, signed, unsigned
+from identity.testing.assembled_service import RsaKeyPool
 from identity.testing.browser import Browser
-from identity.testing.relying_party import Asked, RelyingParty
-from identity.testing.service import KeyPool
+from identity.testing.jwt_assertions import (
+    decode_jwt_unverified,
+    left_half_hash,
+    no_signature,
+    pkce_challenge,
+    sign_assertion,
+)
+from identity.testing.relying_party import RelyingParty, SentAuthorizationRequest
 from identity.testing.world import World
 
 pytestmark = pytest.mark.storages("memory")  # nothing here depends on it
@@ -18,20 +24,20 @@ pytestmark = pytest.mark.storages("memory")  # nothing here depends on it
 
 @pytest.fixture
 def party(world: World) -> RelyingParty:
-    return RelyingParty.of(world)
+    return RelyingParty.register(world)
 
 
 @pytest.fixture
 def browser(world: World) -> Browser:
     browser = Browser(world)
-    browser.start_session(world.a_person())
+    browser.start_session(world.make_human_user())
     return browser
 
 
 def test_an_answer_that_was_altered_is_refused(browser: Browser, party: RelyingParty) -> None:
-    asked = party.ask()
+    asked = party.new_request()
     answer = browser.open(asked.url)
-    party.read(answer, asked)
+    party.check_response(answer, asked)
     before = answer.headers["Location"]
     callback = "https://app.example/cb?"
     for part, other in (
@@ -43,36 +49,36 @@ def test_an_answer_that_was_altered_is_refused(browser: Browser, party: RelyingP
         answer.headers["Location"] = before.replace(part, other)
         assert answer.headers["Location"] != before
         with pytest.raises((AssertionError, ValueError)):
-            party.read(answer, asked)
+            party.check_response(answer, asked)
 
 
 def test_an_answer_that_could_be_kept_or_told_is_refused(browser: Browser, party: RelyingParty) -> None:
     for name in ("Cache-Control", "Referrer-Policy", "X-Content-Type-Options"):
-        asked = party.ask()
+        asked = party.new_request()
         answer = browser.open(asked.url)
         del answer.headers[name]
         with pytest.raises(AssertionError):
-            party.read(answer, asked)
+            party.check_response(answer, asked)
 
 
 def test_an_answer_that_comes_in_another_way_is_refused(browser: Browser, party: RelyingParty) -> None:
     for asked, other in (("query", "fragment"), ("fragment", "query"), ("form_post", "query"), ("query", "form_post")):
-        request = party.ask(response_mode=asked)
+        request = party.new_request(response_mode=asked)
         answer = browser.open(request.url)
-        party.read(answer, request)
+        party.check_response(answer, request)
         with pytest.raises(AssertionError):
-            party.read(answer, request, mode=other)
+            party.check_response(answer, request, mode=other)
 
 
 def test_an_answer_is_no_error_and_an_error_no_answer(browser: Browser, party: RelyingParty) -> None:
-    asked = party.ask()
+    asked = party.new_request()
     with pytest.raises(AssertionError):
-        party.refused(browser.open(asked.url), asked, "login_required")
-    wrong = party.ask(scope="profile")
+        party.check_error_response(browser.open(asked.url), asked, "login_required")
+    wrong = party.new_request(scope="profile")
     with pytest.raises(AssertionError):
-        party.code(browser.open(wrong.url), wrong)
+        party.extract_code(browser.open(wrong.url), wrong)
     with pytest.raises(AssertionError):
-        party.refused(browser.open(wrong.url), wrong, "login_required")
+        party.check_error_response(browser.open(wrong.url), wrong, "login_required")
 
 
 @pytest.fixture
@@ -80,27 +86,27 @@ def forge(world: World) -> Callable[..., str]:
     """Makes ID tokens with the service's own key and other claims."""
 
     def forge(token: str, **changes: Any) -> str:
-        _, claims = decoded(token)
+        _, claims = decode_jwt_unverified(token)
         claims = {name: value for name, value in (claims | changes).items() if value is not None}
-        with world.reading() as services:
-            key_id, private_key = services.signing_keys.current()
+        with world.read_only_services() as services:
+            key_id, private_key = services.signing_keys.current_signing_key()
         return sign(claims, private_key, key_id=key_id)
 
     return forge
 
 
 @pytest.fixture
-def asked(party: RelyingParty) -> Asked:
-    return party.ask("id_token token", max_age=60)
+def asked(party: RelyingParty) -> SentAuthorizationRequest:
+    return party.new_request("id_token token", max_age=60)
 
 
 @pytest.fixture
-def members(browser: Browser, party: RelyingParty, asked: Asked) -> dict[str, str]:
-    return party.read(browser.open(asked.url), asked)
+def members(browser: Browser, party: RelyingParty, asked: SentAuthorizationRequest) -> dict[str, str]:
+    return party.check_response(browser.open(asked.url), asked)
 
 
 def test_an_id_token_with_a_wrong_claim_is_refused(
-    party: RelyingParty, asked: Asked, members: dict[str, str], forge: Callable[..., str]
+    party: RelyingParty, asked: SentAuthorizationRequest, members: dict[str, str], forge: Callable[..., str]
 ) -> None:
     token, access_token = members["id_token"], members["access_token"]
     party.check_id_token(forge(token), asked, access_token=access_token)
@@ -121,26 +127,29 @@ def test_an_id_token_with_a_wrong_claim_is_refused(
 
 
 def test_an_id_token_of_another_key_is_refused(
-    party: RelyingParty, asked: Asked, members: dict[str, str], key_pool: KeyPool
+    party: RelyingParty, asked: SentAuthorizationRequest, members: dict[str, str], key_pool: RsaKeyPool
 ) -> None:
     token = members["id_token"]
-    header, claims = decoded(token)
+    header, claims = decode_jwt_unverified(token)
     with pytest.raises(InvalidSignature):
-        party.check_id_token(signed(claims, key_pool.next(), key_id=header["kid"]), asked)
+        party.check_id_token(sign_assertion(claims, key_pool.next(), key_id=header["kid"]), asked)
     with pytest.raises(AssertionError):
         party.check_id_token(
-            signed(claims, key_pool.next(), key_id=header["kid"], header={"alg": "none"}, sign=unsigned), asked
+            sign_assertion(claims, key_pool.next(), key_id=header["kid"], header={"alg": "none"}, sign=no_signature),
+            asked,
         )
 
 
 def test_a_hash_is_that_of_the_specification() -> None:
     """RFC 7636 appendix B; OpenID Connect Core appendix A.4."""
-    assert s256("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
-    assert half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y") == "77QmUPtjPfzWtF2AnpK9RQ"
+    assert (
+        pkce_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    )
+    assert left_half_hash("jHkWEdUXMU1BwAsC4vtUsZwnNvTIxEl0z9K3vx5KF0Y") == "77QmUPtjPfzWtF2AnpK9RQ"
 
 
 def test_a_parameter_that_is_none_is_left_out(party: RelyingParty) -> None:
-    asked = party.ask(state=None, nonce=None, redirect_uri=None, max_age=0)
+    asked = party.new_request(state=None, nonce=None, redirect_uri=None, max_age=0)
     assert set(asked.parameters) == {
         "client_id",
         "response_type",
@@ -150,4 +159,4 @@ def test_a_parameter_that_is_none_is_left_out(party: RelyingParty) -> None:
         "code_challenge_method",
     }
     assert asked.parameters["max_age"] == "0"
-    assert "code_challenge" not in party.ask("id_token").parameters
+    assert "code_challenge" not in party.new_request("id_token").parameters

@@ -6,10 +6,10 @@ whose callback is ADDRESS/callback. Prints its client id and, this once, its sec
 
 import sys
 
-from identity.app import assemble
+from identity.application_factory import create_application
 from identity.domain.applications import ApplicationType
-from identity.ini_file import APPLICATION, read_section
-from identity.services.access import THE_OPERATOR
+from identity.ini_file import APP_SECTION, read_section
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands import decode
 from identity.services.commands.applications import RegisterApplication
 from identity.services.commands.projects import CreateProject
@@ -17,7 +17,7 @@ from identity.services.commands.projects import CreateProject
 if len(sys.argv) < 4:
     sys.exit(__doc__)
 ini, name, address, *variables = sys.argv[1:]
-settings = read_section(ini, APPLICATION, dict(one.split("=", 1) for one in variables))
+settings = read_section(ini, APP_SECTION, dict(one.split("=", 1) for one in variables))
 application_members = {
     "name": name,
     "type": ApplicationType.WEB,
@@ -27,15 +27,15 @@ application_members = {
     "post_logout_redirect_uris": [f"{address}/"],
 }
 
-identity = assemble(settings)
+identity = create_application(settings)
 with identity.transaction() as services:
     instance = services.instance()
     if instance is None:
         raise SystemExit("Run `identity bootstrap` first.")
     wanted = decode(CreateProject, {"name": name})
-    project = services.projects.create(instance.organization_id, wanted, by=THE_OPERATOR)
+    project = services.projects.create(instance.organization_id, wanted, by=OPERATOR_PRINCIPAL)
     command = decode(RegisterApplication, application_members)
-    application, secret = services.applications.register(project.id, command, by=THE_OPERATOR)
+    application, secret = services.applications.register(project.id, command, by=OPERATOR_PRINCIPAL)
 identity.close()
 
 print("project id   ", project.id)

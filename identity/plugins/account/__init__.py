@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from identity.provider.interaction import Interaction
 
 
-class Plugin:
+class AccountPlugin:
     """People see and change what is known of them, their password, sessions and connected applications."""
 
     hookspecs = 1
@@ -27,19 +27,19 @@ class Plugin:
     @hookimpl
     def identity_interactions(self) -> "Iterable[Interaction]":
         """The question whether an account that is to be deleted stays."""
-        from identity.plugins.account.interactions import KeepAccount
+        from identity.plugins.account.interactions import CancelAccountDeletion
 
-        return [KeepAccount()]
+        return [CancelAccountDeletion()]
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """Every page of the account, and every page behind a link."""
-        from identity.domain.words import say
-        from identity.pages.drawing import HOME
-        from identity.plugins.account import links, pages
+        from identity.domain.messages import gettext_lazy
+        from identity.pages.rendering import ACCOUNT_PATH
+        from identity.plugins.account import one_time_links, pages
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.account:templates")
-        config.add_menu_entry(say("Your account"), HOME)
-        pages.configure(config)
-        links.configure(config)
+        config.add_menu_entry(gettext_lazy("Your account"), ACCOUNT_PATH)
+        pages.add_account_pages(config)
+        one_time_links.add_one_time_link_pages(config)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyramid.config import Configurator
 
 
-class Plugin:
+class ConsolePlugin:
     """Adds the console, and the hook by which other plugins add to its menu."""
 
     hookspecs = 1
@@ -23,7 +23,7 @@ class Plugin:
 
     @hookimpl
     def identity_add_hookspecs(self, host: Any) -> None:
-        """``console_menu``, for plugins with console pages of their own."""
+        """``console_navigation``, for plugins with console pages of their own."""
         from identity.plugins.console import hookspecs
 
         host.add_hookspecs(hookspecs)
@@ -31,11 +31,11 @@ class Plugin:
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """Every page of the console, and its place in everybody's account menu."""
-        from identity.domain.words import say
+        from identity.domain.messages import gettext_lazy
         from identity.plugins.console import pages
-        from identity.plugins.console.console_page import CONSOLE
+        from identity.plugins.console.console_page import CONSOLE_PATH
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.console:templates")
-        config.add_menu_entry(say("Console"), CONSOLE, for_managers=True)
-        pages.configure(config)
+        config.add_menu_entry(gettext_lazy("Console"), CONSOLE_PATH, for_managers=True)
+        pages.add_console_pages(config)

@@ -6,10 +6,10 @@ from datetime import datetime, timedelta
 from markupsafe import Markup
 
 from identity.domain.service_user_keys import KeySummary
-from identity.pages.translation import Words
+from identity.pages.translation import Translator
 
 #: From here on a thing that expires is spoken of.
-SOON = timedelta(days=30)
+EXPIRY_WARNING_PERIOD = timedelta(days=30)
 
 
 @dataclass(frozen=True)
@@ -21,40 +21,40 @@ class Badge:
 
 
 @dataclass(frozen=True)
-class Named:
+class EntityLink:
     """What people know a thing by, what stands below that, and the address of its page, for whoever may read it."""
 
     name: str
     href: str = ""
-    sub: str = ""
+    secondary_text: str = ""
 
 
-def state_badge(active: bool, words: Words) -> Badge:
+def state_badge(active: bool, words: Translator) -> Badge:
     """Active or deactivated."""
-    return Badge(words.t("Active"), "success") if active else Badge(words.t("Deactivated"))
+    return Badge(words.gettext("Active"), "success") if active else Badge(words.gettext("Deactivated"))
 
 
-def expiry_badge(expires_at: datetime, now: datetime, words: Words) -> Badge:
+def expiry_badge(expires_at: datetime, now: datetime, words: Translator) -> Badge:
     """How a thing that works until a moment stands."""
     left = expires_at - now
     if left <= timedelta():
-        return Badge(words.t("Expired"), "danger")
-    if left <= SOON:
+        return Badge(words.gettext("Expired"), "danger")
+    if left <= EXPIRY_WARNING_PERIOD:
         days = max(left // timedelta(days=1), 1)
-        return Badge(words.tn("Expires in {n} day", "Expires in {n} days", days), "warning")
-    return Badge(words.t("Active"), "success")
+        return Badge(words.ngettext("Expires in {n} day", "Expires in {n} days", days), "warning")
+    return Badge(words.gettext("Active"), "success")
 
 
-def keys_badge(summary: KeySummary | None, now: datetime, words: Words) -> Badge | None:
+def keys_badge(summary: KeySummary | None, now: datetime, words: Translator) -> Badge | None:
     """All keys of a service user in one badge: the soonest expiry if that is near, else how many are live."""
-    if summary is None or summary.next_expiry is None:
+    if summary is None or summary.next_expires_at is None:
         return None
-    badge = expiry_badge(summary.next_expiry, now, words)
-    return Badge(words.tn("{n} live", "{n} live", summary.live)) if badge.kind == "success" else badge
+    badge = expiry_badge(summary.next_expires_at, now, words)
+    return Badge(words.ngettext("{n} live", "{n} live", summary.live_count)) if badge.kind == "success" else badge
 
 
-def secrets_badge(live: int, words: Words) -> Badge:
+def secrets_badge(live: int, words: Translator) -> Badge:
     """How many client secrets there are; none is what somebody should know of."""
     if not live:
-        return Badge(words.t("No secret"), "warning")
-    return Badge(words.tn("{n} live", "{n} live", live))
+        return Badge(words.gettext("No secret"), "warning")
+    return Badge(words.ngettext("{n} live", "{n} live", live))

@@ -6,108 +6,127 @@ from typing import Any, ClassVar
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.domain.words import say
+from identity.domain.messages import gettext_lazy
 from identity.pages.forms import Form
-from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_form import ConsoleForm
-from identity.plugins.console.console_page import pick
-from identity.plugins.console.expirations import ALREADY, last_used
-from identity.plugins.console.places import Place
-from identity.plugins.console.sections import Table
-from identity.plugins.console.things import OfThing
+from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.console_page import find_child
+from identity.plugins.console.expiring_credentials import ALREADY_CREATED_MESSAGE, last_used_label
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.page_sections import TableSection
+from identity.plugins.console.resource_page import ResourcePage
+from identity.plugins.console.routes import ConsoleRoute
 
 #: So many can be live at once.
-_MOST = 2
+_MAX_SECRETS = 2
 
 
-def secrets_table(page: OfThing[Any], id: str, title: str, lead: str, *, empty: str, first: bool) -> Table:  # noqa: A002
+def client_secret_section(
+    page: ResourcePage[Any], id: str, title: str, lead: str, *, empty: str, first: bool
+) -> TableSection:  # noqa: A002
     """Those of the page's thing; with ``first`` it is the first task to make one."""
-    live, may_write = page.use_case.secrets(page.thing.id), page.may(f"{page.subject_of}.write")
+    live, may_write = page.service.secrets(page.entity.id), page.has_permission(f"{page.permission_subject}.write")
     rows = []
     for one in live:
-        end = page.buttons(f"{page.href}/secrets/{one.id}", one.id, remove=say("End …"), change=False)
-        created = page.ui.when(one.created_at, clock=True)
-        rows.append((created, page.ago(one.last_used_at), end if may_write else ""))
+        end = page.row_buttons(
+            f"{page.resource_path}/secrets/{one.id}", one.id, remove=gettext_lazy("End …"), change=False
+        )
+        created = page.template_macros.when(one.created_at, clock=True)
+        rows.append((created, page.relative_time(one.last_used_at), end if may_write else ""))
     new = Markup()
-    if may_write and len(live) < _MOST:
+    if may_write and len(live) < _MAX_SECRETS:
         kind = "primary" if first and not rows else ""
-        new = page.link(say("New"), f"{page.href}/secrets/new", what=say("client secret"), kind=kind, symbol="plus")
-    columns = (say("Created"), say("Last used"))
-    return Table(id, title, lead, new, columns=columns, rows=rows, actions=True, empty=empty)
+        new = page.button_link(
+            gettext_lazy("New"),
+            f"{page.resource_path}/secrets/new",
+            what=gettext_lazy("client secret"),
+            kind=kind,
+            symbol="plus",
+        )
+    columns = (gettext_lazy("Created"), gettext_lazy("Last used"))
+    return TableSection(id, title, lead, new, columns=columns, rows=rows, has_row_buttons=True, empty=empty)
 
 
-class OfSecrets(OfThing[Any]):
+class ClientSecretPage(ResourcePage[Any]):
     """A page about secrets of one thing."""
 
     #: The section in which they stand.
     anchor = "secrets"
 
     @property
-    def live(self) -> Sequence[Any]:
+    def live_secrets(self) -> Sequence[Any]:
         """All there are."""
-        live: Sequence[Any] = self.use_case.secrets(self.thing.id)
+        live: Sequence[Any] = self.service.secrets(self.entity.id)
         return live
 
     @property
-    def back(self) -> str:
-        return f"{self.href}#{self.anchor}"
+    def cancel_path(self) -> str:
+        return f"{self.resource_path}#{self.anchor}"
 
 
-class NewSecret(OfSecrets, ConsoleForm):
+class CreateClientSecretPage(ClientSecretPage, ConsoleFormPage):
     """Makes a client secret, and shows it once."""
 
-    creates = True
-    title = say("New client secret for {name}")
-    label = say("Create secret")
+    is_creation = True
+    title = gettext_lazy("New client secret for {name}")
+    submit_label = gettext_lazy("Create secret")
 
     @property
-    def about(self) -> str:
-        once = self.words.t("The secret is shown once, on the next page.")
-        keeps = self.words.t("The one there is keeps working, so that you can replace it without a gap.")
-        return once + " " + keeps if self.live else once
+    def lead(self) -> str:
+        once = self.translator.gettext("The secret is shown once, on the next page.")
+        keeps = self.translator.gettext("The one there is keeps working, so that you can replace it without a gap.")
+        return once + " " + keeps if self.live_secrets else once
 
     def submit(self, form: Form) -> Response:
-        self.use_once(form, ALREADY)
-        _, secret = self.use_case.add_secret(self.thing.id, by=self.principal)
-        shown = {"client_id": self.thing.id, "secret": secret, "back": self.back}
-        return self.draw({**shown, "title": self.words.t("Client secret added")}, template="console/secret_added.html")
+        self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
+        _, secret = self.service.add_secret(self.entity.id, by=self.principal)
+        shown = {"client_id": self.entity.id, "secret": secret, "back": self.cancel_path}
+        return self.render(
+            {**shown, "title": self.translator.gettext("Client secret added")},
+            template="console/client_secret_created.html",
+        )
 
 
-class EndSecret(OfSecrets, ConfirmPage):
+class RevokeClientSecretPage(ClientSecretPage, ActionPage):
     """Asks before what still uses it loses access."""
 
     #: What stops working; and that it is the only one, where that means more.
-    loss: ClassVar[str]
-    last_loss: ClassVar[str] = ""
+    impact_message: ClassVar[str]
+    last_secret_impact_message: ClassVar[str] = ""
     #: What becomes of tokens, where that is not said by it.
     tokens: ClassVar[str] = ""
-    title = say("End this client secret of {name}?")
-    label = say("End client secret")
+    title = gettext_lazy("End this client secret of {name}?")
+    submit_label = gettext_lazy("End client secret")
 
     @property
     def secret(self) -> Any:
         """Which one. Raises NotFound."""
-        return pick(self, self.live, "secret")
+        return find_child(self, self.live_secrets, "secret")
 
     @property
-    def names(self) -> Mapping[str, object]:
-        return {"name": self.name, "when": self.secret.created_at.strftime("%Y-%m-%d %H:%M")}
+    def message_values(self) -> Mapping[str, object]:
+        return {"name": self.entity_name, "when": self.secret.created_at.strftime("%Y-%m-%d %H:%M")}
 
     @property
-    def effects(self) -> Sequence[str]:
-        loss = self.last_loss if self.last_loss and len(self.live) == 1 else self.loss
-        return [say("Created {when} UTC."), last_used(self.secret.last_used_at), loss, self.tokens]
+    def impact(self) -> Sequence[str]:
+        loss = (
+            self.last_secret_impact_message
+            if self.last_secret_impact_message and len(self.live_secrets) == 1
+            else self.impact_message
+        )
+        return [gettext_lazy("Created {when} UTC."), last_used_label(self.secret.last_used_at), loss, self.tokens]
 
-    def act(self) -> str | None:
-        self.use_case.remove_secret(self.thing.id, self.secret.id, by=self.principal)
+    def perform(self) -> str | None:
+        self.service.remove_secret(self.entity.id, self.secret.id, by=self.principal)
         return None
 
 
-def secret_places(kind: type[OfThing[Any]], **said: str) -> tuple[Place, ...]:
+def client_secret_routes(kind: type[ResourcePage[Any]], **said: str) -> tuple[ConsoleRoute, ...]:
     """Where the secrets of things of a kind are made and ended."""
-    path, permission = f"{kind.path}/secrets", f"{kind.subject_of}.write"
-    anchor = said.get("anchor", OfSecrets.anchor)
+    path, permission = f"{kind.path}/secrets", f"{kind.permission_subject}.write"
+    anchor = said.get("anchor", ClientSecretPage.anchor)
     return (
-        Place(f"{path}/new", NewSecret.of(kind, anchor=anchor), permission, kind.target),
-        Place(f"{path}/{{secret}}/delete", EndSecret.of(kind, **said), permission, kind.target),
+        ConsoleRoute(f"{path}/new", CreateClientSecretPage.of(kind, anchor=anchor), permission, kind.context_factory),
+        ConsoleRoute(
+            f"{path}/{{secret}}/delete", RevokeClientSecretPage.of(kind, **said), permission, kind.context_factory
+        ),
     )

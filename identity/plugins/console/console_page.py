@@ -12,39 +12,39 @@ from markupsafe import Markup, escape
 from identity.domain.applications import Application
 from identity.domain.audit import AuditEvent
 from identity.domain.errors import Conflict, NotFound
+from identity.domain.messages import Message, gettext_lazy
 from identity.domain.organizations import Organization
-from identity.domain.permissions import INSTANCE, Resource, organization_resource
+from identity.domain.permissions import INSTANCE_RESOURCE, Resource, organization_resource
 from identity.domain.projects import Project
-from identity.domain.words import Message, say
-from identity.http.targets import Target
+from identity.http.route_contexts import RouteContext
 from identity.lazily import lazily
-from identity.pages.event_words import TOLD
-from identity.pages.forms import ONCE, Form
-from identity.pages.frame import Group, Item, Switcher
-from identity.pages.notices import told_event
+from identity.pages.event_labels import FLASH_MESSAGES
+from identity.pages.flash_messages import flashed_event
+from identity.pages.forms import SUBMISSION_ID_FIELD, Form
+from identity.pages.layout import NavigationGroup, NavigationItem, OrganizationSwitcher
 from identity.pages.signed_in_page import SignedInPage
-from identity.plugins.console.badges import Badge, Named
-from identity.plugins.console.told import told_sentence
-from identity.services.access import Principal, Seen
-from identity.storage.paging import Page, PageRequest
+from identity.plugins.console.badges import Badge, EntityLink
+from identity.plugins.console.event_messages import event_message
+from identity.services.access_control import Principal, VisibleEntityT
+from identity.storage.paging import PageRequest, ResultPage
 
 if TYPE_CHECKING:
-    from identity.services.bundle import Services
+    from identity.services.container import Services
 
 log = logging.getLogger(__name__)
 
-Drawn = TypeVar("Drawn")
+RenderedT = TypeVar("RenderedT")
 
-CONSOLE = "/console"
-Trail = Sequence[tuple[str, str]]
-_SWITCHABLE = 8
+CONSOLE_PATH = "/console"
+Breadcrumbs = Sequence[tuple[str, str]]
+_MAX_SWITCHER_ORGANIZATIONS = 8
 
 #: What the services judge once more: see Applications.may_change.
-_OF_APPLICATIONS = ("application.write", "application.delete")
+_APPLICATION_PERMISSIONS = ("application.write", "application.delete")
 
 
 @dataclass(frozen=True)
-class Section:
+class NavigationSection:
     """A link of the navigation: the last part of its address, its words and icon, and the permission to see it.
 
     ``parts`` if it is enough to hold the permission at something inside of the organization.
@@ -54,43 +54,45 @@ class Section:
     label: str
     icon: str
     permission: str
-    parts: bool = False
+    allows_partial_access: bool = False
 
 
-OVERVIEW = Section("overview", say("Overview"), "overview", "organization.read")
+OVERVIEW_SECTION = NavigationSection("overview", gettext_lazy("Overview"), "overview", "organization.read")
 ORGANIZATION_SECTIONS = (
-    Section("users", say("Users"), "users", "user.read"),
-    Section("service-users", say("Service users"), "service", "service_user.read"),
-    Section("projects", say("Projects"), "project", "project.read", parts=True),
-    Section("granted-projects", say("Granted projects"), "grant", "project_grant.read", parts=True),
-    Section("upstream-providers", say("Identity providers"), "key", "upstream_provider.read"),
-    Section("", say("Organization"), "organization", "organization.read"),
-    Section("policy", say("Sign-in policy"), "lock", "organization.read"),
-    Section("audit-events", say("Audit events"), "audit", "audit_event.read"),
-    Section("token-preview", say("Token preview"), "preview", "user.read"),
+    NavigationSection("users", gettext_lazy("Users"), "users", "user.read"),
+    NavigationSection("service-users", gettext_lazy("Service users"), "service", "service_user.read"),
+    NavigationSection("projects", gettext_lazy("Projects"), "project", "project.read", allows_partial_access=True),
+    NavigationSection(
+        "granted-projects", gettext_lazy("Granted projects"), "grant", "project_grant.read", allows_partial_access=True
+    ),
+    NavigationSection("upstream-providers", gettext_lazy("Identity providers"), "key", "upstream_provider.read"),
+    NavigationSection("", gettext_lazy("Organization"), "organization", "organization.read"),
+    NavigationSection("policy", gettext_lazy("Sign-in policy"), "lock", "organization.read"),
+    NavigationSection("audit-events", gettext_lazy("Audit events"), "audit", "audit_event.read"),
+    NavigationSection("token-preview", gettext_lazy("Token preview"), "preview", "user.read"),
 )
 INSTANCE_SECTIONS = (
-    Section("organizations", say("Organizations"), "organization", "organization.read"),
-    Section("instance", say("Instance administrators"), "users", "instance_manager.read"),
-    Section("instance/policy", say("Sign-in policy"), "lock", "instance.read"),
-    Section("instance/signing-keys", say("Signing keys"), "key", "signing_key.read"),
-    Section("instance/legal-holds", say("Legal holds"), "lock", "legal_hold.read"),
-    Section("audit-events", say("All audit events"), "audit", "audit_event.read"),
+    NavigationSection("organizations", gettext_lazy("Organizations"), "organization", "organization.read"),
+    NavigationSection("instance", gettext_lazy("Instance administrators"), "users", "instance_manager.read"),
+    NavigationSection("instance/policy", gettext_lazy("Sign-in policy"), "lock", "instance.read"),
+    NavigationSection("instance/signing-keys", gettext_lazy("Signing keys"), "key", "signing_key.read"),
+    NavigationSection("instance/legal-holds", gettext_lazy("Legal holds"), "lock", "legal_hold.read"),
+    NavigationSection("audit-events", gettext_lazy("All audit events"), "audit", "audit_event.read"),
 )
 
 
 class ConsolePage(SignedInPage):
     """A page of somebody who manages something. Its context is the Target that its address names."""
 
-    context: Target
-    home = CONSOLE
+    context: RouteContext
+    home_path = CONSOLE_PATH
     #: The name of its Section.
     section: ClassVar[str] = ""
     #: What that list is called, on pages below it.
-    under: ClassVar[str] = ""
-    told = TOLD
+    section_label: ClassVar[str] = ""
+    flash_messages = FLASH_MESSAGES
     #: True for pages of the instance, whose section is one of INSTANCE_SECTIONS.
-    of_instance: ClassVar[bool] = False
+    is_instance_page: ClassVar[bool] = False
 
     @property
     def principal(self) -> Principal:
@@ -114,29 +116,29 @@ class ConsolePage(SignedInPage):
     @lazily
     def organization(self) -> Organization | None:
         """The organization that the page is about; on pages of the instance one's own, for the navigation."""
-        value, resource = self.context.value, self.resource
+        value, resource = self.context.entity, self.resource
         if isinstance(value, Organization):
             return value
         identifier = resource.organization_id
-        if resource.holder is not None and not self._sees(identifier):
+        if resource.grantee is not None and not self._can_see_organization(identifier):
             # Whoever was granted a project looks at it from the own organization.
-            identifier = resource.holder.id
+            identifier = resource.grantee.id
         if identifier is None:
             return self.subject.organization
         return self.services.organizations.get(identifier)
 
     @property
-    def root(self) -> str:
+    def base_path(self) -> str:
         """The address below which the pages of the organization lie."""
         organization = self.organization
-        return CONSOLE if organization is None else f"{CONSOLE}/organizations/{organization.id}"
+        return CONSOLE_PATH if organization is None else f"{CONSOLE_PATH}/organizations/{organization.id}"
 
-    def may(self, permission: str) -> bool:
+    def has_permission(self, permission: str) -> bool:
         """True if whoever looks holds the permission on what the page is about: buttons are absent without it."""
-        asked, value = self.context.permission(permission), self.context.value
-        allowed: bool = self.services.access.may(self.principal, asked, self.resource)
-        if permission in _OF_APPLICATIONS and isinstance(value, Project | Application):
-            return allowed and self.services.applications.may_change(value, by=self.principal)
+        asked, value = self.context.effective_permission(permission), self.context.entity
+        allowed: bool = self.services.access_control.is_permitted(self.principal, asked, self.resource)
+        if permission in _APPLICATION_PERMISSIONS and isinstance(value, Project | Application):
+            return allowed and self.services.applications.can_change(value, by=self.principal)
         return allowed
 
     # --- words: attributes where they are the same for all, properties where they are not ---------------------------
@@ -147,217 +149,237 @@ class ConsolePage(SignedInPage):
         raise NotImplementedError
 
     @property
-    def trail(self) -> Trail:
+    def breadcrumbs(self) -> Breadcrumbs:
         """The way to the page: words and address of each page above it."""
-        return self.list_above
+        return self.list_breadcrumbs
 
     @property
-    def list_above(self) -> Trail:
+    def list_breadcrumbs(self) -> Breadcrumbs:
         """The list of its section, where the page lies below that."""
-        return [(self.under, f"{self.root}/{self.section}")] if self.under else ()
+        return [(self.section_label, f"{self.base_path}/{self.section}")] if self.section_label else ()
 
     @property
-    def parent(self) -> str:
+    def title_suffix(self) -> str:
         """What is said after the title in the browser's tab."""
-        if self.trail:
-            return self.trail[-1][0]
-        return "" if self.organization is None or self.of_instance else self.organization.name
+        if self.breadcrumbs:
+            return self.breadcrumbs[-1][0]
+        return "" if self.organization is None or self.is_instance_page else self.organization.name
 
     @property
-    def names(self) -> Mapping[str, object]:
+    def message_values(self) -> Mapping[str, object]:
         """What fills the places in the sentences that a page declares, such as ``{name}``."""
         return {}
 
-    def said(self, sentence: str) -> Markup:
+    def translate(self, sentence: str) -> Markup:
         """A declared sentence in the page's language, with its places filled; other text, such as a name, as it is."""
         if not isinstance(sentence, Message):
             return escape(sentence)
         open_places = "{" in sentence.template and not sentence.values
-        return self.words.t(sentence, **self.names) if open_places else self.words.t(sentence)
+        return (
+            self.translator.gettext(sentence, **self.message_values)
+            if open_places
+            else self.translator.gettext(sentence)
+        )
 
-    def shared(self) -> Mapping[str, object]:
+    def common_variables(self) -> Mapping[str, object]:
         return {
-            **super().shared(),
-            "title": self.said(self.title),
-            "parent": self.said(self.parent),
-            "trail": [(self.said(text), href) for text, href in self.trail],
-            "may": self.may,
-            "root": self.root,
+            **super().common_variables(),
+            "title": self.translate(self.title),
+            "parent": self.translate(self.title_suffix),
+            "trail": [(self.translate(text), href) for text, href in self.breadcrumbs],
+            "may": self.has_permission,
+            "root": self.base_path,
             "organization": self.organization,
         }
 
-    def link(self, label: str, href: str, *, what: str = "", **look: object) -> Markup:
+    def button_link(self, label: str, href: str, *, what: str = "", **look: object) -> Markup:
         """A link that looks like a button; ``what`` completes its words for those who do not see where it stands."""
-        made: Markup = self.ui.button_link(self.said(label), href, what=self.said(what), **look)
+        made: Markup = self.template_macros.button_link(self.translate(label), href, what=self.translate(what), **look)
         return made
 
-    def buttons(self, href: str, what: str, *, remove: str, change: bool = True, query: str = "") -> Markup:
+    def row_buttons(self, href: str, what: str, *, remove: str, change: bool = True, query: str = "") -> Markup:
         """What one may do to a row, which ``what`` names: change and remove it."""
-        removes = self.link(remove, f"{href}/delete{query}", what=what, small=True)
+        removes = self.button_link(remove, f"{href}/delete{query}", what=what, small=True)
         if not change:
             return removes
-        return self.link(say("Change"), f"{href}/edit{query}", what=what, small=True) + " " + removes
+        return self.button_link(gettext_lazy("Change"), f"{href}/edit{query}", what=what, small=True) + " " + removes
 
-    def named(self, named: Named) -> Markup:
+    def entity_cell(self, named: EntityLink) -> Markup:
         """What names a row, with a link."""
-        drawn: Markup = self.ui.named(named.name, named.href, named.sub)
+        drawn: Markup = self.template_macros.named(named.name, named.href, named.secondary_text)
         return drawn
 
-    def linked(self, named: Named) -> Markup:
+    def entity_link(self, named: EntityLink) -> Markup:
         """What a thing is called, with a link where there is one."""
-        drawn: Markup = self.ui.link(named.name, named.href) if named.href else escape(named.name)
+        drawn: Markup = self.template_macros.link(named.name, named.href) if named.href else escape(named.name)
         return drawn
 
-    def badge(self, badge: Badge | None) -> Markup:
+    def render_badge(self, badge: Badge | None) -> Markup:
         """A badge, drawn; nothing for none."""
-        drawn: Markup = Markup() if badge is None else self.ui.badge(badge.text, badge.kind)
+        drawn: Markup = Markup() if badge is None else self.template_macros.badge(badge.text, badge.kind)
         return drawn
 
-    def ago(self, moment: datetime | None) -> Markup:
+    def relative_time(self, moment: datetime | None) -> Markup:
         """How far away a moment is, or that it never was."""
-        drawn: Markup = self.faint(say("Never")) if moment is None else self.ui.ago(moment)
+        drawn: Markup = (
+            self.render_placeholder(gettext_lazy("Never")) if moment is None else self.template_macros.ago(moment)
+        )
         return drawn
 
-    def roles(self, names: Iterable[str]) -> Markup:
+    def render_role_names(self, names: Iterable[str]) -> Markup:
         """Names of roles, literal; nothing for none."""
-        return Markup(", ").join(self.ui.code(one) for one in sorted(names))
+        return Markup(", ").join(self.template_macros.code(one) for one in sorted(names))
 
-    def faint(self, sentence: str) -> Markup:
+    def render_placeholder(self, sentence: str) -> Markup:
         """What stands where there is nothing to tell."""
-        return Markup('<span class="muted">{}</span>').format(self.said(sentence))
+        return Markup('<span class="muted">{}</span>').format(self.translate(sentence))
 
     # --- what was done ---------------------------------------------------------------------------------------------
 
-    def what_was_done(self) -> object:
-        event = told_event(self.request)
-        if event is None or event.event not in self.told:
+    def flash_message(self) -> object:
+        event = flashed_event(self.request)
+        if event is None or event.event not in self.flash_messages:
             return None
-        said = self.words.t(told_sentence(event, self.services.storage))
+        said = self.translator.gettext(event_message(event, self.services.storage))
         if self._may_read(event):
-            link = Markup(' <a href="{}/audit-events/{}">{}</a>').format(CONSOLE, event.id, self.words.t("Audit event"))
+            link = Markup(' <a href="{}/audit-events/{}">{}</a>').format(
+                CONSOLE_PATH, event.id, self.translator.gettext("Audit event")
+            )
             said += link
         return said
 
     def _may_read(self, event: AuditEvent) -> bool:
-        resource = INSTANCE if event.organization_id is None else organization_resource(event.organization_id)
-        return self.services.access.may(self.principal, "audit_event.read", resource)
+        resource = INSTANCE_RESOURCE if event.organization_id is None else organization_resource(event.organization_id)
+        return self.services.access_control.is_permitted(self.principal, "audit_event.read", resource)
 
     # --- forms -----------------------------------------------------------------------------------------------------
 
-    def use_once(self, form: Form, sentence: str | None = None) -> None:
+    def redeem_submission_id(self, form: Form, sentence: str | None = None) -> None:
         """Use up the form's single-use id, so that what it makes is made once. Raises Conflict the second time."""
-        once = form.one(ONCE)
-        if once and not self.services.idempotency.use_once(self.principal.id or "", once):
-            raise Conflict(sentence or say("This was sent already. Go back and look at the list."))
+        once = form.text(SUBMISSION_ID_FIELD)
+        if once and not self.services.idempotency.claim_token(self.principal.id or "", once):
+            raise Conflict(sentence or gettext_lazy("This was sent already. Go back and look at the list."))
 
     # --- navigation ------------------------------------------------------------------------------------------------
 
-    def navigation(self) -> tuple[Group, ...]:
-        groups = [Group(items=tuple(self._items(self.root, (OVERVIEW,), organization=True)))]
+    def navigation(self) -> tuple[NavigationGroup, ...]:
+        groups = [
+            NavigationGroup(items=tuple(self._navigation_items(self.base_path, (OVERVIEW_SECTION,), organization=True)))
+        ]
         organization = self.organization
         if organization is not None:
-            items = tuple(self._items(self.root, ORGANIZATION_SECTIONS, organization=True))
-            groups.append(Group(title=organization.name, items=items))
+            items = tuple(self._navigation_items(self.base_path, ORGANIZATION_SECTIONS, organization=True))
+            groups.append(NavigationGroup(title=organization.name, items=items))
         groups.append(
-            Group(
-                title=self.words.t("Instance"),
-                items=tuple(self._items(CONSOLE, INSTANCE_SECTIONS, organization=False)),
+            NavigationGroup(
+                title=self.translator.gettext("Instance"),
+                items=tuple(self._navigation_items(CONSOLE_PATH, INSTANCE_SECTIONS, organization=False)),
             )
         )
-        groups.append(Group(items=tuple(self._of_plugins())))
+        groups.append(NavigationGroup(items=tuple(self._plugin_navigation())))
         return tuple(group for group in groups if group.items)
 
-    def _items(self, root: str, sections: Sequence[Section], *, organization: bool) -> Iterator[Item]:
-        here = self.section if self.of_instance is not organization else None
+    def _navigation_items(
+        self, root: str, sections: Sequence[NavigationSection], *, organization: bool
+    ) -> Iterator[NavigationItem]:
+        here = self.section if self.is_instance_page is not organization else None
         for one in sections:
-            if self._reads(one, organization=organization):
+            if self._can_read_section(one, organization=organization):
                 href = f"{root}/{one.name}".rstrip("/")
-                yield Item(label=self.words.t(one.label), href=href, icon=one.icon, current=one.name == here)
+                yield NavigationItem(
+                    label=self.translator.gettext(one.label), href=href, icon=one.icon, is_current=one.name == here
+                )
 
-    def _reads(self, section: Section, *, organization: bool) -> bool:
-        access = self.services.access
+    def _can_read_section(self, section: NavigationSection, *, organization: bool) -> bool:
+        access = self.services.access_control
         if not organization:
-            return section.permission in access.permissions(self.principal, INSTANCE)
+            return section.permission in access.list_permissions(self.principal, INSTANCE_RESOURCE)
         if self.organization is None:
             return False
         resource = organization_resource(self.organization.id)
-        if section.parts:
-            return bool(access.parts(self.principal, section.permission, resource) != frozenset())
-        return section.permission in access.permissions(self.principal, resource)
+        if section.allows_partial_access:
+            return bool(access.permitted_children(self.principal, section.permission, resource) != frozenset())
+        return section.permission in access.list_permissions(self.principal, resource)
 
-    def _of_plugins(self) -> Iterator[Item]:
+    def _plugin_navigation(self) -> Iterator[NavigationItem]:
         given = {"principal": self.principal, "organization": self.organization}
-        return self.from_plugins("console_menu", lambda item: item, **given)
+        return self.call_console_hook("console_navigation", lambda item: item, **given)
 
-    def from_plugins(self, hook: str, draw: Callable[[Any], Drawn], **given: object) -> Iterator[Drawn]:
+    def call_console_hook(self, hook: str, draw: Callable[[Any], RenderedT], **given: object) -> Iterator[RenderedT]:
         """What plugins add by a hook of the console, drawn; one that fails adds nothing, and the page is there."""
-        for plugin, implementation in self.request.registry.identity.host.implementations(hook):
+        for plugin, implementation in self.request.registry.application.plugin_host.implementations(hook):
             try:
                 yield from [draw(one) for one in implementation(**given) or ()]
             except Exception:
                 log.exception("the hook %s of the plugin %s failed", hook, plugin)
 
-    def switcher(self) -> Switcher | None:
+    def organization_switcher(self) -> OrganizationSwitcher | None:
         """The organizations that whoever looks manages something of; the present section is kept."""
-        known = self._switchable()
+        known = self._switchable_organizations()
         here = self.organization
         if here is None or len(known) < 2:
             return None
-        section = self.section if not self.of_instance else "overview"
+        section = self.section if not self.is_instance_page else "overview"
         items = [
-            Item(
+            NavigationItem(
                 label=one.name,
-                href=f"{CONSOLE}/organizations/{one.id}/{section}".rstrip("/"),
-                current=one.id == here.id,
+                href=f"{CONSOLE_PATH}/organizations/{one.id}/{section}".rstrip("/"),
+                is_current=one.id == here.id,
             )
             for one in known
         ]
-        items.append(Item(label=self.words.t("All organizations …"), href=f"{CONSOLE}/organizations"))
-        return Switcher(
-            meaning=self.words.t("Organization:"),
+        items.append(
+            NavigationItem(label=self.translator.gettext("All organizations …"), href=f"{CONSOLE_PATH}/organizations")
+        )
+        return OrganizationSwitcher(
+            prefix=self.translator.gettext("Organization:"),
             label=here.name,
-            head=self.words.t("Your organizations"),
+            heading=self.translator.gettext("Your organizations"),
             items=tuple(items),
         )
 
-    def _switchable(self) -> list[Organization]:
+    def _switchable_organizations(self) -> list[Organization]:
         """Up to eight: the present one, one's own, and others in which one holds a role, else the first by name."""
         wanted = [one.id for one in (self.organization, self.subject.organization) if one is not None]
-        seen = self.services.access.seen_organizations(self.principal)
+        seen = self.services.access_control.visible_organization_ids(self.principal)
         storage = self.services.storage
         if seen is None:
-            found = {one.id: one for one in storage.organizations.page(PageRequest(limit=_SWITCHABLE))}
+            found = {one.id: one for one in storage.organizations.page(PageRequest(limit=_MAX_SWITCHER_ORGANIZATIONS))}
             missing = [one for one in wanted if one not in found]
             found |= storage.organizations.find_many(missing)
             ids = [*wanted, *found]
         else:
             ids = [one for one in (*wanted, *sorted(seen)) if one in seen]
-            found = dict(storage.organizations.find_many(ids[: _SWITCHABLE + 1]))
-        found = {one.id: one for one in self.services.access.visible(self.principal, found.values())}
+            found = dict(storage.organizations.find_many(ids[: _MAX_SWITCHER_ORGANIZATIONS + 1]))
+        found = {one.id: one for one in self.services.access_control.filter_visible(self.principal, found.values())}
         chosen = dict.fromkeys(one for one in ids if one in found)
-        return sorted((found[one] for one in list(chosen)[:_SWITCHABLE]), key=lambda one: one.name.casefold())
+        return sorted(
+            (found[one] for one in list(chosen)[:_MAX_SWITCHER_ORGANIZATIONS]), key=lambda one: one.name.casefold()
+        )
 
-    def listed(self, found: Page[Seen]) -> Page[Seen]:
+    def filter_page(self, found: ResultPage[VisibleEntityT]) -> ResultPage[VisibleEntityT]:
         """The page without rows that a plugin denies to whoever looks."""
-        return self.services.access.page_of(self.principal, found)
+        return self.services.access_control.filter_page(self.principal, found)
 
-    def _sees(self, organization_id: str | None) -> bool:
-        sees: bool = organization_id is not None and self.services.access.sees(self.principal, organization_id)
+    def _can_see_organization(self, organization_id: str | None) -> bool:
+        sees: bool = organization_id is not None and self.services.access_control.can_see_organization(
+            self.principal, organization_id
+        )
         return sees
 
 
-def matched(page: ConsolePage, name: str) -> str:
+def path_value(page: ConsolePage, name: str) -> str:
     """What stands in the address under this name."""
     found: str = page.request.matchdict[name]
     return found
 
 
-def pick(page: ConsolePage, found: Iterable[Any], kind: str, name: str = "", by: str = "id") -> Any:
+def find_child(page: ConsolePage, found: Iterable[Any], kind: str, name: str = "", by: str = "id") -> Any:
     """That one of those found which the address names, by its ``kind`` unless ``name`` says otherwise.
 
     Raises NotFound.
     """
-    wanted = matched(page, name or kind)
+    wanted = path_value(page, name or kind)
     for one in found:
         if attrgetter(by)(one) == wanted:
             return one

@@ -8,25 +8,25 @@ import pluggy
 if TYPE_CHECKING:
     from identity.domain.organizations import Organization
     from identity.domain.users import HumanUser
-    from identity.pages.frame import Item
-    from identity.plugins.console.user_section import UserSection
-    from identity.services.access import Principal
+    from identity.pages.layout import NavigationItem
+    from identity.plugins.console.user_sections import UserSection
+    from identity.services.access_control import Principal
 
 hookspec = pluggy.HookspecMarker("identity")
 
 
 @hookspec
-def console_menu(principal: "Principal", organization: "Organization | None") -> "Iterable[Item]":  # type: ignore[empty-body]
+def console_navigation(principal: "Principal", organization: "Organization | None") -> "Iterable[NavigationItem]":  # type: ignore[empty-body]
     """Add links to the console's navigation.
 
     Called for each page that is drawn. ``principal`` is who looks, ``organization`` the one that the page is about.
-    Returns ``identity.pages.frame.Item`` values with labels that are translated already and addresses on the login
+    Returns ``identity.pages.layout.NavigationItem`` values with labels that are translated already and addresses on the login
     host; they stand below those of the console itself. An exception leaves this plugin's links out and is logged.
 
     Example::
 
         @hookimpl
-        def console_menu(self, principal, organization):
+        def console_navigation(self, principal, organization):
             return [Item(label="Billing", href="/billing", icon="project")]
     """
 
@@ -36,7 +36,7 @@ def console_user_sections(principal: "Principal", user: "HumanUser") -> "Iterabl
     """Add sections to the page of a user, such as the second factors that a person has set up.
 
     Called for each such page that is drawn. ``principal`` is who looks, and may read the user; ``user`` is the person.
-    Returns ``identity.plugins.console.user_section.UserSection`` values with words that are translated already and
+    Returns ``identity.plugins.console.user_sections.UserSection`` values with words that are translated already and
     addresses on the login host. An exception leaves this plugin's sections out and is logged.
 
     Example::
@@ -48,7 +48,7 @@ def console_user_sections(principal: "Principal", user: "HumanUser") -> "Iterabl
 
 
 @hookspec
-def console_actions(thing: object) -> "Iterable[tuple[str, str]]":  # type: ignore[empty-body]
+def console_header_links(entity: object) -> "Iterable[tuple[str, str]]":  # type: ignore[empty-body]
     """Add buttons to the page of a thing, beside its heading, for whoever may change it.
 
     Called for each such page that is drawn. ``thing`` is the organization, project, application or whatever the page is
@@ -58,6 +58,6 @@ def console_actions(thing: object) -> "Iterable[tuple[str, str]]":  # type: igno
     Example::
 
         @hookimpl
-        def console_actions(self, thing):
+        def console_header_links(self, thing):
             return [(say("Print a badge"), f"/badges/{thing.id}")] if isinstance(thing, HumanUser) else ()
     """

@@ -9,11 +9,11 @@ from identity import hookimpl
 if TYPE_CHECKING:
     from pyramid.config import Configurator
 
-    from identity.domain.records import NameSpace
+    from identity.domain.records import RecordNamespace
     from identity.provider.factor import Factor
 
 
-class Plugin:
+class EmailCodePlugin:
     """People prove who they are by a code that they get by email."""
 
     hookspecs = 1
@@ -26,23 +26,23 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_name_space(self, name_space: "NameSpace") -> None:
+    def identity_record_namespace(self, namespace: "RecordNamespace") -> None:
         """Where codes lie that were sent."""
-        self._name_space = name_space
+        self._name_space = namespace
 
     @hookimpl
     def identity_factors(self) -> "Iterable[Factor]":
         """Offer the factor email_code."""
-        from identity.plugins.email_code.factor import EmailCode
+        from identity.plugins.email_code.factor import EmailCodeFactor
 
-        return [EmailCode()]
+        return [EmailCodeFactor()]
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """The page that asks for a code, and the one that sets it up."""
-        from identity.plugins.email_code.pages import EnrolEmailCode, Mailed, ProveEmailCode
+        from identity.plugins.email_code.pages import EnrolEmailCodePage, ProveEmailCodePage, _EmailCodePage
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.email_code:templates")
-        Mailed.name_space = self._name_space
-        config.add_factor_pages(ProveEmailCode, EnrolEmailCode)
+        _EmailCodePage.record_namespace = self._name_space
+        config.add_factor_pages(ProveEmailCodePage, EnrolEmailCodePage)

@@ -4,37 +4,37 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from identity import hookimpl
-from identity.plugins.ldap.settings import Settings
+from identity.plugins.ldap.settings import LdapPluginSettings
 
 if TYPE_CHECKING:
-    from identity.domain.records import NameSpace
+    from identity.domain.records import RecordNamespace
     from identity.provider.directory import Directory
 
 # Inside Plugin the name stands for the attribute that every plugin has.
-_Settings = Settings
+_Settings = LdapPluginSettings
 
 
-class Plugin:
+class LdapPlugin:
     """People sign in with the password that an LDAP directory has for them."""
 
     hookspecs = 1
-    Settings = Settings
+    Settings = LdapPluginSettings
 
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings
-        self._name_space: NameSpace | None = None
+        self._name_space: RecordNamespace | None = None
 
     @hookimpl
-    def identity_name_space(self, name_space: "NameSpace") -> None:
+    def identity_record_namespace(self, namespace: "RecordNamespace") -> None:
         """Which entry is whose."""
-        self._name_space = name_space
+        self._name_space = namespace
 
     @hookimpl
     def identity_directories(self) -> "Iterable[Directory[Any]]":
         """The directory, if there are servers."""
         if not self.settings.servers or self._name_space is None:
             return ()
-        from identity.plugins.ldap.people import People
-        from identity.plugins.ldap.search import Search
+        from identity.plugins.ldap.client import LdapClient
+        from identity.plugins.ldap.directory import LdapDirectory
 
-        return [People(self.settings, self._name_space, Search(self.settings))]
+        return [LdapDirectory(self.settings, self._name_space, LdapClient(self.settings))]

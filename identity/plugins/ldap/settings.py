@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from identity.domain.names import domain_problem
-from identity.domain.upstream_providers import claim_line_problem
-from identity.ini_values import BadSetting, setting
+from identity.domain.names import domain_name_error
+from identity.domain.upstream_providers import claim_mapping_error
+from identity.settings_parser import InvalidSetting, setting
 
 #: Where the name that was typed stands in the filter.
-LOGIN = "{login}"
+LOGIN_PLACEHOLDER = "{login}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class LdapPluginSettings:
     """Which directory, how people are found in it, and what becomes of them here."""
 
     servers: tuple[str, ...] = setting(
@@ -52,38 +52,38 @@ class Settings:
         for one in self.servers:
             parts = urlsplit(one)
             if parts.scheme not in ("ldap", "ldaps") or not parts.hostname or parts.path not in ("", "/"):
-                raise BadSetting("servers", "must be addresses such as ldaps://dc1.example.com")
+                raise InvalidSetting("servers", "must be addresses such as ldaps://dc1.example.com")
         for line in self.attributes:
-            if claim_line_problem(line) is not None:
-                raise BadSetting("attributes", f"{line} must be such as family_name=sn")
+            if claim_mapping_error(line) is not None:
+                raise InvalidSetting("attributes", f"{line} must be such as family_name=sn")
         if any("=" not in line or not line.partition("=")[2] for line in self.roles):
-            raise BadSetting("roles", "must be such as ORG_USER_MANAGER=cn=helpdesk,ou=groups,dc=example")
-        if LOGIN not in self.filter or not self.filter.startswith("("):
-            raise BadSetting("filter", "must be a filter with {login} in it, such as (uid={login})")
+            raise InvalidSetting("roles", "must be such as ORG_USER_MANAGER=cn=helpdesk,ou=groups,dc=example")
+        if LOGIN_PLACEHOLDER not in self.filter or not self.filter.startswith("("):
+            raise InvalidSetting("filter", "must be a filter with {login} in it, such as (uid={login})")
         if self.servers:
-            self._check_whole()
+            self._validate_combination()
 
-    def _check_whole(self) -> None:
+    def _validate_combination(self) -> None:
         for name in ("organization", "base", "bind_dn"):
             if not getattr(self, name):
-                raise BadSetting(name, "is missing")
-        if domain_problem(self.organization) is not None:
-            raise BadSetting("organization", "must be a primary domain such as acme.example")
+                raise InvalidSetting(name, "is missing")
+        if domain_name_error(self.organization) is not None:
+            raise InvalidSetting("organization", "must be a primary domain such as acme.example")
         if self.ca_file is not None and not self.ca_file.is_file():
-            raise BadSetting("ca_file", f"{self.ca_file} is no file")
+            raise InvalidSetting("ca_file", f"{self.ca_file} is no file")
         self.password()
 
     def password(self) -> str:
         """The password of ``bind_dn``, read anew each time. Raises BadSetting, which does not quote it."""
         if self.password_file is None:
-            raise BadSetting("password_file", "is missing")
+            raise InvalidSetting("password_file", "is missing")
         try:
             open_to_others = self.password_file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
             text = self.password_file.read_text("utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError):
-            raise BadSetting("password_file", f"{self.password_file} cannot be read") from None
+            raise InvalidSetting("password_file", f"{self.password_file} cannot be read") from None
         if open_to_others:
-            raise BadSetting("password_file", f'{self.password_file} is open to others: run "chmod 600" on it')
+            raise InvalidSetting("password_file", f'{self.password_file} is open to others: run "chmod 600" on it')
         if not text:
-            raise BadSetting("password_file", f"{self.password_file} is empty")
+            raise InvalidSetting("password_file", f"{self.password_file} is empty")
         return text

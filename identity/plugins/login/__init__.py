@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from identity.provider.interaction import Interaction
 
 
-class Plugin:
+class LoginPlugin:
     """People sign in with login name and password, choose among accounts, register, change a password, consent."""
 
     hookspecs = 1
@@ -34,9 +34,9 @@ class Plugin:
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """Every page around signing in and out."""
-        from identity.plugins.login import pages, problems
+        from identity.plugins.login import pages, sign_in_errors
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.login:templates")
-        pages.configure(config)
-        problems.configure(config)
+        pages.add_login_pages(config)
+        sign_in_errors.add_exception_views(config)

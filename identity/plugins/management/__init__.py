@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pyramid.config import Configurator
 
 
-class Plugin:
+class ManagementPlugin:
     """Adds the API's routes on the base host."""
 
     hookspecs = 1
@@ -24,11 +24,11 @@ class Plugin:
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """Every operation of the API, its document, and the page to browse it."""
-        from identity.plugins.management import browse
-        from identity.plugins.management.engine import add_operations
-        from identity.plugins.management.table import OPERATIONS
+        from identity.plugins.management import api_browser
+        from identity.plugins.management.operation_table import OPERATIONS
+        from identity.plugins.management.operation_views import add_operations
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.management:templates")
         add_operations(config, OPERATIONS)
-        browse.configure(config)
+        api_browser.add_browser_routes(config)

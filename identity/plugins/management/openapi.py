@@ -7,14 +7,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from identity import __version__
-from identity.plugins.management.engine import JSON, PREFIX
-from identity.plugins.management.json_body import Nothing
-from identity.plugins.management.operation import Operation, readable, shown_once
-from identity.plugins.management.schemas import components, input_schema, reference
-from identity.plugins.management.table import RESOURCES
-from identity.storage.paging import MOST_COUNTED
+from identity.plugins.management.json_body import EmptyCommand
+from identity.plugins.management.json_schemas import component_schemas, input_schema, schema_reference
+from identity.plugins.management.operation import Operation, one_time_members, readable_representations
+from identity.plugins.management.operation_table import RESOURCE_MODULES
+from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX
+from identity.storage.paging import MAX_COUNTED_ROWS
 
-_READABLE = readable(one for resource in RESOURCES for one in resource.OPERATIONS)
+_READABLE = readable_representations(one for resource in RESOURCE_MODULES for one in resource.OPERATIONS)
 _PATTERN = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 
 _DESCRIPTION = """\
@@ -39,9 +39,9 @@ _ERRORS: Mapping[int, str] = {
     422: "Some fields need a change; `fields` says which, and what to do.",
     503: "The service cannot answer just now.",
 }
-_OF_ALL = (400, 401, 403, 404, 421, 422, 503)
-_OF_CHANGES = (409, 412)
-_OF_BODIES = (413, 415)
+_COMMON_STATUSES = (400, 401, 403, 404, 421, 422, 503)
+_WRITE_STATUSES = (409, 412)
+_BODY_STATUSES = (413, 415)
 
 _ERROR = {
     "type": "object",
@@ -73,19 +73,19 @@ _PARAMETERS: Mapping[str, str] = {
 }
 
 
-def document(base_url: str) -> dict[str, Any]:
+def build_document(base_url: str) -> dict[str, Any]:
     """The document of the service at this address, as plain values."""
-    operations = [one for resource in RESOURCES for one in resource.OPERATIONS]
+    operations = [one for resource in RESOURCE_MODULES for one in resource.OPERATIONS]
     return {
         "openapi": "3.1.0",
         "info": {"title": "Management API", "version": __version__, "description": _DESCRIPTION},
-        "servers": [{"url": f"{base_url}{PREFIX}"}],
+        "servers": [{"url": f"{base_url}{PATH_PREFIX}"}],
         "security": [{"bearer": []}],
-        "tags": [{"name": tag_of(one), "description": _meaning(one)} for one in RESOURCES],
+        "tags": [{"name": resource_tag(one), "description": _tag_description(one)} for one in RESOURCE_MODULES],
         "paths": _paths(),
         "components": {
             "schemas": _schemas(operations),
-            "responses": {_name(status): _error(status) for status in _ERRORS},
+            "responses": {_response_name(status): _error_response(status) for status in _ERRORS},
             "parameters": {name: _header_parameter(name) for name in _PARAMETERS},
             "headers": _HEADERS,
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
@@ -93,39 +93,39 @@ def document(base_url: str) -> dict[str, Any]:
     }
 
 
-def tag_of(resource: Any) -> str:
+def resource_tag(resource: Any) -> str:
     """How the document calls a resource: Service users for service_users."""
     name: str = resource.__name__.rpartition(".")[2]
     return name.replace("_", " ").capitalize()
 
 
-def address_of(operation: Operation) -> str:
+def path_template(operation: Operation) -> str:
     """The operation's path as the document writes it."""
     return _PATTERN.sub(r"{\1}", operation.path)
 
 
 def _paths() -> dict[str, Any]:
     paths: dict[str, Any] = {}
-    for resource in RESOURCES:
+    for resource in RESOURCE_MODULES:
         for operation in resource.OPERATIONS:
-            paths.setdefault(address_of(operation), {})[operation.method.lower()] = _operation(
-                operation, tag_of(resource)
+            paths.setdefault(path_template(operation), {})[operation.method.lower()] = _operation_object(
+                operation, resource_tag(resource)
             )
     return paths
 
 
-def _operation(operation: Operation, tag: str) -> dict[str, Any]:
+def _operation_object(operation: Operation, tag: str) -> dict[str, Any]:
     said: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [tag],
         "summary": operation.summary,
-        "parameters": [*_in_path(operation), *_in_query(operation), *_in_header(operation)],
+        "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_header_parameters(operation)],
         "responses": _responses(operation),
         "x-permission": operation.permission,
     }
     if operation.description:
         said["description"] = operation.description
-    once = sorted(shown_once(operation, _READABLE)) if operation.method == "POST" else []
+    once = sorted(one_time_members(operation, _READABLE)) if operation.method == "POST" else []
     if once:
         said["x-shown-once"] = once
     if operation.method in ("POST", "PATCH"):
@@ -133,7 +133,7 @@ def _operation(operation: Operation, tag: str) -> dict[str, Any]:
     return said
 
 
-def _in_path(operation: Operation) -> list[dict[str, Any]]:
+def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
@@ -146,10 +146,10 @@ def _in_path(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _in_query(operation: Operation) -> list[dict[str, Any]]:
+def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
     given = [(one.name, one.description, one.schema) for one in operation.parameters]
     if operation.filters is not None:
-        properties = _inlined(input_schema(operation.filters))
+        properties = _inline_schema(input_schema(operation.filters))
         given += [(name, "", schema) for name, schema in properties.items()]
     return [
         {"name": name, "in": "query", "schema": schema} | ({"description": description} if description else {})
@@ -157,7 +157,7 @@ def _in_query(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _inline_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of query parameters: none of them is null, and references lead nowhere else."""
     found = {}
     for name, one in schema["properties"].items():
@@ -169,7 +169,7 @@ def _inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _in_header(operation: Operation) -> list[dict[str, str]]:
+def _header_parameters(operation: Operation) -> list[dict[str, str]]:
     names = ["If-None-Match"] if operation.method == "GET" else ["If-Match"]
     if operation.method == "POST":
         names.append("Idempotency-Key")
@@ -181,41 +181,45 @@ def _header_parameter(name: str) -> dict[str, Any]:
 
 
 def _request_body(operation: Operation) -> dict[str, Any]:
-    command = operation.command or Nothing
+    command = operation.command or EmptyCommand
     required = bool(input_schema(command).get("required"))
-    return {"required": required, "content": {JSON: {"schema": reference(command)}}}
+    return {"required": required, "content": {JSON_MEDIA_TYPE: {"schema": schema_reference(command)}}}
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    statuses = list(_OF_ALL)
+    statuses = list(_COMMON_STATUSES)
     if operation.method != "GET":
-        statuses += _OF_CHANGES
+        statuses += _WRITE_STATUSES
     if operation.method in ("POST", "PATCH"):
-        statuses += _OF_BODIES
-    responses: dict[str, Any] = {str(operation.status): _answer(operation)}
+        statuses += _BODY_STATUSES
+    responses: dict[str, Any] = {str(operation.status): _success_response(operation)}
     if operation.method == "GET":
         responses["304"] = {"description": "The client has the present version.", "headers": _headers("ETag")}
-    return responses | {str(status): {"$ref": f"#/components/responses/{_name(status)}"} for status in sorted(statuses)}
-
-
-def _answer(operation: Operation) -> dict[str, Any]:
-    if operation.answers is None:
-        return {"description": "It is done."}
-    schema = reference(operation.answers)
-    if operation.many:
-        schema = {"$ref": f"{schema['$ref']}List"}
-    names = ("ETag",) if operation.location is None else ("ETag", "Location")
-    return {
-        "description": _sentence(operation.answers.__doc__) if not operation.many else "The list.",
-        "headers": _headers(*names),
-        "content": {JSON: {"schema": schema}},
+    return responses | {
+        str(status): {"$ref": f"#/components/responses/{_response_name(status)}"} for status in sorted(statuses)
     }
 
 
-def _error(status: int) -> dict[str, Any]:
+def _success_response(operation: Operation) -> dict[str, Any]:
+    if operation.representation is None:
+        return {"description": "It is done."}
+    schema = schema_reference(operation.representation)
+    if operation.returns_list:
+        schema = {"$ref": f"{schema['$ref']}List"}
+    names = ("ETag",) if operation.location is None else ("ETag", "Location")
+    return {
+        "description": _docstring_paragraph(operation.representation.__doc__)
+        if not operation.returns_list
+        else "The list.",
+        "headers": _headers(*names),
+        "content": {JSON_MEDIA_TYPE: {"schema": schema}},
+    }
+
+
+def _error_response(status: int) -> dict[str, Any]:
     said: dict[str, Any] = {
         "description": _ERRORS[status],
-        "content": {JSON: {"schema": {"$ref": "#/components/schemas/Error"}}},
+        "content": {JSON_MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Error"}}},
     }
     if status == 421:
         said["content"] = {"text/plain": {"schema": {"type": "string"}}}
@@ -230,7 +234,7 @@ def _headers(*names: str) -> dict[str, Any]:
     return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
-def _name(status: int) -> str:
+def _response_name(status: int) -> str:
     return f"Error{status}"
 
 
@@ -240,26 +244,26 @@ def _schemas(operations: Iterable[Operation]) -> dict[str, Any]:
     listed: dict[type[BaseModel], None] = {}
     for one in operations:
         if one.method in ("POST", "PATCH"):
-            sent[one.command or Nothing] = None
-        if one.answers is not None:
-            shown[one.answers] = None
-            if one.many:
-                listed[one.answers] = None
-    made = components([*sent], [*shown])
-    made |= {f"{model.__name__}List": _list_of(model) for model in listed}
+            sent[one.command or EmptyCommand] = None
+        if one.representation is not None:
+            shown[one.representation] = None
+            if one.returns_list:
+                listed[one.representation] = None
+    made = component_schemas([*sent], [*shown])
+    made |= {f"{model.__name__}List": _list_schema(model) for model in listed}
     return dict(sorted((made | {"Error": _ERROR}).items()))
 
 
-def _list_of(model: type[BaseModel]) -> dict[str, Any]:
+def _list_schema(model: type[BaseModel]) -> dict[str, Any]:
     return {
         "type": "object",
         "description": "Rows, and the cursor of the next page: null on the last one.",
         "properties": {
-            "items": {"type": "array", "items": reference(model)},
+            "items": {"type": "array", "items": schema_reference(model)},
             "next_cursor": {"type": ["string", "null"]},
             "total": {
                 "type": ["integer", "null"],
-                "maximum": MOST_COUNTED,
+                "maximum": MAX_COUNTED_ROWS,
                 "description": "How many rows there are on all pages, counted so far; null where nobody counts.",
             },
             "total_is_exact": {"type": "boolean", "description": "False if there are more than `total`."},
@@ -269,12 +273,12 @@ def _list_of(model: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-def _meaning(resource: Any) -> str:
+def _tag_description(resource: Any) -> str:
     """What a resource's module says of it, without its name."""
-    said = _sentence(resource.__doc__).partition(": ")[2]
+    said = _docstring_paragraph(resource.__doc__).partition(": ")[2]
     return said[:1].upper() + said[1:]
 
 
-def _sentence(text: str | None) -> str:
+def _docstring_paragraph(text: str | None) -> str:
     """A docstring as one paragraph."""
     return " ".join((text or "").split())

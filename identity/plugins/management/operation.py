@@ -6,21 +6,32 @@ from typing import Any, Literal
 
 from pyramid.request import Request
 
-from identity.domain.managers import Role
+from identity.domain.managers import ManagerRole
 from identity.domain.permissions import Resource
-from identity.http.lists import CURSOR, DESCENDING, LIMIT, LONGEST_QUERY, MOST, QUERY, SORT, STATE, USUAL, sorts
-from identity.http.targets import Target
+from identity.http.list_parameters import (
+    CURSOR_PARAM,
+    DEFAULT_PAGE_SIZE,
+    DESCENDING_PREFIX,
+    LIMIT_PARAM,
+    MAX_PAGE_SIZE,
+    MAX_QUERY_LENGTH,
+    QUERY_PARAM,
+    SORT_PARAM,
+    STATE_PARAM,
+    sort_values,
+)
+from identity.http.route_contexts import RouteContext
 from identity.plugins.management.representation import Representation
 from identity.provider.context import Context
-from identity.services.access import Principal
-from identity.services.bundle import Services
+from identity.services.access_control import Principal
 from identity.services.commands import Command
+from identity.services.container import Services
 from identity.settings import Settings
-from identity.storage.paging import Page, PageRequest
+from identity.storage.paging import PageRequest, ResultPage
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class QueryParameter:
     """A query parameter; ``schema`` is JSON Schema."""
 
     name: str
@@ -29,33 +40,35 @@ class Parameter:
 
 
 #: What lists understand: pages of all of them, and of some a search, states and orders.
-PAGED = (
-    Parameter(
-        LIMIT,
-        f"How many rows the answer has at most, {USUAL} unless given.",
-        {"type": "integer", "minimum": 1, "maximum": MOST},
+PAGE_PARAMETERS = (
+    QueryParameter(
+        LIMIT_PARAM,
+        f"How many rows the answer has at most, {DEFAULT_PAGE_SIZE} unless given.",
+        {"type": "integer", "minimum": 1, "maximum": MAX_PAGE_SIZE},
     ),
-    Parameter(CURSOR, "The `next_cursor` of the page before this one.", {"type": "string"}),
+    QueryParameter(CURSOR_PARAM, "The `next_cursor` of the page before this one.", {"type": "string"}),
 )
-SEARCH = Parameter(
-    QUERY,
+SEARCH_PARAMETER = QueryParameter(
+    QUERY_PARAM,
     "Words of which each is any part of the name, whatever the case and the accents; or the start of the id.",
-    {"type": "string", "maxLength": LONGEST_QUERY},
+    {"type": "string", "maxLength": MAX_QUERY_LENGTH},
 )
-STATES = Parameter(STATE, "Rows in this state alone.", {"type": "string", "enum": ["active", "deactivated"]})
+STATE_PARAMETER = QueryParameter(
+    STATE_PARAM, "Rows in this state alone.", {"type": "string", "enum": ["active", "deactivated"]}
+)
 
 _STATE_CHANGES = frozenset({"deactivate", "reactivate", "verify", "assert"})
 
 
-def sorted_by(orders: Collection[str]) -> Parameter:
+def sort_parameter(orders: Collection[str]) -> QueryParameter:
     """The order of a list that has several, the usual one first."""
     usual, *_ = orders
     told = f"What the list is sorted by, `{usual}` unless given; with `-` before it, the other way round."
-    return Parameter(SORT, told, {"type": "string", "enum": sorts(orders)})
+    return QueryParameter(SORT_PARAM, told, {"type": "string", "enum": sort_values(orders)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class OperationCall:
     """One request to an operation, read and checked.
 
     ``value`` is what the address names and ``resource`` where permissions on it are judged, ``names`` the texts that
@@ -65,11 +78,11 @@ class Call:
 
     services: Services
     settings: Settings
-    roles: Mapping[str, Role]
-    by: Principal
-    value: Any
+    roles: Mapping[str, ManagerRole]
+    principal: Principal
+    entity: Any
     resource: Resource
-    names: Mapping[str, str]
+    path_values: Mapping[str, str]
     page: PageRequest
     context: Callable[[], Context]
     request: Request
@@ -77,9 +90,9 @@ class Call:
     command: Any = None
     expected_version: int | None = None
 
-    def listed(self, found: Page[Any]) -> Page[Any]:
+    def filter_page(self, found: ResultPage[Any]) -> ResultPage[Any]:
         """The page without rows that a plugin denies to the caller."""
-        return self.services.access.page_of(self.by, found)
+        return self.services.access_control.filter_page(self.principal, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +105,7 @@ class Operation:
     returns a representation, a page of them if ``answers`` is the kind of a list's ``many`` members, or None for an
     answer without content; where it ``streams`` the answer itself, which is made while it is sent. ``location`` is the
     address of what was made, with the names of members in braces. A ``large`` body is read as it comes, into an
-    organization's document. One that ``changes_nothing`` answers a question, which can be asked again.
+    organization's document. One that ``is_read_only`` answers a question, which can be asked again.
     """
 
     name: str
@@ -100,55 +113,55 @@ class Operation:
     path: str
     summary: str
     permission: str
-    target: Callable[[Request], Target]
-    handle: Callable[[Call], Any]
-    answers: type[Representation] | None = None
-    many: bool = False
-    streams: bool = False
-    large: bool = False
+    context_factory: Callable[[Request], RouteContext]
+    handler: Callable[[OperationCall], Any]
+    representation: type[Representation] | None = None
+    returns_list: bool = False
+    is_streamed: bool = False
+    accepts_stream: bool = False
     command: type[Command] | None = None
     filters: type[Command] | None = None
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[QueryParameter, ...] = ()
     location: str | None = None
     description: str = ""
-    changes_nothing: bool = False
+    is_read_only: bool = False
 
     @property
     def status(self) -> int:
         """The status of a good answer."""
-        if self.answers is None:
+        if self.representation is None:
             return 204
         return 200 if self.location is None else 201
 
     @property
     def orders(self) -> tuple[str, ...]:
         """What the list can be sorted by."""
-        given = next((one.schema["enum"] for one in self.parameters if one.name == SORT), ())
-        return tuple(one for one in given if not one.startswith(DESCENDING))
+        given = next((one.schema["enum"] for one in self.parameters if one.name == SORT_PARAM), ())
+        return tuple(one for one in given if not one.startswith(DESCENDING_PREFIX))
 
     @property
-    def paged(self) -> bool:
+    def is_paged(self) -> bool:
         """True for lists that come in pages."""
-        return any(one.name == LIMIT for one in self.parameters)
+        return any(one.name == LIMIT_PARAM for one in self.parameters)
 
     @property
-    def subject(self) -> str:
+    def entity_path(self) -> str:
         """The address of what the operation is about: for a state change, of what changes its state."""
         subject, _, last = self.path.rpartition("/")
         return subject if last in _STATE_CHANGES else self.path
 
 
-def readable(operations: Iterable[Operation]) -> frozenset[type[Representation]]:
+def readable_representations(operations: Iterable[Operation]) -> frozenset[type[Representation]]:
     """The kinds of representations that some of these operations show whoever asks."""
-    return frozenset(one.answers for one in operations if one.method == "GET" and one.answers is not None)
+    return frozenset(one.representation for one in operations if one.method == "GET" and one.representation is not None)
 
 
-def shown_once(operation: Operation, readable: Collection[type[Representation]]) -> frozenset[str]:
+def one_time_members(operation: Operation, readable: Collection[type[Representation]]) -> frozenset[str]:
     """The members of an answer that can never be read again: all that stand in no readable kind.
 
     They are secrets unless the opposite is shown: a kind that nobody thought of is taken for one.
     """
-    if operation.answers is None or operation.changes_nothing:
+    if operation.representation is None or operation.is_read_only:
         return frozenset()
-    again = next((kind.model_fields for kind in readable if kind in operation.answers.__mro__), {})
-    return frozenset(operation.answers.model_fields.keys() - again)
+    again = next((kind.model_fields for kind in readable if kind in operation.representation.__mro__), {})
+    return frozenset(operation.representation.model_fields.keys() - again)

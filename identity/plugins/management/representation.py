@@ -6,22 +6,22 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, create_model
 
-from identity.domain.entity import members
-from identity.domain.expirations import NEVER, NEVER_WORD
+from identity.domain.entity import entity_fields
+from identity.domain.expirations import NEVER, NEVER_TEXT
 
 #: A moment in UTC and whole seconds (RFC 3339).
-Moment = AwareDatetime
+DateTime = AwareDatetime
 
 
-def _or_never(moment: datetime) -> datetime | str:
-    return NEVER_WORD if moment == NEVER else moment
+def _format_expiration(moment: datetime) -> datetime | str:
+    return NEVER_TEXT if moment == NEVER else moment
 
 
 def _state(active: bool) -> str:
     return "active" if active else "deactivated"
 
 
-def _in_order(values: Iterable[str]) -> tuple[str, ...]:
+def _sort_values(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(values))
 
 
@@ -30,18 +30,18 @@ def _seconds(span: timedelta | None) -> int | None:
 
 
 #: When something ends.
-Expiration = Annotated[Moment | Literal["never"], BeforeValidator(_or_never)]
-State = Annotated[Literal["active", "deactivated"], BeforeValidator(_state)]
+Expiration = Annotated[DateTime | Literal["never"], BeforeValidator(_format_expiration)]
+ActiveState = Annotated[Literal["active", "deactivated"], BeforeValidator(_state)]
 #: A set, in the order of the alphabet.
-Words = Annotated[tuple[str, ...], BeforeValidator(_in_order)]
-Lifetime = Annotated[int | None, BeforeValidator(_seconds)]
+SortedTexts = Annotated[tuple[str, ...], BeforeValidator(_sort_values)]
+LifetimeSeconds = Annotated[int | None, BeforeValidator(_seconds)]
 
 #: How fields of these types are shown.
-_SHOWN: dict[Any, Any] = {frozenset[str]: Words, timedelta: Lifetime, datetime: Moment}
+_MEMBER_TYPES: dict[Any, Any] = {frozenset[str]: SortedTexts, timedelta: LifetimeSeconds, datetime: DateTime}
 #: Members that are called otherwise inside.
 _SOURCES = {"state": "active"}
 
-Shown = TypeVar("Shown", bound="Representation")
+RepresentationT = TypeVar("RepresentationT", bound="Representation")
 
 
 class Representation(BaseModel):
@@ -53,27 +53,29 @@ class Representation(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    moves: ClassVar[bool] = False
+    has_volatile_members: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, value: object, **further: Any) -> Self:
+    def from_value(cls, value: object, **overrides: Any) -> Self:
         """The value as it is shown: each member is its attribute of that name, unless given."""
-        members = {name: getattr(value, _SOURCES.get(name, name)) for name in cls.model_fields if name not in further}
-        return cls.model_validate(members | further)
+        members = {name: getattr(value, _SOURCES.get(name, name)) for name in cls.model_fields if name not in overrides}
+        return cls.model_validate(members | overrides)
 
 
-def showing(entity: type, *, without: Collection[str] = ()) -> Callable[[type[Shown]], type[Shown]]:
+def representation_fields(
+    entity: type, *, without: Collection[str] = ()
+) -> Callable[[type[RepresentationT]], type[RepresentationT]]:
     """Add to a representation what everybody who sees such a thing is shown, unless it says it itself."""
 
-    def derive(representation: type[Shown]) -> type[Shown]:
+    def derive(representation: type[RepresentationT]) -> type[RepresentationT]:
         given: dict[str, Any] = {}
-        for one in members(entity).values():
+        for one in entity_fields(entity).values():
             name = "state" if one.name == "active" else one.name
-            if one.shown and name not in {*without, *representation.model_fields}:
-                plain = State if name == "state" else _SHOWN.get(one.type, one.type)
+            if one.is_visible and name not in {*without, *representation.model_fields}:
+                plain = ActiveState if name == "state" else _MEMBER_TYPES.get(one.type, one.type)
                 given[name] = (plain | None if one.nullable else plain, ...)
         kind, said = representation.__name__, representation.__doc__
-        model: type[Shown] = create_model(kind, __base__=representation, __doc__=said, **given)
+        model: type[RepresentationT] = create_model(kind, __base__=representation, __doc__=said, **given)
         model.__module__ = representation.__module__
         return model
 

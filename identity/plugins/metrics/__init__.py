@@ -16,22 +16,22 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity import hookimpl
-from identity.crypto.secrets import digest, same
+from identity.crypto.secrets import constant_time_equal, token_digest
 from identity.domain.audit import AuditEvent
-from identity.ini_values import BadSetting, setting
-from identity.operations import Running
-from identity.plugins.metrics.answer import PATH, Answer
-from identity.plugins.metrics.counts import Counts, noughts
-from identity.plugins.metrics.families import EVENTS, REPLACED
-from identity.plugins.metrics.requests import observer
-from identity.plugins.metrics.shares import Share, Shares, Telling
-from identity.watching import Watcher
+from identity.extension_points import ServingProcess
+from identity.instrumentation import InstrumentationObserver
+from identity.plugins.metrics.counters import ProcessCounters, initial_samples
+from identity.plugins.metrics.families import AUDIT_EVENTS, WORKERS_REPLACED
+from identity.plugins.metrics.process_samples import ProcessSampleFolder, ProcessSamples, SamplePublisher
+from identity.plugins.metrics.request_counter import create_request_observer
+from identity.plugins.metrics.response import METRICS_PATH, MetricsResponse
+from identity.settings_parser import InvalidSetting, setting
 
-_SHORTEST_TOKEN = 32
+_MIN_TOKEN_LENGTH = 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class MetricsPluginSettings:
     """Where metrics are told, and to whom. Without an address and without a token nothing is counted."""
 
     listen: str = setting(
@@ -49,22 +49,24 @@ class Settings:
         "Where the processes of this machine tell each other what they have counted; by default ``metrics`` in"
         " ``identity.data``. Each machine needs one of its own.",
         default=None,
-        made=True,
+        is_created=True,
     )
 
     def __post_init__(self) -> None:
         if self.listen:
             host, _ = self.address
             if self.token_file is None and not ip_address(host).is_loopback:
-                raise BadSetting("listen", f"{host} is not of this machine alone: name a token_file too, or 127.0.0.1")
+                raise InvalidSetting(
+                    "listen", f"{host} is not of this machine alone: name a token_file too, or 127.0.0.1"
+                )
         if self.token_file is not None:
-            self.token()
-        if self.enabled and find_spec("prometheus_client") is None:
+            self.read_token()
+        if self.is_enabled and find_spec("prometheus_client") is None:
             problem = "needs the client of Prometheus, which the extra metrics of this package brings"
-            raise BadSetting("listen" if self.listen else "token_file", problem)
+            raise InvalidSetting("listen" if self.listen else "token_file", problem)
 
     @property
-    def enabled(self) -> bool:
+    def is_enabled(self) -> bool:
         """True if anybody can ask."""
         return bool(self.listen) or self.token_file is not None
 
@@ -78,10 +80,10 @@ class Settings:
         except ValueError:
             number = -1
         if not 0 <= number < 1 << 16:
-            raise BadSetting("listen", "must be an address and a port, such as 127.0.0.1:9464 or [::1]:9464")
+            raise InvalidSetting("listen", "must be an address and a port, such as 127.0.0.1:9464 or [::1]:9464")
         return host.strip("[]"), number
 
-    def token(self) -> str | None:
+    def read_token(self) -> str | None:
         """The token at this moment, None if none is asked for. Raises BadSetting, which quotes no token."""
         if self.token_file is None:
             return None
@@ -89,148 +91,161 @@ class Settings:
             open_to_others = self.token_file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
             token = self.token_file.read_text("ascii").strip()
         except OSError as problem:
-            raise BadSetting("token_file", f"{self.token_file} cannot be read: {problem.strerror}") from None
+            raise InvalidSetting("token_file", f"{self.token_file} cannot be read: {problem.strerror}") from None
         except UnicodeDecodeError:
             token, open_to_others = "", 0
         if open_to_others:
-            raise BadSetting("token_file", f'{self.token_file} is open to others: run "chmod 600 {self.token_file}"')
-        if len(token) < _SHORTEST_TOKEN or not token.isprintable() or " " in token:
-            raise BadSetting(
-                "token_file", f"{self.token_file} must hold one token of {_SHORTEST_TOKEN} characters or more, in ASCII"
+            raise InvalidSetting(
+                "token_file", f'{self.token_file} is open to others: run "chmod 600 {self.token_file}"'
+            )
+        if len(token) < _MIN_TOKEN_LENGTH or not token.isprintable() or " " in token:
+            raise InvalidSetting(
+                "token_file",
+                f"{self.token_file} must hold one token of {_MIN_TOKEN_LENGTH} characters or more, in ASCII",
             )
         return token
 
 
 # Inside Plugin the name stands for the attribute that every plugin has.
-_Settings = Settings
+_Settings = MetricsPluginSettings
 
 
-class Plugin:
+class MetricsPlugin:
     """Counts what the service does, and tells it to Prometheus at an address of its own or behind a token."""
 
     hookspecs = 1
-    Settings = Settings
+    Settings = MetricsPluginSettings
 
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings
-        self.counts = Counts()
-        self._noughts = Share()
-        self._running: _Running | None = None
+        self.counters = ProcessCounters()
+        self._initial_samples = ProcessSamples()
+        self._running: _MetricsProcess | None = None
 
     @hookimpl
-    def identity_watchers(self) -> Iterable[Watcher]:
+    def identity_observers(self) -> Iterable[InstrumentationObserver]:
         """What hears how long work takes; nothing unless somebody can ask."""
-        return [self.counts] if self.settings.enabled else []
+        return [self.counters] if self.settings.is_enabled else []
 
     @hookimpl
     def identity_configure(self, config: Configurator) -> None:
         """Count requests; where no address is set, tell the figures at one of the service's."""
-        if not self.settings.enabled:
+        if not self.settings.is_enabled:
             return
-        identity = config.registry.identity
-        self.counts.methods = frozenset({*identity.process.choices.ways, *identity.protocol.factors})
-        self._noughts = Share(noughts(identity.protocol.grants, sorted(self.counts.methods)))
-        config.add_request_observer(observer(self.counts))
+        identity = config.registry.application
+        self.counters.methods = frozenset(
+            {*identity.process_state.capabilities.sign_in_methods, *identity.protocol_registry.factors}
+        )
+        self._initial_samples = ProcessSamples(
+            initial_samples(identity.protocol_registry.grant_types, sorted(self.counters.methods))
+        )
+        config.add_request_observer(create_request_observer(self.counters))
         if not self.settings.listen:
-            config.add_route("metrics", PATH)
-            config.add_view(self._view, route_name="metrics", permission=NO_PERMISSION_REQUIRED)
+            config.add_route("metrics", METRICS_PATH)
+            config.add_view(self._metrics_view, route_name="metrics", permission=NO_PERMISSION_REQUIRED)
 
     @hookimpl
-    def identity_audited(self, event: AuditEvent) -> None:
+    def identity_audit_event_recorded(self, event: AuditEvent) -> None:
         """Count it."""
-        if self.settings.enabled:
-            self.counts.count(EVENTS, event.event)
+        if self.settings.is_enabled:
+            self.counters.increment(AUDIT_EVENTS, event.event)
 
     @hookimpl
-    def identity_running(self, running: Running) -> AbstractContextManager[object]:
+    def identity_lifespan(self, process: ServingProcess) -> AbstractContextManager[object]:
         """Listen, and tell other processes. Raises BadSetting where the address is taken or the folder closed."""
-        return self._answering(running)
+        return self._serve_metrics(process)
 
     @contextmanager
-    def _answering(self, running: Running) -> Iterator[None]:
-        if not self.settings.enabled:
+    def _serve_metrics(self, running: ServingProcess) -> Iterator[None]:
+        if not self.settings.is_enabled:
             yield
             return
-        from identity.plugins.metrics.listener import Listener
+        from identity.plugins.metrics.http_server import MetricsServer
 
         folder = self.settings.directory or running.settings.data / "metrics"
-        shown = _Running(self.counts, self._noughts, running, folder)
+        shown = _MetricsProcess(self.counters, self._initial_samples, running, folder)
         listener = None
         try:
             setting, value = "listen", self.settings.listen
             if self.settings.listen:
-                listener = Listener(*self.settings.address, partial(self._answer, shown))
+                listener = MetricsServer(*self.settings.address, partial(self._handle_scrape, shown))
             setting, value = "directory", str(shown.folder)
-            shown.begin()
+            shown.start()
         except OSError as problem:
             why = f"{value} cannot be used: {problem.strerror}"
-            raise BadSetting(f"identity.plugin.metrics.{setting}", why) from None
+            raise InvalidSetting(f"identity.plugin.metrics.{setting}", why) from None
         if listener is not None:
-            listener.begin()
+            listener.start()
         self._running = shown
         try:
             yield
         finally:
             self._running = None
             if listener is not None:
-                listener.end()
-            shown.end()
+                listener.stop()
+            shown.stop()
 
-    def _view(self, request: Request) -> Response:
+    def _metrics_view(self, request: Request) -> Response:
         environ = request.environ
-        answer = Answer(503, b"Not yet.\n", headers=(("Retry-After", "5"),))
+        answer = MetricsResponse(503, b"Not yet.\n", headers=(("Retry-After", "5"),))
         if self._running is not None:
-            answer = self._answer(self._running, environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_ACCEPT", ""))
+            answer = self._handle_scrape(
+                self._running, environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_ACCEPT", "")
+            )
         headers = [("Content-Type", answer.media_type), ("Content-Length", str(len(answer.body))), *answer.headers]
         return Response(body=answer.body, status=answer.status, headerlist=headers)
 
-    def _answer(self, shown: "_Running", authorization: str | None, accept: str) -> Answer:
+    def _handle_scrape(self, shown: "_MetricsProcess", authorization: str | None, accept: str) -> MetricsResponse:
         try:
-            token = self.settings.token()
-        except BadSetting as problem:
-            return Answer(503, f"{problem}\n".encode())
-        if token is not None and not same(digest(authorization or ""), digest(f"Bearer {token}")):
-            return Answer(401, b"Send the token as Authorization: Bearer.\n", headers=(("WWW-Authenticate", "Bearer"),))
-        body, media_type = shown.text(accept)
-        return Answer(200, body, media_type)
+            token = self.settings.read_token()
+        except InvalidSetting as problem:
+            return MetricsResponse(503, f"{problem}\n".encode())
+        if token is not None and not constant_time_equal(
+            token_digest(authorization or ""), token_digest(f"Bearer {token}")
+        ):
+            return MetricsResponse(
+                401, b"Send the token as Authorization: Bearer.\n", headers=(("WWW-Authenticate", "Bearer"),)
+            )
+        body, media_type = shown.render(accept)
+        return MetricsResponse(200, body, media_type)
 
 
-class _Running:
+class _MetricsProcess:
     """The figures of this process while it answers, and of those beside it."""
 
-    def __init__(self, counts: Counts, noughts: Share, running: Running, folder: Path) -> None:
-        from identity.plugins.metrics.stored import Stored
+    def __init__(self, counts: ProcessCounters, noughts: ProcessSamples, running: ServingProcess, folder: Path) -> None:
+        from identity.plugins.metrics.storage_gauges import StorageGauges
 
         self.folder = folder
         self._counts = counts
         self._noughts = noughts
-        self._loads = running.loads
-        self._replaced = running.replaced
-        self._shares = Shares(folder, self._own)
-        self._telling = Telling(self._shares, counts.busy)
-        self._stored = Stored(running.reading)
+        self._loads = running.pool_usages
+        self._replaced = running.worker_replacements
+        self._sample_folder = ProcessSampleFolder(folder, self._own_samples)
+        self._publisher = SamplePublisher(self._sample_folder, counts.is_busy)
+        self._storage_gauges = StorageGauges(running.open_services)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Count, and tell others, from now on. Raises OSError."""
-        self._counts.forget()
-        self._telling.begin()
-        self._counts.on_change = self._telling.news
+        self._counts.reset()
+        self._publisher.start()
+        self._counts.on_change = self._publisher.notify_change
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Tell them a last time."""
         self._counts.on_change = lambda: None
-        self._telling.end()
+        self._publisher.stop()
 
-    def text(self, accept: str) -> tuple[bytes, str]:
+    def render(self, accept: str) -> tuple[bytes, str]:
         """All of them together, and the media type."""
-        from identity.plugins.metrics.exposition import text
+        from identity.plugins.metrics.exposition import render_exposition
 
-        return text([self._noughts, *self._shares.all()], self._stored.gauges(), accept)
+        return render_exposition([self._noughts, *self._sample_folder.read_all()], self._storage_gauges.read(), accept)
 
-    def _own(self) -> Share:
+    def _own_samples(self) -> ProcessSamples:
         counted = self._counts.snapshot()
         replaced = self._replaced()
         if replaced is not None:
             generation, times = replaced
-            counted[REPLACED.name] = {(generation,): [times]}
-        return Share(counted, self._loads(), os.getpid())
+            counted[WORKERS_REPLACED.name] = {(generation,): [times]}
+        return ProcessSamples(counted, self._loads(), os.getpid())

@@ -4,168 +4,174 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class MetricFamily:
     """A metric. With ``bounds`` it is a histogram of seconds, with ``gauge`` what there is now, else a counter.
 
     What is ``common`` all workers of a generation tell alike, by that: of each generation it counts once.
     """
 
     name: str
-    doc: str
+    documentation: str
     labels: tuple[str, ...] = ()
-    bounds: tuple[float, ...] = ()
-    gauge: bool = False
-    common: bool = False
+    buckets: tuple[float, ...] = ()
+    is_gauge: bool = False
+    is_shared: bool = False
 
 
-REQUESTS = Family(
+REQUESTS = MetricFamily(
     "identity_requests", "Requests that were answered, by the name of the route and status.", ("endpoint", "status")
 )
-REQUEST_SECONDS = Family(
+REQUEST_SECONDS = MetricFamily(
     "identity_request_seconds",
     "How long answers took, by the name of the route.",
     ("endpoint",),
-    bounds=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0),
 )
-GRANTS = Family(
+GRANTS = MetricFamily(
     "identity_grants",
     'Requests for tokens, by grant type and outcome: "issued", an error code of the protocol, or "failed" for a failure'
     " of ours.",
     ("grant_type", "outcome"),
 )
-SIGN_INS = Family(
+SIGN_INS = MetricFamily(
     "identity_sign_ins",
     "Ways to prove who one is that were tried, by way and outcome: succeeded, refused, held back (after too many"
     " failures), busy (too many passwords wait), failed (by us).",
     ("method", "outcome"),
 )
-EVENTS = Family(
+AUDIT_EVENTS = MetricFamily(
     "identity_audit_events",
     "Audit events that were written, by name. Of refusals some are written in a minute, not each.",
     ("event",),
 )
-PASSWORD_SECONDS = Family(
+PASSWORD_SECONDS = MetricFamily(
     "identity_password_seconds",
     "How long passwords took to be hashed, with the wait for a place.",
-    bounds=(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+    buckets=(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
 )
-SIGNATURE_SECONDS = Family(
+SIGNATURE_SECONDS = MetricFamily(
     "identity_signature_seconds",
     "How long signatures took, by algorithm.",
     ("algorithm",),
-    bounds=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05),
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05),
 )
-STATEMENT_SECONDS = Family(
+STATEMENT_SECONDS = MetricFamily(
     "identity_statement_seconds",
     "How long the database took for a statement, by its first word; COMMIT stands for commits by themselves.",
     ("statement",),
-    bounds=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
 )
-PURGE_SECONDS = Family(
+PURGE_SECONDS = MetricFamily(
     "identity_purge_batch_seconds",
     "How long batches of a purge took with their commit, by what went. On SQLite nobody else could write meanwhile.",
     ("what",),
-    bounds=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
 )
-READS = Family(
+LAGGING_READS = MetricFamily(
     "identity_lagging_reads",
     "Answers for which a standby of the database is allowed, by endpoint and where they came from: standby, primary.",
     ("endpoint", "source"),
 )
-STANDBY_AGE = Family(
+STANDBY_AGE = MetricFamily(
     "identity_standby_age_seconds",
     "For answers from a standby: for how long at most it had been without what the primary had.",
-    bounds=(0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 120.0),
+    buckets=(0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 120.0),
 )
-REPLACED = Family(
+WORKERS_REPLACED = MetricFamily(
     "identity_workers_replaced",
     "Workers of identity serve that took the place of one that ended unasked or was hanging.",
-    common=True,
+    is_shared=True,
 )
 #: What is counted while requests are answered.
-COUNTED = (
+COUNTER_FAMILIES = (
     REQUESTS,
     REQUEST_SECONDS,
     GRANTS,
     SIGN_INS,
-    EVENTS,
+    AUDIT_EVENTS,
     PASSWORD_SECONDS,
     SIGNATURE_SECONDS,
     STATEMENT_SECONDS,
     PURGE_SECONDS,
-    READS,
+    LAGGING_READS,
     STANDBY_AGE,
-    REPLACED,
+    WORKERS_REPLACED,
 )
 
-IN_USE = Family(
+POOL_IN_USE = MetricFamily(
     "identity_in_use",
     'Places in use: of "passwords" those that are hashed at this moment, of "reading" and "writing" connections to the'
     ' database, and of "standby" those to its standby.',
     ("what",),
-    gauge=True,
+    is_gauge=True,
 )
-PLACES = Family("identity_places", "How many places of the kind there are, in all processes.", ("what",), gauge=True)
-WAITING = Family("identity_waiting", "How many wait for such a place.", ("what",), gauge=True)
-PROCESSES = Family("identity_processes", "Processes that answer requests and share these figures.", gauge=True)
-MEMORY = Family(
-    "identity_process_resident_bytes", "Memory of these processes, what they share counted in each.", gauge=True
+POOL_SIZE = MetricFamily(
+    "identity_places", "How many places of the kind there are, in all processes.", ("what",), is_gauge=True
+)
+POOL_QUEUED = MetricFamily("identity_waiting", "How many wait for such a place.", ("what",), is_gauge=True)
+PROCESSES = MetricFamily("identity_processes", "Processes that answer requests and share these figures.", is_gauge=True)
+MEMORY = MetricFamily(
+    "identity_process_resident_bytes", "Memory of these processes, what they share counted in each.", is_gauge=True
 )
 #: What is so in the processes when they are asked.
-LIVE = (IN_USE, PLACES, WAITING, PROCESSES, MEMORY)
+PROCESS_FAMILIES = (POOL_IN_USE, POOL_SIZE, POOL_QUEUED, PROCESSES, MEMORY)
 
-UP = Family("identity_storage_up", "1 if the storage answered just now, else 0.", gauge=True)
-ANSWER = Family("identity_storage_answer_seconds", "How long the storage took for the figures below.", gauge=True)
-KEPT = Family(
+STORAGE_UP = MetricFamily("identity_storage_up", "1 if the storage answered just now, else 0.", is_gauge=True)
+STORAGE_SECONDS = MetricFamily(
+    "identity_storage_answer_seconds", "How long the storage took for the figures below.", is_gauge=True
+)
+STORED_ROWS = MetricFamily(
     "identity_kept",
     "What is stored, over or not, by kind; from 10000 on an estimate, on SQLite the span of row numbers.",
     ("what",),
-    gauge=True,
+    is_gauge=True,
 )
-OVERDUE = Family(
+PURGE_BACKLOG = MetricFamily(
     "identity_purge_backlog",
     "What should have been purged an interval ago, by kind; 10000 stands for as many and more.",
     ("what",),
-    gauge=True,
+    is_gauge=True,
 )
-OUTBOX_FAILING = Family(
-    "identity_outbox_failing", "Messages that could not be sent and are tried again, by way.", ("way",), gauge=True
+OUTBOX_FAILING = MetricFamily(
+    "identity_outbox_failing", "Messages that could not be sent and are tried again, by way.", ("way",), is_gauge=True
 )
-OUTBOX_GIVEN_UP = Family(
-    "identity_outbox_given_up", "Messages that were given up lately, by way.", ("way",), gauge=True
+OUTBOX_EXPIRED = MetricFamily(
+    "identity_outbox_given_up", "Messages that were given up lately, by way.", ("way",), is_gauge=True
 )
-OUTBOX_AGE = Family(
-    "identity_outbox_oldest_seconds", "For how long the oldest of both has waited, by way.", ("way",), gauge=True
+OUTBOX_AGE = MetricFamily(
+    "identity_outbox_oldest_seconds", "For how long the oldest of both has waited, by way.", ("way",), is_gauge=True
 )
-BACKGROUND_AGE = Family(
+BACKGROUND_LAG = MetricFamily(
     "identity_background_waiting_seconds",
     "For how long the oldest item has waited for background work, by what works it off.",
     ("work",),
-    gauge=True,
+    is_gauge=True,
 )
-KEY_AGE = Family("identity_signing_key_age_seconds", "How long the active signing key has signed.", gauge=True)
-KEY_DUE = Family(
-    "identity_signing_key_due_seconds", "The age at which the next signing key takes over, as it is set.", gauge=True
+SIGNING_KEY_AGE = MetricFamily(
+    "identity_signing_key_age_seconds", "How long the active signing key has signed.", is_gauge=True
 )
-EXPIRING = Family(
+SIGNING_KEY_DUE = MetricFamily(
+    "identity_signing_key_due_seconds", "The age at which the next signing key takes over, as it is set.", is_gauge=True
+)
+EXPIRING_KEYS = MetricFamily(
     "identity_expiring_keys",
     "Keys of service users and personal access tokens with less than seven days left, by kind; up to 1000.",
     ("what",),
-    gauge=True,
+    is_gauge=True,
 )
 #: What stands in the storage.
-STORED = (
-    UP,
-    ANSWER,
-    KEPT,
-    OVERDUE,
+STORAGE_FAMILIES = (
+    STORAGE_UP,
+    STORAGE_SECONDS,
+    STORED_ROWS,
+    PURGE_BACKLOG,
     OUTBOX_FAILING,
-    OUTBOX_GIVEN_UP,
+    OUTBOX_EXPIRED,
     OUTBOX_AGE,
-    BACKGROUND_AGE,
-    KEY_AGE,
-    KEY_DUE,
-    EXPIRING,
+    BACKGROUND_LAG,
+    SIGNING_KEY_AGE,
+    SIGNING_KEY_DUE,
+    EXPIRING_KEYS,
 )
 
-FAMILIES = (*COUNTED, *LIVE, *STORED)
+FAMILIES = (*COUNTER_FAMILIES, *PROCESS_FAMILIES, *STORAGE_FAMILIES)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from identity import hookimpl
-from identity.ini_values import BadSetting, setting
-from identity.storage.errors import Unavailable
+from identity.settings_parser import InvalidSetting, setting
+from identity.storage.errors import StorageUnavailable
 
 if TYPE_CHECKING:
     from pyramid.config import Configurator
 
-    from identity.domain.records import NameSpace
-    from identity.operations import Check, OpenServices
+    from identity.domain.records import RecordNamespace
+    from identity.extension_points import ServicesFactory, SystemCheck
     from identity.provider.factor import Factor
     from identity.settings import Settings as CoreSettings
 
@@ -28,7 +28,7 @@ def _check_aaguid(word: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class PasskeysPluginSettings:
     """For which host passkeys are made, and on which authenticators."""
 
     rp_id: str = setting(
@@ -41,36 +41,36 @@ class Settings:
         "The models of authenticators that alone may be used, by AAGUID; without any, all may. They have to prove what"
         " they are, by the certificates of ``attestation_roots``.",
         default=(),
-        check=_check_aaguid,
+        validator=_check_aaguid,
     )
     attestation_roots: Path | None = setting(
         "A file with the root certificates (PEM) of the makers of those authenticators.", default=None
     )
 
     def __post_init__(self) -> None:
-        if self.authenticators and not self.roots():
-            raise BadSetting(
+        if self.authenticators and not self.attestation_roots_pem():
+            raise InvalidSetting(
                 "attestation_roots", "must be a file with certificates: an AAGUID by itself proves nothing"
             )
 
-    def roots(self) -> tuple[bytes, ...]:
+    def attestation_roots_pem(self) -> tuple[bytes, ...]:
         """The certificates, each in PEM. Raises BadSetting."""
         if self.attestation_roots is None:
             return ()
         try:
             text = self.attestation_roots.read_bytes()
         except OSError as problem:
-            raise BadSetting(
+            raise InvalidSetting(
                 "attestation_roots", f"{self.attestation_roots} cannot be read: {problem.strerror}"
             ) from None
         return tuple(re.findall(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", text, re.DOTALL))
 
 
 # Inside Plugin the name stands for the attribute that every plugin has.
-_Settings = Settings
+_Settings = PasskeysPluginSettings
 
 
-class Plugin:
+class PasskeysPlugin:
     """People sign in with passkeys, as second factor or alone."""
 
     hookspecs = 1
@@ -80,44 +80,46 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_name_space(self, name_space: "NameSpace") -> None:
+    def identity_record_namespace(self, namespace: "RecordNamespace") -> None:
         """Where is kept for which host passkeys were made."""
-        self.name_space = name_space
+        self.name_space = namespace
 
     @hookimpl
     def identity_factors(self) -> "Iterable[Factor]":
         """passkeys."""
-        from identity.plugins.passkeys.factor import Passkeys
+        from identity.plugins.passkeys.factor import PasskeyFactor
 
-        return [Passkeys()]
+        return [PasskeyFactor()]
 
     @hookimpl
-    def identity_checks(self, settings: "CoreSettings", reading: "OpenServices") -> "Iterable[Check]":
+    def identity_system_checks(
+        self, settings: "CoreSettings", open_services: "ServicesFactory"
+    ) -> "Iterable[SystemCheck]":
         """Whether passkeys that people have can still be used."""
-        from identity.operations import Check
-        from identity.plugins.passkeys.relying_party import RelyingParty
+        from identity.extension_points import SystemCheck
+        from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 
-        party = RelyingParty.of(settings, self.settings, self.name_space)
+        party = PasskeyRelyingParty.from_settings(settings, self.settings, self.name_space)
 
         def run() -> str | None:
-            with reading() as services:
-                return party.problem(services)
+            with open_services() as services:
+                return party.find_rp_id_error(services)
 
-        return [Check("passkeys", run, readiness=False)]
+        return [SystemCheck("passkeys", run, affects_readiness=False)]
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """The pages, and the button on those of a sign-in. Raises BadSetting if passkeys were made for another host."""
         from identity.plugins.passkeys import pages
-        from identity.plugins.passkeys.relying_party import RelyingParty
+        from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 
-        identity = config.registry.identity
-        party = RelyingParty.of(identity.settings, self.settings, self.name_space)
+        identity = config.registry.application
+        party = PasskeyRelyingParty.from_settings(identity.settings, self.settings, self.name_space)
         problem = None
         # Without its database the service starts all the same, and says so; the check asks again.
-        with suppress(Unavailable), identity.reading() as services:
-            problem = party.problem(services)
+        with suppress(StorageUnavailable), identity.read_session() as services:
+            problem = party.find_rp_id_error(services)
         if problem is not None:
-            raise BadSetting("identity.plugin.passkeys.rp_id", problem)
+            raise InvalidSetting("identity.plugin.passkeys.rp_id", problem)
         config.registry.passkeys = party
-        pages.configure(config)
+        pages.add_passkey_pages(config)

@@ -26,11 +26,11 @@ class Passkey:
     user_verified: bool
 
     @property
-    def key(self) -> str:
+    def id_text(self) -> str:
         """The id as text, which is unique in the instance."""
         return base64url.encode(self.id)
 
-    def methods(self, *, user_verified: bool) -> tuple[str, ...]:
+    def authentication_methods(self, *, user_verified: bool) -> tuple[str, ...]:
         """What it proves (RFC 8176): a key in software that is copied to other devices, or one that stays where it is;
         with the fingerprint, face or PIN of its user it is two factors in one."""
         held = "swk" if self.backup_eligible else "hwk"
@@ -38,15 +38,15 @@ class Passkey:
 
     def descriptor(self) -> dict[str, object]:
         """How browsers are told of it (PublicKeyCredentialDescriptor)."""
-        return {"type": "public-key", "id": self.key, "transports": list(self.transports)}
+        return {"type": "public-key", "id": self.id_text, "transports": list(self.transports)}
 
-    def stored(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As JSON has it."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: base64url.encode(one) if isinstance(one, bytes) else one for name, one in values.items()}
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> "Passkey":
+    def from_json(cls, stored: Mapping[str, Any]) -> "Passkey":
         """What ``stored`` told."""
         values = dict(stored)
         for name in ("id", "public_key", "user_handle"):

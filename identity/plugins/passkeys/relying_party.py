@@ -7,25 +7,25 @@ from urllib.parse import urlsplit
 
 from identity.crypto import base64url
 from identity.domain.applications import web_origin
-from identity.domain.records import NameSpace
+from identity.domain.records import RecordNamespace
 from identity.domain.users import HumanUser, Subject
-from identity.ini_values import BadSetting
 from identity.plugins.passkeys.passkey import Passkey
-from identity.services.bundle import Services
+from identity.services.container import Services
 from identity.settings import Settings as CoreSettings
+from identity.settings_parser import InvalidSetting
 
 if TYPE_CHECKING:
-    from identity.plugins.passkeys import Settings
+    from identity.plugins.passkeys import PasskeysPluginSettings
 
 #: How long browsers let a person look for their passkey; as long as a challenge is good.
 _TIMEOUT = 300_000
 #: Ed25519, ES256 and RS256 (COSE); the last one is all that some TPMs can do.
 _ALGORITHMS = (-8, -7, -257)
-_KIND, _KEY, _RP_ID = "relying_party", "rp_id", "rp_id"
+_RECORD_KIND, _RECORD_KEY, _RP_ID_MEMBER = "relying_party", "rp_id", "rp_id"
 
 
 @dataclass(frozen=True)
-class RelyingParty:
+class PasskeyRelyingParty:
     """The service as browsers and authenticators see it (WebAuthn Level 3 §5.1.2).
 
     ``rp_id`` is the host name for which passkeys are made, ``origin`` where their answers have to come from; both are
@@ -34,46 +34,50 @@ class RelyingParty:
 
     rp_id: str
     origin: str
-    chosen: bool
+    has_explicit_rp_id: bool
     authenticators: frozenset[str]
-    roots: tuple[bytes, ...]
-    name_space: NameSpace
+    attestation_roots: tuple[bytes, ...]
+    record_namespace: RecordNamespace
 
     @classmethod
-    def of(cls, core: CoreSettings, own: "Settings", name_space: NameSpace) -> "RelyingParty":
+    def from_settings(
+        cls, core: CoreSettings, own: "PasskeysPluginSettings", name_space: RecordNamespace
+    ) -> "PasskeyRelyingParty":
         """As the settings have it. Raises BadSetting for a name that browsers would refuse."""
         host = urlsplit(core.login_url).hostname or ""
         rp_id = own.rp_id.lower() or host
         if rp_id != host and not (host.endswith(f".{rp_id}") and "." in rp_id):
-            raise BadSetting("identity.plugin.passkeys.rp_id", f"must be {host}, or a domain above it")
+            raise InvalidSetting("identity.plugin.passkeys.rp_id", f"must be {host}, or a domain above it")
         origin = web_origin(core.login_url) or core.login_url
-        return cls(rp_id, origin, bool(own.rp_id), frozenset(own.authenticators), own.roots(), name_space)
+        return cls(
+            rp_id, origin, bool(own.rp_id), frozenset(own.authenticators), own.attestation_roots_pem(), name_space
+        )
 
-    def problem(self, services: Services) -> str | None:
+    def find_rp_id_error(self, services: Services) -> str | None:
         """What an operator has to mend, if people have passkeys that do not work here."""
-        kept = self._kept(services)
-        if self.chosen or kept in (None, self.rp_id):
+        kept = self._stored_rp_id(services)
+        if self.has_explicit_rp_id or kept in (None, self.rp_id):
             return None
         return (
             f"people have added passkeys for {kept}, which work nowhere else, and identity.login_url says {self.rp_id}"
             f" now. Put it back, or, to give those passkeys up, set identity.plugin.passkeys.rp_id = {self.rp_id}"
         )
 
-    def keep(self, services: Services) -> None:
+    def store_rp_id(self, services: Services) -> None:
         """Note for which name passkeys are made from now on. Raises Conflict."""
-        value, records = {_RP_ID: self.rp_id}, services.records(self.name_space)
-        found = records.find(_KIND, _KEY)
+        value, records = {_RP_ID_MEMBER: self.rp_id}, services.record_service(self.record_namespace)
+        found = records.find(_RECORD_KIND, _RECORD_KEY)
         if found is None:
-            records.add(_KIND, _KEY, value)
+            records.add(_RECORD_KIND, _RECORD_KEY, value)
         elif found.value != value:
             records.replace(found, value)
 
-    def _kept(self, services: Services) -> str | None:
-        found = services.records(self.name_space).find(_KIND, _KEY)
-        return None if found is None else str(found.value[_RP_ID])
+    def _stored_rp_id(self, services: Services) -> str | None:
+        found = services.record_service(self.record_namespace).find(_RECORD_KIND, _RECORD_KEY)
+        return None if found is None else str(found.value[_RP_ID_MEMBER])
 
     def request_options(
-        self, challenge: bytes, allowed: Iterable[Passkey] = (), *, verification: str
+        self, challenge: bytes, allow_credentials: Iterable[Passkey] = (), *, verification: str
     ) -> dict[str, object]:
         """What navigator.credentials.get is asked; without any ``allowed`` the person chooses among all they have."""
         return {
@@ -81,11 +85,17 @@ class RelyingParty:
             "rpId": self.rp_id,
             "timeout": _TIMEOUT,
             "userVerification": verification,
-            "allowCredentials": [one.descriptor() for one in allowed],
+            "allowCredentials": [one.descriptor() for one in allow_credentials],
         }
 
     def creation_options(
-        self, challenge: bytes, person: Subject, user_handle: bytes, present: Iterable[Passkey], *, name: str
+        self,
+        challenge: bytes,
+        person: Subject,
+        user_handle: bytes,
+        exclude_credentials: Iterable[Passkey],
+        *,
+        name: str,
     ) -> dict[str, object]:
         """What navigator.credentials.create is asked, by an organization of this name; where one of the ``present``
         lies no other is made."""
@@ -100,7 +110,7 @@ class RelyingParty:
             },
             "pubKeyCredParams": [{"type": "public-key", "alg": one} for one in _ALGORITHMS],
             "timeout": _TIMEOUT,
-            "excludeCredentials": [one.descriptor() for one in present],
+            "excludeCredentials": [one.descriptor() for one in exclude_credentials],
             "authenticatorSelection": {"residentKey": "preferred", "userVerification": "preferred"},
             "attestation": "direct" if self.authenticators else "none",
         }

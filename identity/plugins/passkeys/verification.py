@@ -7,34 +7,34 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from identity.crypto import base64url
-from identity.crypto.secrets import same
+from identity.crypto.secrets import constant_time_equal
 from identity.plugins.passkeys.passkey import Passkey
-from identity.plugins.passkeys.relying_party import RelyingParty
+from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
 
 if TYPE_CHECKING:
     from webauthn.registration.verify_registration_response import VerifiedRegistration
 
 #: In a certificate, for which model of authenticators it is (WebAuthn Level 3 §8.2.1).
-_OF_MODEL = "1.3.6.1.4.1.45724.1.1.4"
+_AAGUID_EXTENSION_OID = "1.3.6.1.4.1.45724.1.1.4"
 _OCTET_STRING_OF_16 = b"\x04\x10"
 #: How a passkey can be reached, as far as browsers know (AuthenticatorTransport).
 _TRANSPORTS = frozenset({"ble", "hybrid", "internal", "nfc", "smart-card", "usb"})
-_LONGEST_ID = 1023
+_MAX_CREDENTIAL_ID_LENGTH = 1023
 
 
-class NotProven(Exception):
+class VerificationFailed(Exception):
     """The answer proves nothing; the words are for the log."""
 
 
-class WrongAuthenticator(NotProven):
+class AuthenticatorNotAllowed(VerificationFailed):
     """The passkey is sound, and lies on an authenticator that may not be used."""
 
 
-class WentBack(NotProven):
+class SignCountRegressed(VerificationFailed):
     """The answer is right, but its counter has not grown: the key was copied (WebAuthn Level 3 §6.1.1)."""
 
 
-def key_of(answer: str) -> str:
+def credential_id(answer: str) -> str:
     """The key of the passkey that an answer says it is from; empty if it says nothing."""
     try:
         said = json.loads(answer)
@@ -43,28 +43,28 @@ def key_of(answer: str) -> str:
         return ""
 
 
-def added(answer: str, party: RelyingParty, challenge: bytes, user_handle: bytes) -> Passkey:
+def verify_registration(answer: str, party: PasskeyRelyingParty, challenge: bytes, user_handle: bytes) -> Passkey:
     """The passkey that a browser has made. Raises NotProven, WrongAuthenticator."""
     from webauthn import verify_registration_response
     from webauthn.helpers import decode_credential_public_key
     from webauthn.helpers.decoded_public_key_to_cryptography import decoded_public_key_to_cryptography
     from webauthn.helpers.structs import AttestationFormat
 
-    with _of_a_stranger():
-        _refuse_frames(answer)
+    with _parsing_errors():
+        _require_same_origin_frame(answer)
         verified = verify_registration_response(
             credential=answer,
             expected_challenge=challenge,
             expected_rp_id=party.rp_id,
             expected_origin=party.origin,
-            pem_root_certs_bytes_by_fmt={one: list(party.roots) for one in AttestationFormat},
+            pem_root_certs_bytes_by_fmt={one: list(party.attestation_roots) for one in AttestationFormat},
         )
-        if len(verified.credential_id) > _LONGEST_ID:
-            raise NotProven("an id that is too long")
+        if len(verified.credential_id) > _MAX_CREDENTIAL_ID_LENGTH:
+            raise VerificationFailed("an id that is too long")
         # A key that cannot be read would lock its person out.
         decoded_public_key_to_cryptography(decode_credential_public_key(verified.credential_public_key))
         if party.authenticators:
-            _require_model(verified, party)
+            _require_allowed_authenticator(verified, party)
         return Passkey(
             id=verified.credential_id,
             public_key=verified.credential_public_key,
@@ -78,8 +78,8 @@ def added(answer: str, party: RelyingParty, challenge: bytes, user_handle: bytes
         )
 
 
-def proved(
-    answer: str, party: RelyingParty, challenge: bytes, passkey: Passkey, *, alone: bool
+def verify_authentication(
+    answer: str, party: PasskeyRelyingParty, challenge: bytes, passkey: Passkey, *, is_passwordless: bool
 ) -> tuple[Passkey, tuple[str, ...]]:
     """The passkey as it is after this answer, and by which methods (RFC 8176) its person is proved to be there.
 
@@ -89,12 +89,12 @@ def proved(
     from webauthn import verify_authentication_response
     from webauthn.helpers import parse_authentication_credential_json
 
-    with _of_a_stranger():
-        _refuse_frames(answer)
+    with _parsing_errors():
+        _require_same_origin_frame(answer)
         said = parse_authentication_credential_json(answer)
         handle = said.response.user_handle
-        if (handle or alone) and not same(handle or b"", passkey.user_handle):
-            raise NotProven("the user handle of somebody else")
+        if (handle or is_passwordless) and not constant_time_equal(handle or b"", passkey.user_handle):
+            raise VerificationFailed("the user handle of somebody else")
         verified = verify_authentication_response(
             credential=said,
             expected_challenge=challenge,
@@ -103,37 +103,39 @@ def proved(
             credential_public_key=passkey.public_key,
             # Looked at below, once the signature holds: the library tells it from nothing else.
             credential_current_sign_count=0,
-            require_user_verification=alone,
+            require_user_verification=is_passwordless,
         )
         if (verified.credential_device_type == "multi_device") != passkey.backup_eligible:
-            raise NotProven("it cannot be one that is copied to other devices now, and was none before, or the reverse")
+            raise VerificationFailed(
+                "it cannot be one that is copied to other devices now, and was none before, or the reverse"
+            )
         if (verified.new_sign_count or passkey.sign_count) and verified.new_sign_count <= passkey.sign_count:
-            raise WentBack("its counter has not grown")
+            raise SignCountRegressed("its counter has not grown")
         after = replace(
             passkey,
             sign_count=verified.new_sign_count,
             backed_up=verified.credential_backed_up,
             user_verified=passkey.user_verified or verified.user_verified,
         )
-        return after, after.methods(user_verified=verified.user_verified)
+        return after, after.authentication_methods(user_verified=verified.user_verified)
 
 
 @contextmanager
-def _of_a_stranger() -> Iterator[None]:
+def _parsing_errors() -> Iterator[None]:
     """Whatever the library stumbles over is no proof: it reads what strangers send, in several formats."""
     try:
         yield
-    except NotProven:
+    except VerificationFailed:
         raise
     except Exception as problem:
-        raise NotProven(f"{type(problem).__name__}: {problem}") from problem
+        raise VerificationFailed(f"{type(problem).__name__}: {problem}") from problem
 
 
-def _refuse_frames(answer: str) -> None:
+def _require_same_origin_frame(answer: str) -> None:
     """Nobody shows our pages within theirs (WebAuthn Level 3 §7.1 step 10, §7.2 step 13)."""
     client_data = json.loads(base64url.decode(json.loads(answer)["response"]["clientDataJSON"]))
     if client_data.get("crossOrigin") not in (None, False) or "topOrigin" in client_data:
-        raise NotProven("a page within a page of another origin")
+        raise VerificationFailed("a page within a page of another origin")
 
 
 def _transports(answer: str) -> tuple[str, ...]:
@@ -142,7 +144,7 @@ def _transports(answer: str) -> tuple[str, ...]:
     return tuple(sorted({one for one in known if isinstance(one, str)} & _TRANSPORTS))
 
 
-def _require_model(verified: "VerifiedRegistration", party: RelyingParty) -> None:
+def _require_allowed_authenticator(verified: "VerifiedRegistration", party: PasskeyRelyingParty) -> None:
     """Raise WrongAuthenticator unless a certificate that was checked against the roots says that it is one of those
     that may be used. What an authenticator says about itself counts for nothing."""
     from cryptography.x509 import ExtensionNotFound, ObjectIdentifier, load_der_x509_certificate
@@ -150,11 +152,11 @@ def _require_model(verified: "VerifiedRegistration", party: RelyingParty) -> Non
 
     statement = parse_attestation_object(verified.attestation_object).att_stmt
     if verified.aaguid not in party.authenticators or not statement.x5c:
-        raise WrongAuthenticator(f"{verified.aaguid}, attested as {verified.fmt}")
+        raise AuthenticatorNotAllowed(f"{verified.aaguid}, attested as {verified.fmt}")
     try:
         extensions = load_der_x509_certificate(statement.x5c[0]).extensions
-        model = extensions.get_extension_for_oid(ObjectIdentifier(_OF_MODEL)).value.public_bytes()
+        model = extensions.get_extension_for_oid(ObjectIdentifier(_AAGUID_EXTENSION_OID)).value.public_bytes()
     except ExtensionNotFound:
         return
     if model != _OCTET_STRING_OF_16 + bytes.fromhex(verified.aaguid.replace("-", "")):
-        raise WrongAuthenticator("the certificate is one of another model")
+        raise AuthenticatorNotAllowed("the certificate is one of another model")

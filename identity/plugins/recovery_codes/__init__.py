@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from identity.provider.factor import Factor
 
 
-class Plugin:
+class RecoveryCodesPlugin:
     """People who have lost their second factor sign in by a code that they have kept."""
 
     hookspecs = 1
@@ -27,15 +27,15 @@ class Plugin:
     @hookimpl
     def identity_factors(self) -> "Iterable[Factor]":
         """Offer the factor recovery_codes."""
-        from identity.plugins.recovery_codes.factor import RecoveryCodes
+        from identity.plugins.recovery_codes.factor import RecoveryCodesFactor
 
-        return [RecoveryCodes()]
+        return [RecoveryCodesFactor()]
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """The page that asks for a code, and the one that sets it up."""
-        from identity.plugins.recovery_codes.pages import EnrolRecoveryCodes, ProveRecoveryCode
+        from identity.plugins.recovery_codes.pages import EnrolRecoveryCodesPage, ProveRecoveryCodePage
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.recovery_codes:templates")
-        config.add_factor_pages(ProveRecoveryCode, EnrolRecoveryCodes)
+        config.add_factor_pages(ProveRecoveryCodePage, EnrolRecoveryCodesPage)

@@ -6,28 +6,34 @@ from collections.abc import Mapping
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
-from identity.domain.words import say
-from identity.hashing import Busy, Hasher
-from identity.pages.factor_page import EnrolPage, FactorPage, ProvePage
+from identity.domain.messages import gettext_lazy
+from identity.pages.factor_pages import EnrolPage, FactorPage, ProvePage
 from identity.pages.forms import Form
-from identity.pages.held_back import held_back
-from identity.plugins.recovery_codes.factor import RecoveryCodes, index_of, new_codes, normal, without
+from identity.pages.rate_limited import rate_limit_response
+from identity.password_hashing import PasswordHasher, ServerBusy
+from identity.plugins.recovery_codes.factor import (
+    RecoveryCodesFactor,
+    code_prefix,
+    generate_codes,
+    normalize_code,
+    remove_code,
+)
 
-_MISSING = say("Enter one of your recovery codes.")
-_WRONG = say("This is none of your recovery codes, or it was used already.")
+_MISSING = gettext_lazy("Enter one of your recovery codes.")
+_WRONG = gettext_lazy("This is none of your recovery codes, or it was used already.")
 
 
-class _Page(FactorPage):
-    factor = RecoveryCodes
+class _RecoveryCodesPage(FactorPage):
+    factor = RecoveryCodesFactor
 
     @property
-    def hasher(self) -> Hasher:
+    def password_hasher(self) -> PasswordHasher:
         """What hashes."""
-        found: Hasher = self.request.registry.identity.process.hasher
+        found: PasswordHasher = self.request.registry.application.process_state.hasher
         return found
 
 
-class ProveRecoveryCode(_Page, ProvePage):
+class ProveRecoveryCodePage(_RecoveryCodesPage, ProvePage):
     """Each code counts once."""
 
     template = "recovery_codes/prove.html"
@@ -35,47 +41,47 @@ class ProveRecoveryCode(_Page, ProvePage):
     secret_fields = frozenset({"code"})
 
     def submit(self, form: Form) -> Response:
-        code = form.one("code")
-        if not normal(code):
+        code = form.text("code")
+        if not normalize_code(code):
             raise Invalid({"code": _MISSING})
-        return self.prove(lambda: self._verified(code), _WRONG)
+        return self.prove(lambda: self._redeem_code(code), _WRONG)
 
-    def _verified(self, code: str) -> tuple[str, ...] | None:
+    def _redeem_code(self, code: str) -> tuple[str, ...] | None:
         (found, *_) = (*self.enrolments, None)
-        stored = None if found is None else found.value["codes"].get(index_of(code))
+        stored = None if found is None else found.value["codes"].get(code_prefix(code))
         # The same work whether or not there is such a code.
-        if not self.hasher.verify(stored, normal(code)).matches or found is None:
+        if not self.password_hasher.verify(stored, normalize_code(code)).is_match or found is None:
             return None
-        left = without(found.value, code)
+        left = remove_code(found.value, code)
         factors = self.request.services.factors
-        used = factors.update(found, left)
-        factors.tell_used(used, self.person, len(left["codes"]))
-        return RecoveryCodes.methods
+        used = factors.update_after_use(found, left)
+        factors.record_backup_code_used(used, self.human_user, len(left["codes"]))
+        return RecoveryCodesFactor.methods
 
 
-class EnrolRecoveryCodes(_Page, EnrolPage):
+class EnrolRecoveryCodesPage(_RecoveryCodesPage, EnrolPage):
     """Makes ten, and shows them once. Those that there were work no more."""
 
     template = "recovery_codes/enrol.html"
 
-    def show(self) -> Mapping[str, object]:
+    def template_variables(self) -> Mapping[str, object]:
         """Whether there are others, which end."""
         return {"renewing": bool(self.enrolments)}
 
     def submit(self, form: Form) -> Response:
-        codes = new_codes()
+        codes = generate_codes()
         try:
-            hashes = {index_of(one): self.hasher.hash(normal(one)) for one in codes}
-        except Busy as problem:
-            raise held_back(problem, password=False) from None
-        self.enrolled({"codes": hashes}, replacing=True)
+            hashes = {code_prefix(one): self.password_hasher.hash(normalize_code(one)) for one in codes}
+        except ServerBusy as problem:
+            raise rate_limit_response(problem, password=False) from None
+        self.store_enrolment({"codes": hashes}, replacing=True)
         # They were not proved by being made.
-        self.finish(())
-        host = self.request.registry.identity.settings.login_url
-        text = "\n".join((host, self.person.login_name, "", *codes, ""))
+        self.complete_sign_in_step(())
+        host = self.request.registry.application.settings.login_url
+        text = "\n".join((host, self.human_user.login_name, "", *codes, ""))
         shown = {
             "codes": codes,
             "file": "data:text/plain;charset=utf-8;base64," + base64.b64encode(text.encode()).decode(),
-            "go_on_at": self.context.continue_at,
+            "go_on_at": self.context.resume_path,
         }
-        return self.draw(shown, template="recovery_codes/made.html")
+        return self.render(shown, template="recovery_codes/new_codes.html")

@@ -3,21 +3,21 @@
 from collections.abc import Iterable
 
 from identity import hookimpl
-from identity.operations import Check
+from identity.extension_points import SystemCheck
 from identity.plugins.sql.backend import SqlBackend
-from identity.plugins.sql.settings import Settings
+from identity.plugins.sql.settings import SqlPluginSettings
 from identity.storage.backend import Backend
 
-__all__ = ["Plugin", "Settings", "SqlBackend"]
+__all__ = ["SqlBackend", "SqlPlugin", "SqlPluginSettings"]
 
-_Settings = Settings
+_Settings = SqlPluginSettings
 
 
-class Plugin:
+class SqlPlugin:
     """Offers the backend "sql"."""
 
     hookspecs = 1
-    Settings = Settings
+    Settings = SqlPluginSettings
 
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings
@@ -29,7 +29,9 @@ class Plugin:
         return [self._backend]
 
     @hookimpl
-    def identity_checks(self) -> Iterable[Check]:
+    def identity_system_checks(self) -> Iterable[SystemCheck]:
         """Whether the standby can be read from, if one is set; the primary does without it."""
         # None of readiness: all nodes have the same one.
-        return [Check("standby", self._backend.standby_problem, readiness=False)] * self._backend.lags
+        return [
+            SystemCheck("standby", self._backend.standby_problem, affects_readiness=False)
+        ] * self._backend.has_standby

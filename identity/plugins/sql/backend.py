@@ -10,34 +10,34 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from sqlalchemy import Engine, text
 
-from identity.plugins.sql import capacity
+from identity.instrumentation import PoolUsage
+from identity.plugins.sql import connection_limits
 from identity.plugins.sql.connection import DatabaseConnection
+from identity.plugins.sql.connection_pool import ConnectionPool
 from identity.plugins.sql.engines import (
-    Opened,
-    is_missing,
-    open_for_requests,
-    open_looking_engine,
-    open_migrating_engine,
+    DatabasePools,
+    is_sqlite_file_missing,
+    open_inspection_engine,
+    open_migration_engine,
+    open_request_pools,
 )
-from identity.plugins.sql.errors import FAILURES, translated, translating
-from identity.plugins.sql.group_commit import MOST
+from identity.plugins.sql.errors import DATABASE_ERRORS, translate_error, translating
+from identity.plugins.sql.group_commit import MAX_GROUP_SIZE
 from identity.plugins.sql.mariadb import BEGIN_SNAPSHOT
-from identity.plugins.sql.migrations import MIGRATE, REVISIONS, fits, refuse_newer
-from identity.plugins.sql.migrations.fingerprints import recognize
-from identity.plugins.sql.pool import Pool
-from identity.plugins.sql.settings import POSTGRESQL, SQLITE, Settings
-from identity.plugins.sql.standby import Standby
+from identity.plugins.sql.migrations import MIGRATE_HINT, REVISIONS, require_known_revision, require_usable_revision
+from identity.plugins.sql.migrations.fingerprints import verify_schema
+from identity.plugins.sql.settings import POSTGRESQL, SQLITE, SqlPluginSettings
+from identity.plugins.sql.standby import StandbyPool
 from identity.plugins.sql.storage import SqlStorage
-from identity.plugins.sql.write_transactions import SqlParticipant
+from identity.plugins.sql.write_transactions import SqlTransactionParticipant
 from identity.storage.backend import Backend, Storage
-from identity.storage.dump import Dump
-from identity.storage.errors import Unavailable
-from identity.watching import Load
+from identity.storage.dump import StorageDump
+from identity.storage.errors import StorageUnavailable
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransactionManager
 
-Made = TypeVar("Made")
+ResultT = TypeVar("ResultT")
 
 log = logging.getLogger(__name__)
 
@@ -53,117 +53,123 @@ _BEGIN_SNAPSHOT = {
 }
 
 #: Whether it has the column ``oldest`` depends on the version.
-_VERSION = text("SELECT * FROM alembic_version")
+_SELECT_VERSION = text("SELECT * FROM alembic_version")
 
 
 class SqlBackend(Backend):
     """SQLite, PostgreSQL or MariaDB, whichever the URL names."""
 
     name: ClassVar[str] = "sql"
-    concurrent: ClassVar[bool] = True
+    is_concurrent: ClassVar[bool] = True
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SqlPluginSettings) -> None:
         self._settings = settings
         # SQLite's writers wait in line from their first statement on.
         kind = settings.database_url().get_backend_name()
-        self.contends = kind != SQLITE
-        self.single_writer = kind == SQLITE
+        self.has_write_conflicts = kind != SQLITE
+        self.has_single_writer = kind == SQLITE
         # With PostgreSQL as many as never wait for a connection that another one of them has. MariaDB's driver blocks
         # its thread.
-        self.max_greenlets = {SQLITE: MOST, POSTGRESQL: settings.pool_size}.get(kind, 0)
-        self.lags = settings.standby_url is not None
-        self._opened: Opened | None = None
-        self._inherited: Opened | None = None
-        self._opening = threading.Lock()
-        self._recognized: set[str] = set()
+        self.max_greenlets = {SQLITE: MAX_GROUP_SIZE, POSTGRESQL: settings.pool_size}.get(kind, 0)
+        self.has_standby = settings.standby_url is not None
+        self._pools: DatabasePools | None = None
+        self._pools_before_fork: DatabasePools | None = None
+        self._open_lock = threading.Lock()
+        self._verified_revisions: set[str] = set()
 
     @property
-    def loads(self) -> Sequence[Load]:
+    def pool_usages(self) -> Sequence[PoolUsage]:
         """Of connections to read by, of those to write by, and of those to a standby."""
-        opened = self._opened
+        opened = self._pools
         if opened is None:
             return ()
-        of_standby = () if opened.standby is None else (opened.standby.load,)
-        return opened.reading.load("reading"), opened.writer.load, *of_standby
+        of_standby = () if opened.standby is None else (opened.standby.usage,)
+        return opened.read_pool.usage("reading"), opened.writer.usage, *of_standby
 
-    def reading(self) -> AbstractContextManager[Storage]:
+    def read_session(self) -> AbstractContextManager[Storage]:
         """A Storage to read from: a plain connection that commits nothing and begins nothing."""
-        pool = self._open().reading
+        pool = self._open_pools().read_pool
         try:
-            return _Lent(pool, pool.lend())
-        except FAILURES as error:
-            raise translated(error) from error
+            return _ReadSession(pool, pool.acquire_shared())
+        except DATABASE_ERRORS as error:
+            raise translate_error(error) from error
 
-    def lagging(self) -> AbstractContextManager[Storage] | None:
+    def standby_session(self) -> AbstractContextManager[Storage] | None:
         """A Storage to read from a standby, None unless one is known to be as fresh as is asked for."""
-        standby = self._open().standby
-        connection = None if standby is None else standby.lend()
-        return None if standby is None or connection is None else _Lent(standby, connection)
+        standby = self._open_pools().standby
+        connection = None if standby is None else standby.acquire_shared()
+        return None if standby is None or connection is None else _ReadSession(standby, connection)
 
     def standby_problem(self) -> str | None:
         """What an operator has to mend of the standby, as a sentence; None if all is well or there is none."""
-        standby = self._open().standby
-        return None if standby is None else standby.problem()
+        standby = self._open_pools().standby
+        return None if standby is None else standby.find_problem()
 
     @contextmanager
     def snapshot(self) -> Iterator[Storage]:
         """A Storage to read from in a transaction, which sees what was committed when it began."""
-        pool = self._open().reading
+        pool = self._open_pools().read_pool
         with translating():
-            connection = pool.take()
+            connection = pool.acquire()
         try:
             # Until its transaction has begun.
-            connection.broken = True
+            connection.is_broken = True
             with translating():
                 for words in _BEGIN_SNAPSHOT[connection.dialect.name]:
-                    connection.send(words)
-            connection.broken = False
-            connection.read_slowly()
+                    connection.execute_raw(words)
+            connection.is_broken = False
+            connection.allow_slow_reader()
             yield SqlStorage(connection)
         finally:
             try:
-                if connection.usable:
-                    connection.send("ROLLBACK")
-            except FAILURES:
-                connection.broken = True
-            pool.give_back(connection)
+                if connection.is_usable:
+                    connection.execute_raw("ROLLBACK")
+            except DATABASE_ERRORS:
+                connection.is_broken = True
+            pool.release(connection)
 
-    def writing(self, transactions: "ITransactionManager") -> Storage:
+    def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
         """A Storage joined to the current transaction; the same one each time it is asked for there."""
-        transaction = transactions.get()
+        transaction = transaction_manager.get()
         try:
             storage: Storage = transaction.data(self)
         except KeyError:
-            storage = self._join(transactions)
+            storage = self._create_participant(transaction_manager)
             transaction.set_data(self, storage)
         return storage
 
-    def relieve(self) -> None:
+    def checkpoint(self) -> None:
         """Carry what stands in SQLite's log over into the file. Otherwise whoever commits next does, when the log has
         become large, and everybody waits for it."""
         if self._settings.database_url().get_backend_name() == SQLITE:
-            with self.reading() as storage:
+            with self.read_session() as storage:
                 storage.connection.send("PRAGMA wal_checkpoint(PASSIVE)")  # type: ignore[attr-defined]
 
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
         """Bring the schema up to this version, or tell what would be done."""
         # Alembic takes 10 MB: requests never load it.
-        from identity.plugins.sql.migrations.runner import due, everything, run
+        from identity.plugins.sql.migrations.runner import list_all_revisions, list_pending_revisions, run_migrations
 
-        if dry_run and is_missing(self._settings):
-            return everything()
+        if dry_run and is_sqlite_file_missing(self._settings):
+            return list_all_revisions()
         if dry_run:
-            return self._with(open_looking_engine(self._settings), due)
-        return self._with(open_migrating_engine(self._settings), partial(run, at_once=self._settings.pooler))
+            return self._run_with_engine(open_inspection_engine(self._settings), list_pending_revisions)
+        return self._run_with_engine(
+            open_migration_engine(self._settings), partial(run_migrations, is_immediate=self._settings.pooler)
+        )
 
-    def migration_plan(self) -> Sequence[str]:
+    def migration_sql(self) -> Sequence[str]:
         """The SQL of what is due, and which tables it goes through."""
-        from identity.plugins.sql.migrations.plan import plan
+        from identity.plugins.sql.migrations.dry_run import dry_run_sql
 
-        return () if is_missing(self._settings) else self._with(open_looking_engine(self._settings), plan)
+        return (
+            ()
+            if is_sqlite_file_missing(self._settings)
+            else self._run_with_engine(open_inspection_engine(self._settings), dry_run_sql)
+        )
 
     @staticmethod
-    def _with(engine: Engine, work: Callable[[Engine], Made]) -> Made:
+    def _run_with_engine(engine: Engine, work: Callable[[Engine], ResultT]) -> ResultT:
         try:
             with translating():
                 return work(engine)
@@ -171,94 +177,98 @@ class SqlBackend(Backend):
             engine.dispose()
 
     @contextmanager
-    def dump(self) -> Iterator[Dump]:
+    def dump(self) -> Iterator[StorageDump]:
         """Everything that is committed now, table by table."""
         # Nothing of this is loaded for requests.
-        from identity.plugins.sql.dumping import dumped
+        from identity.plugins.sql.table_dump import dump_tables
 
         with self.snapshot() as storage:
-            yield dumped(storage.connection)  # type: ignore[attr-defined]
+            yield dump_tables(storage.connection)  # type: ignore[attr-defined]
 
-    def restore(self, dump: Dump) -> None:
+    def restore(self, dump: StorageDump) -> None:
         """Make the schema of the dump, fill it, and migrate it, in one transaction."""
-        from identity.plugins.sql.dumping import restore
+        from identity.plugins.sql.table_dump import restore_tables
 
         # Before a file is made for it.
-        if dump.schema not in REVISIONS:
-            refuse_newer(dump.schema)
-        self._with(open_migrating_engine(self._settings), lambda engine: restore(engine, dump))
+        if dump.schema_revision not in REVISIONS:
+            require_known_revision(dump.schema_revision)
+        self._run_with_engine(open_migration_engine(self._settings), lambda engine: restore_tables(engine, dump))
 
     def check(self) -> None:
         """Raise Unavailable unless the database answers, and its schema is known and fits."""
-        with self.reading() as storage, translating():
+        with self.read_session() as storage, translating():
             connection = storage.connection.core  # type: ignore[attr-defined]
-            version = connection.execute(_VERSION).mappings().first() or {}
+            version = connection.execute(_SELECT_VERSION).mappings().first() or {}
             stored = version.get("version_num")
             # Tables are looked at once: readiness is asked for again and again.
-            if stored is None or stored not in self._recognized:
-                recognize(connection, stored)
+            if stored is None or stored not in self._verified_revisions:
+                verify_schema(connection, stored)
         if stored is None:
-            raise Unavailable(f"The database has no schema yet. {MIGRATE}")
-        self._recognized.add(stored)
-        fits(stored, version.get("oldest"))
+            raise StorageUnavailable(f"The database has no schema yet. {MIGRATE_HINT}")
+        self._verified_revisions.add(stored)
+        require_usable_revision(stored, version.get("oldest"))
 
-    def connections_problem(self, processes: int) -> str | None:
+    def connection_limit_problem(self, process_count: int) -> str | None:
         """Whether the server, and the standby's, give as many connections as so many processes may open."""
         if self._settings.database_url().get_backend_name() == SQLITE:
             return None
-        opened = self._open()
+        opened = self._open_pools()
         problems = []
         with translating():
             # A pooler has connections of its own to the server.
             if not self._settings.pooler:
-                with self.reading() as storage:
+                with self.read_session() as storage:
                     connection = storage.connection.core  # type: ignore[attr-defined]
-                    problems.append(capacity.problem(connection, self._settings, processes))
+                    problems.append(
+                        connection_limits.connection_limit_problem(connection, self._settings, process_count)
+                    )
             if opened.standby is not None:
-                with opened.standby.connected() as connection:
-                    told = capacity.problem(connection, self._settings, processes, pools=1)
+                with opened.standby.connection() as connection:
+                    told = connection_limits.connection_limit_problem(
+                        connection, self._settings, process_count, pools=1
+                    )
                     problems.append(None if told is None else f"At the standby: {told}")
         return " ".join(one for one in problems if one) or None
 
     def close(self) -> None:
         """Give back connections; they are opened again when needed."""
-        with self._opening:
-            opened, self._opened = self._opened, None
-        if opened is not None and opened.process == os.getpid():
+        with self._open_lock:
+            opened, self._pools = self._pools, None
+        if opened is not None and opened.process_id == os.getpid():
             opened.close()
 
-    def _join(self, transactions: "ITransactionManager") -> Storage:
+    def _create_participant(self, transactions: "ITransactionManager") -> Storage:
         """Begin a database transaction that ends with the current transaction of the manager."""
         try:
-            write_transaction = self._open().writer.begin()
-        except FAILURES as error:
-            raise translated(error) from error
-        SqlParticipant(write_transaction, transactions)
+            write_transaction = self._open_pools().writer.begin_transaction()
+        except DATABASE_ERRORS as error:
+            raise translate_error(error) from error
+        SqlTransactionParticipant(write_transaction, transactions)
         return SqlStorage(write_transaction.connection)
 
-    def _open(self) -> Opened:
-        opened = self._opened
-        if opened is None or opened.process != os.getpid():
-            with self._opening:
-                opened = self._opened
-                if opened is None or opened.process != os.getpid():
+    def _open_pools(self) -> DatabasePools:
+        opened = self._pools
+        if opened is None or opened.process_id != os.getpid():
+            with self._open_lock:
+                opened = self._pools
+                if opened is None or opened.process_id != os.getpid():
                     # Kept, never closed: closing them here would end the parent's connections and file locks.
-                    self._inherited = opened
-                    opened = self._opened = open_for_requests(self._settings)
+                    self._pools_before_fork = opened
+                    opened = self._pools = open_request_pools(self._settings)
         return opened
 
 
-class _Lent(AbstractContextManager[Storage]):
+class _ReadSession(AbstractContextManager[Storage]):
     """Gives a connection back that was lent."""
 
-    __slots__ = ("_connection", "_lender")
+    __slots__ = ("_connection", "_pool")
 
-    def __init__(self, lender: Pool | Standby, connection: DatabaseConnection) -> None:
-        self._lender = lender
+    def __init__(self, pool: ConnectionPool | StandbyPool, connection: DatabaseConnection) -> None:
+        self._pool = pool
         self._connection = connection
 
     def __enter__(self) -> Storage:
         return SqlStorage(self._connection)
 
     def __exit__(self, *_exception: object) -> None:
-        self._lender.take_back(self._connection)
+        self._pool.release_shared(self._connection)

@@ -31,40 +31,48 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BinaryExpression
 
-from identity.plugins.sql.batching import Key, batched, by_rows, execute_by_rows, given_rows, types_of
 from identity.plugins.sql.connection import DatabaseConnection
-from identity.plugins.sql.mapping import Row, Values
-from identity.plugins.sql.mariadb import MARIADB, duplicate_key
+from identity.plugins.sql.mariadb import MARIADB, duplicate_key_name
+from identity.plugins.sql.query_batching import (
+    BatchKey,
+    bind_to_rows,
+    execute_batched,
+    execute_for_rows,
+    parameter_rows_cte,
+    parameter_types,
+)
+from identity.plugins.sql.row_mapping import Row, Values
 from identity.plugins.sql.settings import POSTGRESQL
-from identity.plugins.sql.statements import DialectStatement, Statement, Statements, StatementText
-from identity.storage.errors import Unavailable
+from identity.plugins.sql.statements import DialectStatement, ExecutableStatement, Statement, StatementText
+from identity.storage.errors import StorageUnavailable
 
 #: Gives what the new row would hold in a column.
-New = Callable[[str], ColumnElement[Any]]
+NewValue = Callable[[str], ColumnElement[Any]]
 
 #: How often a row is looked for that took the key and is gone when it is to be changed.
-_TRIES = 3
+_MAX_TRIES = 3
 
 
 class UpdateReturning(DialectStatement):
     """An update of one row, found by its key and conditions, that gives the changed row."""
 
     def __init__(self, change: Update, *columns: ColumnElement[Any]) -> None:
-        self._change = change
+        self._update = change
         self._columns = columns
 
-    def for_dialect(self, dialect: Dialect) -> Statements:
+    def compile(self, dialect: Dialect) -> ExecutableStatement:
         """What this kind of database is sent."""
         if dialect.name != MARIADB:
-            return StatementText.of(self._change.returning(*self._columns), dialect)
-        conditions: Any = self._change.whereclause
-        key = [one for one in conditions.clauses if _is_key(one)]
-        return _ChangeAndRead(
-            StatementText.of(self._change, dialect), StatementText.of(select(*self._columns).where(*key), dialect)
+            return StatementText.from_statement(self._update.returning(*self._columns), dialect)
+        conditions: Any = self._update.whereclause
+        key = [one for one in conditions.clauses if _is_primary_key_condition(one)]
+        return _UpdateThenSelect(
+            StatementText.from_statement(self._update, dialect),
+            StatementText.from_statement(select(*self._columns).where(*key), dialect),
         )
 
 
-def _is_key(condition: ColumnElement[bool]) -> bool:
+def _is_primary_key_condition(condition: ColumnElement[bool]) -> bool:
     return (
         isinstance(condition, BinaryExpression)
         and condition.operator is operators.eq
@@ -73,7 +81,7 @@ def _is_key(condition: ColumnElement[bool]) -> bool:
     )
 
 
-class GuardedInsert(DialectStatement):
+class UpdateWithInserts(DialectStatement):
     """A change of one row, with rows that are added if it is made; without one they are added in any case.
 
     The change is an update, or an insert that does nothing where its key is taken. It gives ``returning``, or some row.
@@ -92,69 +100,95 @@ class GuardedInsert(DialectStatement):
         self._change = change
         self._tables = tables
         self._returning = tuple(returning)
-        self._key = key
-        self._returned = UpdateReturning(change, *returning) if isinstance(change, Update) and returning else None
-        self._parameters = types_of(change) if isinstance(change, Update) else {}
+        self._batch_key = key
+        self._update_returning = (
+            UpdateReturning(change, *returning) if isinstance(change, Update) and returning else None
+        )
+        self._parameters = parameter_types(change) if isinstance(change, Update) else {}
         for table in (*((change.table,) if isinstance(change, Upsert) else ()), *tables):
-            self._parameters |= {f"{table.name}_{name}": table.c[name].type for name in _names(table)}
+            self._parameters |= {f"{table.name}_{name}": table.c[name].type for name in _column_names(table)}
         # Made here: once it was compiled, an update forgets what it returns.
-        self._single, self._shared = self._statement(None), self._statement(given_rows(self._parameters))
+        self._select, self._batch_select = (
+            self._build_statement(None),
+            self._build_statement(parameter_rows_cte(self._parameters)),
+        )
 
-    def for_dialect(self, dialect: Dialect) -> Statements:
+    def compile(self, dialect: Dialect) -> ExecutableStatement:
         """What this kind of database is sent."""
-        return self._one(dialect) if dialect.name == POSTGRESQL else self._several(dialect)
+        return self._single_statement(dialect) if dialect.name == POSTGRESQL else self._statement_sequence(dialect)
 
-    def _one(self, dialect: Dialect) -> Statements:
+    def _single_statement(self, dialect: Dialect) -> ExecutableStatement:
         nested = tuple(table.name for table in self._tables)
         if isinstance(self._change, Upsert):
             nested += (self._change.table.name,)
-        return _AddAlong(
-            StatementText.of(self._single, dialect), StatementText.of(self._shared, dialect), nested, self._key
+        return _InsertInSameStatement(
+            StatementText.from_statement(self._select, dialect),
+            StatementText.from_statement(self._batch_select, dialect),
+            nested,
+            self._batch_key,
         )
 
-    def _statement(self, new: CTE | None) -> Select[Any]:
+    def _build_statement(self, parameter_rows: CTE | None) -> Select[Any]:
         """The one statement: with parameters, or for each row of ``new``, whose number it then gives first."""
 
         def given(table: Table) -> list[ColumnElement[Any]]:
-            names = [f"{table.name}_{name}" for name in _names(table)]
-            return [bindparam(name, type_=self._parameters[name]) if new is None else new.c[name] for name in names]
+            names = [f"{table.name}_{name}" for name in _column_names(table)]
+            return [
+                bindparam(name, type_=self._parameters[name]) if parameter_rows is None else parameter_rows.c[name]
+                for name in names
+            ]
 
         change: Any = self._change
-        source: Any = new
-        statement = select(literal(1).label("changed") if new is None else new.c.number)
+        source: Any = parameter_rows
+        statement = select(literal(1).label("changed") if parameter_rows is None else parameter_rows.c.number)
         if isinstance(change, Upsert):
-            added: Any = insert(change.table).from_select(_names(change.table), select(*given(change.table)), False)
-            changed = added.on_conflict_do_nothing(index_elements=change.by).returning(*change.by).cte("changed")
-            source = changed
-            if new is not None:
-                same = (new.c[f"{change.table.name}_{one.key}"] == changed.c[one.key] for one in change.by)
-                source = changed.join(new, and_(*same))
-        elif change is not None:
-            if new is not None:
-                change = by_rows(change, new)
-            first = (literal(1).label("changed"),) if new is None else (new.c.number,)
-            changed = change.returning(*first, *self._returning).cte("changed")
-            source = changed if new is None else changed.join(new, new.c.number == changed.c.number)
-            statement = select(
-                *(one for one in changed.c if new is not None or one.key != "changed" or not self._returning)
+            added: Any = insert(change.table).from_select(
+                _column_names(change.table), select(*given(change.table)), False
             )
-        if source is not None and (new is None or not isinstance(change, Update)):
+            changed = (
+                added.on_conflict_do_nothing(index_elements=change.index_elements)
+                .returning(*change.index_elements)
+                .cte("changed")
+            )
+            source = changed
+            if parameter_rows is not None:
+                same = (
+                    parameter_rows.c[f"{change.table.name}_{one.key}"] == changed.c[one.key]
+                    for one in change.index_elements
+                )
+                source = changed.join(parameter_rows, and_(*same))
+        elif change is not None:
+            if parameter_rows is not None:
+                change = bind_to_rows(change, parameter_rows)
+            first = (literal(1).label("changed"),) if parameter_rows is None else (parameter_rows.c.number,)
+            changed = change.returning(*first, *self._returning).cte("changed")
+            source = (
+                changed
+                if parameter_rows is None
+                else changed.join(parameter_rows, parameter_rows.c.number == changed.c.number)
+            )
+            statement = select(
+                *(one for one in changed.c if parameter_rows is not None or one.key != "changed" or not self._returning)
+            )
+        if source is not None and (parameter_rows is None or not isinstance(change, Update)):
             statement = statement.select_from(source)
         for table in self._tables:
             rows = select(*given(table))
             added = plain_insert(table).from_select(
-                _names(table), rows if source is None else rows.select_from(source), include_defaults=False
+                _column_names(table), rows if source is None else rows.select_from(source), include_defaults=False
             )
             statement = statement.add_cte(added.cte(f"new_{table.name}"))
         return statement
 
-    def _several(self, dialect: Dialect) -> Statements:
-        returned = None if self._returned is None else self._returned.for_dialect(dialect)
-        added = {table.name: StatementText.of(plain_insert(table), dialect) for table in self._tables}
+    def _statement_sequence(self, dialect: Dialect) -> ExecutableStatement:
+        returned = None if self._update_returning is None else self._update_returning.compile(dialect)
+        added = {table.name: StatementText.from_statement(plain_insert(table), dialect) for table in self._tables}
         change = self._change
         if isinstance(change, Upsert):
-            return _AddAfter(change.for_dialect(dialect), None, added, change.table.name)
-        return _AddAfter(None if change is None else StatementText.of(change, dialect), returned, added)
+            return _InsertAfterUpdate(change.compile(dialect), None, added, change.table.name)
+        return _InsertAfterUpdate(
+            None if change is None else StatementText.from_statement(change, dialect), returned, added
+        )
 
 
 class Upsert(DialectStatement):
@@ -167,57 +201,65 @@ class Upsert(DialectStatement):
         self,
         table: Table,
         by: Sequence[Column[Any]],
-        changed: Callable[[New], Mapping[Column[Any], Any]] | None = None,
+        assignments: Callable[[NewValue], Mapping[Column[Any], Any]] | None = None,
         *,
         where: ColumnElement[bool] | None = None,
         returning: Sequence[ColumnElement[Any]] = (),
     ) -> None:
         self.table = table
-        self.by = tuple(by)
-        self._changed = changed
+        self.index_elements = tuple(by)
+        self._assignments = assignments
         self._where = where
         self._returning = tuple(returning)
 
-    def for_dialect(self, dialect: Dialect) -> Statements:
+    def compile(self, dialect: Dialect) -> ExecutableStatement:
         """What this kind of database is sent."""
-        return self._several(dialect) if dialect.name == MARIADB else self._one(dialect)
+        return self._statement_sequence(dialect) if dialect.name == MARIADB else self._single_statement(dialect)
 
-    def _one(self, dialect: Dialect) -> Statements:
+    def _single_statement(self, dialect: Dialect) -> ExecutableStatement:
         new = insert(self.table).inline()
-        if self._changed is None:
-            new = new.on_conflict_do_nothing(index_elements=self.by)
+        if self._assignments is None:
+            new = new.on_conflict_do_nothing(index_elements=self.index_elements)
         else:
-            changed = self._changed(lambda name: new.excluded[name])
-            new = new.on_conflict_do_update(index_elements=self.by, set_=dict(changed), where=self._where)
+            changed = self._assignments(lambda name: new.excluded[name])
+            new = new.on_conflict_do_update(index_elements=self.index_elements, set_=dict(changed), where=self._where)
         statement: Statement = new.returning(*self._returning) if self._returning else new
-        return StatementText.of(statement, dialect, columns=_names(self.table))
+        return StatementText.from_statement(statement, dialect, columns=_column_names(self.table))
 
-    def _several(self, dialect: Dialect) -> Statements:
-        added = StatementText.of(plain_insert(self.table).inline(), dialect, columns=_names(self.table))
-        this = and_(*(column == _new(column) for column in self.by))
-        rule = _name_of_rule(self.table, self.by)
-        if self._changed is None:
-            return _AddOrLeave(added, rule)
-        change = update(self.table).where(this).values(self._changed(lambda name: _new(self.table.c[name])))
-        return _HoldAndChange(
+    def _statement_sequence(self, dialect: Dialect) -> ExecutableStatement:
+        added = StatementText.from_statement(
+            plain_insert(self.table).inline(), dialect, columns=_column_names(self.table)
+        )
+        this = and_(*(column == _new_value_parameter(column) for column in self.index_elements))
+        rule = _unique_constraint_name(self.table, self.index_elements)
+        if self._assignments is None:
+            return _InsertUnlessDuplicate(added, rule)
+        change = (
+            update(self.table)
+            .where(this)
+            .values(self._assignments(lambda name: _new_value_parameter(self.table.c[name])))
+        )
+        return _LockThenUpdate(
             added,
             rule,
-            StatementText.of(select(literal(1)).select_from(self.table).where(this).with_for_update(), dialect),
-            StatementText.of(change if self._where is None else change.where(self._where), dialect),
-            StatementText.of(select(*self._returning).where(this), dialect) if self._returning else None,
+            StatementText.from_statement(
+                select(literal(1)).select_from(self.table).where(this).with_for_update(), dialect
+            ),
+            StatementText.from_statement(change if self._where is None else change.where(self._where), dialect),
+            StatementText.from_statement(select(*self._returning).where(this), dialect) if self._returning else None,
         )
 
 
-def _names(table: Table) -> list[str]:
+def _column_names(table: Table) -> list[str]:
     """The columns that a new row is given."""
     return [column.key for column in table.c if column.identity is None]
 
 
-def _new(column: ColumnElement[Any]) -> ColumnElement[Any]:
+def _new_value_parameter(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return bindparam(f"new_{column.key}", type_=column.type)
 
 
-def _name_of_rule(table: Table, columns: Sequence[Column[Any]]) -> str:
+def _unique_constraint_name(table: Table, columns: Sequence[Column[Any]]) -> str:
     """What MariaDB calls the unique rule of these columns."""
     for rule in table.constraints:
         if isinstance(rule, (PrimaryKeyConstraint, UniqueConstraint)) and list(rule.columns) == list(columns):
@@ -226,48 +268,50 @@ def _name_of_rule(table: Table, columns: Sequence[Column[Any]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _ChangeAndRead(Statements):
+class _UpdateThenSelect(ExecutableStatement):
     """The row is ours once it was changed: nobody else can change it before it is read."""
 
-    changed: StatementText
-    read: StatementText
+    update: StatementText
+    select: StatementText
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
-        return self.read.first(connection, parameters) if self.changed.change(connection, parameters) else None
+        return self.select.first(connection, parameters) if self.update.execute(connection, parameters) else None
 
-    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
-        return self.changed.change(connection, parameters)
+    def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
+        return self.update.execute(connection, parameters)
 
 
 @dataclass(frozen=True, slots=True)
-class _AddAlong(Statements):
+class _InsertInSameStatement(ExecutableStatement):
     """All in one statement, in which parameters for new rows begin with the names of their tables."""
 
     text: StatementText
-    shared: StatementText
+    batch_text: StatementText
     tables: tuple[str, ...]
-    key: str
+    batch_key: str
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
-        return self.text.first(connection, self._flat(parameters))
+        return self.text.first(connection, self._flatten_parameters(parameters))
 
-    def last(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
-        flat = self._flat(parameters)
-        shared, alone = partial(self._execute_shared, connection), partial(self._execute_alone, connection, flat)
-        rows = batched(self.shared.sql, (flat[self.key],), flat, connection, shared, alone, writes=True)
+    def first_and_commit(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        flat = self._flatten_parameters(parameters)
+        shared, alone = partial(self._execute_batch, connection), partial(self._execute_single, connection, flat)
+        rows = execute_batched(
+            self.batch_text.sql, (flat[self.batch_key],), flat, connection, shared, alone, writes=True
+        )
         return rows[0] if rows else None
 
-    def _execute_shared(
-        self, connection: DatabaseConnection, asked: Mapping[Key, Values]
-    ) -> Mapping[Key, Sequence[Row]]:
-        with connection.at_once():
-            return execute_by_rows(self.shared, connection, asked)
+    def _execute_batch(
+        self, connection: DatabaseConnection, parameters: Mapping[BatchKey, Values]
+    ) -> Mapping[BatchKey, Sequence[Row]]:
+        with connection.autocommit():
+            return execute_for_rows(self.batch_text, connection, parameters)
 
-    def _execute_alone(self, connection: DatabaseConnection, flat: Values) -> Sequence[Row]:
-        with connection.at_once():
+    def _execute_single(self, connection: DatabaseConnection, flat: Values) -> Sequence[Row]:
+        with connection.autocommit():
             return self.text.all(connection, flat)
 
-    def _flat(self, parameters: Values) -> Values:
+    def _flatten_parameters(self, parameters: Values) -> Values:
         flat = dict(parameters)
         for table in self.tables:
             flat |= {f"{table}_{name}": value for name, value in flat.pop(table).items()}
@@ -275,82 +319,84 @@ class _AddAlong(Statements):
 
 
 @dataclass(frozen=True, slots=True)
-class _AddAfter(Statements):
+class _InsertAfterUpdate(ExecutableStatement):
     """The row is changed first, which says whether there is anything to add."""
 
-    changed: Statements | None
-    returned: Statements | None
-    added: Mapping[str, StatementText]
+    update: ExecutableStatement | None
+    update_returning: ExecutableStatement | None
+    inserts: Mapping[str, StatementText]
     #: The table of the change, where its parameters are those of a new row.
-    table: str = ""
+    upsert_table: str = ""
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         row: Row | None = (1,)
-        if self.returned is not None:
-            row = self.returned.first(connection, self._own(parameters))
-        elif self.changed is not None and not self.changed.change(connection, self._own(parameters)):
+        if self.update_returning is not None:
+            row = self.update_returning.first(connection, self._update_parameters(parameters))
+        elif self.update is not None and not self.update.execute(connection, self._update_parameters(parameters)):
             row = None
         if row is not None:
-            for table, text in self.added.items():
-                text.change(connection, parameters[table])
+            for table, text in self.inserts.items():
+                text.execute(connection, parameters[table])
         return row
 
-    def _own(self, parameters: Values) -> Values:
-        if self.table:
-            return parameters[self.table]  # type: ignore[no-any-return]
-        return {name: value for name, value in parameters.items() if name not in self.added}
+    def _update_parameters(self, parameters: Values) -> Values:
+        if self.upsert_table:
+            return parameters[self.upsert_table]  # type: ignore[no-any-return]
+        return {name: value for name, value in parameters.items() if name not in self.inserts}
 
 
 @dataclass(frozen=True, slots=True)
-class _AddOrLeave(Statements):
+class _InsertUnlessDuplicate(ExecutableStatement):
     """Waits for whoever is making the same row. INSERT IGNORE would pass over broken references as well."""
 
-    added: StatementText
-    rule: str
+    insert: StatementText
+    constraint: str
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
-        self.change(connection, parameters)
+        self.execute(connection, parameters)
         return None
 
-    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
-        return int(_is_added(connection, self.added, self.rule, parameters))
+    def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
+        return int(_insert_unless_duplicate(connection, self.insert, self.constraint, parameters))
 
 
 @dataclass(frozen=True, slots=True)
-class _HoldAndChange(Statements):
+class _LockThenUpdate(ExecutableStatement):
     """Holds the row if it is there, then changes it; or adds it, unless somebody else was faster."""
 
-    added: StatementText
-    rule: str
-    held: StatementText
-    changed: StatementText
-    read: StatementText | None
+    insert: StatementText
+    constraint: str
+    lock: StatementText
+    update: StatementText
+    select: StatementText | None
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
-        if not self.change(connection, parameters) or self.read is None:
+        if not self.execute(connection, parameters) or self.select is None:
             return None
-        return self.read.first(connection, _with_new(parameters))
+        return self.select.first(connection, _with_new_values(parameters))
 
-    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
-        given = _with_new(parameters)
-        for _ in range(_TRIES):
-            if self.held.first(connection, given) is not None:
-                return self.changed.change(connection, given)
-            if _is_added(connection, self.added, self.rule, parameters):
+    def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
+        given = _with_new_values(parameters)
+        for _ in range(_MAX_TRIES):
+            if self.lock.first(connection, given) is not None:
+                return self.update.execute(connection, given)
+            if _insert_unless_duplicate(connection, self.insert, self.constraint, parameters):
                 return 1
-        raise Unavailable("The row comes and goes.")
+        raise StorageUnavailable("The row comes and goes.")
 
 
-def _with_new(parameters: Values) -> Values:
+def _with_new_values(parameters: Values) -> Values:
     return {**parameters, **{f"new_{name}": value for name, value in parameters.items()}}
 
 
-def _is_added(connection: DatabaseConnection, added: StatementText, rule: str, parameters: Values) -> bool:
+def _insert_unless_duplicate(
+    connection: DatabaseConnection, insert_text: StatementText, constraint: str, parameters: Values
+) -> bool:
     """False if there is such a row already, by this rule."""
     try:
-        added.change(connection, parameters)
+        insert_text.execute(connection, parameters)
     except DBAPIError as error:
-        if duplicate_key(error) != rule:
+        if duplicate_key_name(error) != constraint:
             raise
         return False
     return True

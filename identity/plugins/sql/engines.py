@@ -18,199 +18,208 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, event
 
-from identity import watching
+from identity import instrumentation
 from identity.concurrency import in_greenlet, run_in_executor
-from identity.plugins.sql.batching import Batches
 from identity.plugins.sql.connection import DatabaseConnection
-from identity.plugins.sql.errors import is_full
-from identity.plugins.sql.group_commit import GroupCommit
-from identity.plugins.sql.log_redaction import redacted_engine
+from identity.plugins.sql.connection_pool import ConnectionPool, SharedReadPool
+from identity.plugins.sql.errors import is_connection_limit_reached
+from identity.plugins.sql.group_commit import GroupCommitWriter
+from identity.plugins.sql.log_redaction import create_redacted_engine
 from identity.plugins.sql.mariadb import MariadbConnection
-from identity.plugins.sql.mariadb import open_engine as open_mariadb
-from identity.plugins.sql.pool import GreenletsShare, Pool
-from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, POSTGRESQL, SQLITE, Settings
-from identity.plugins.sql.standby import Standby, StandbyConnection
-from identity.plugins.sql.write_transactions import SeparateCommits, Writer
-from identity.storage.errors import Unavailable
+from identity.plugins.sql.mariadb import create_mariadb_engine as open_mariadb
+from identity.plugins.sql.query_batching import QueryBatches
+from identity.plugins.sql.settings import MARIADB, NETWORK_SECONDS, POSTGRESQL, SQLITE, SqlPluginSettings
+from identity.plugins.sql.standby import StandbyConnection, StandbyPool
+from identity.plugins.sql.write_transactions import SeparateCommitWriter, Writer
+from identity.storage.errors import StorageUnavailable
 
 #: Begins nothing: the driver's own words do, where something is to begin.
-_NO_TRANSACTION: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
+_AUTOCOMMIT: dict[str, Any] = {"isolation_level": "AUTOCOMMIT", "skip_autocommit_rollback": True}
 
 #: Threads that connect while greenlets wait for it.
-_MOST_CONNECTING = 4
+_MAX_CONCURRENT_CONNECTS = 4
 
 #: How long a change of the schema waits for those who hold its table.
-_WAIT_OF_CHANGES = timedelta(milliseconds=500)
+_MIGRATION_LOCK_TIMEOUT = timedelta(milliseconds=500)
 
 #: How long a statement may take at a standby.
-_STANDBY_PATIENCE = timedelta(seconds=1)
+_STANDBY_TIMEOUT = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class DatabasePools:
     """How a process reads and writes, and which process it is: connections do not survive a fork."""
 
-    reading: Pool
+    read_pool: ConnectionPool
     writer: Writer
-    process: int
-    standby: Standby | None = None
+    process_id: int
+    standby: StandbyPool | None = None
 
     def close(self) -> None:
         """Close all idle connections; those in use are closed when they are given back."""
         if self.standby is not None:
             self.standby.close()
-        self.reading.close()
+        self.read_pool.close()
         self.writer.close()
 
 
-def is_missing(settings: Settings) -> bool:
+def is_sqlite_file_missing(settings: SqlPluginSettings) -> bool:
     """True if the URL names an SQLite file that does not exist."""
     url = settings.database_url()
     return url.get_backend_name() == SQLITE and not Path(str(url.database)).exists()
 
 
-def open_for_requests(settings: Settings) -> Opened:
+def open_request_pools(settings: SqlPluginSettings) -> DatabasePools:
     """Pools for requests. Connections are opened when they are needed.
 
     Raises Unavailable if there is no such SQLite file: only a migration makes one.
     """
-    url = _complete(settings)
-    if is_missing(settings):
-        raise Unavailable(
+    url = _complete_url(settings)
+    if is_sqlite_file_missing(settings):
+        raise StorageUnavailable(
             f"There is no database file {url.database}. Is that where the service keeps its data, as"
             " identity.plugin.sql.url says? `identity migrate -c INI` makes a new one."
         )
     if url.get_backend_name() == SQLITE:
-        reading = _sqlite(url, settings, **_NO_TRANSACTION)
-        event.listen(reading, "connect", _read_only)
+        reading = _create_sqlite_engine(url, settings, **_AUTOCOMMIT)
+        event.listen(reading, "connect", _set_query_only)
         # SQLite has one writer at a time. Writers of this process wait in line for its one connection; only that
         # competes with those of other processes.
-        writing = _sqlite(url, settings, **_NO_TRANSACTION)
-        event.listen(writing, "connect", _never_wait)
+        writing = _create_sqlite_engine(url, settings, **_AUTOCOMMIT)
+        event.listen(writing, "connect", _disable_busy_timeout)
         wait = settings.busy_timeout
-        line = Pool(_opener(writing), size=1, wait=wait.total_seconds())
-        shared = GroupCommit(line, wait=wait, share=settings.share_commits)
-        return Opened(_pool(reading, settings, GreenletsShare), shared, os.getpid())
+        line = ConnectionPool(_connection_factory(writing), size=1, wait=wait.total_seconds())
+        shared = GroupCommitWriter(line, wait=wait, is_grouping=settings.share_commits)
+        return DatabasePools(_create_pool(reading, settings, SharedReadPool), shared, os.getpid())
     if url.get_backend_name() == MARIADB:
-        reading = open_mariadb(url, settings, reads=True, **_NO_TRANSACTION)
-        return Opened(
-            _pool(reading, settings), SeparateCommits(_pool(open_mariadb(url, settings), settings)), os.getpid()
+        reading = open_mariadb(url, settings, is_read_only=True, **_AUTOCOMMIT)
+        return DatabasePools(
+            _create_pool(reading, settings),
+            SeparateCommitWriter(_create_pool(open_mariadb(url, settings), settings)),
+            os.getpid(),
         )
     only_reads = {"default_transaction_read_only": "on"}
-    reading = _postgresql(url, settings, only_reads, **_NO_TRANSACTION)
-    writing = _postgresql(url, settings, {})
-    pool = _pool(reading, settings, batches=Batches())
-    return Opened(
-        pool, SeparateCommits(_pool(writing, settings, batches=Batches())), os.getpid(), _standby(settings, pool)
+    reading = _create_postgresql_engine(url, settings, only_reads, **_AUTOCOMMIT)
+    writing = _create_postgresql_engine(url, settings, {})
+    pool = _create_pool(reading, settings, query_batches=QueryBatches())
+    return DatabasePools(
+        pool,
+        SeparateCommitWriter(_create_pool(writing, settings, query_batches=QueryBatches())),
+        os.getpid(),
+        _open_standby(settings, pool),
     )
 
 
-def _standby(settings: Settings, primary: Pool) -> Standby | None:
+def _open_standby(settings: SqlPluginSettings, primary: ConnectionPool) -> StandbyPool | None:
     """The standby, if one is set."""
     if settings.standby_url is None:
         return None
     # Whoever waits for it could have been answered by the primary.
-    most = min(settings.statement_timeout or _STANDBY_PATIENCE, _STANDBY_PATIENCE)
+    most = min(settings.statement_timeout or _STANDBY_TIMEOUT, _STANDBY_TIMEOUT)
     impatient = replace(settings, pooler=False, statement_timeout=most)
-    url = _with_password(settings.standby_database_url(), settings)
-    engine = _postgresql(url, impatient, {}, **_NO_TRANSACTION)
-    return Standby(primary, _pool(engine, impatient, connection=StandbyConnection), settings.standby_staleness)
+    url = _add_password(settings.standby_database_url(), settings)
+    engine = _create_postgresql_engine(url, impatient, {}, **_AUTOCOMMIT)
+    return StandbyPool(
+        primary, _create_pool(engine, impatient, connection_class=StandbyConnection), settings.standby_staleness
+    )
 
 
-def open_migrating_engine(settings: Settings) -> Engine:
+def open_migration_engine(settings: SqlPluginSettings) -> Engine:
     """An engine for migrations, whose connections may work for long, and let others go first."""
-    url = _complete(settings)
+    url = _complete_url(settings)
     if url.get_backend_name() == SQLITE:
         _create_file(Path(str(url.database)))
-        engine = _sqlite(url, settings)
+        engine = _create_sqlite_engine(url, settings)
         event.listen(engine, "begin", _begin_immediate(timedelta(minutes=1)))
         return engine
     if url.get_backend_name() == MARIADB:
-        return open_mariadb(url, settings, patient=True)
+        return open_mariadb(url, settings, is_for_migrations=True)
     endless = {"statement_timeout": "0", "idle_in_transaction_session_timeout": "0"}
     # Whoever asks for a table waits behind a change of it that waits.
-    endless["lock_timeout"] = _milliseconds(_WAIT_OF_CHANGES)
+    endless["lock_timeout"] = _milliseconds(_MIGRATION_LOCK_TIMEOUT)
     # Whoever waited for another one that migrates has to see what that one made.
     endless["default_transaction_isolation"] = r"read\ committed"
-    return _postgresql(url, settings, endless)
+    return _create_postgresql_engine(url, settings, endless)
 
 
-def open_looking_engine(settings: Settings) -> Engine:
+def open_inspection_engine(settings: SqlPluginSettings) -> Engine:
     """An engine for looking at the schema: it holds nobody up, and changes nothing."""
-    url = _complete(settings)
+    url = _complete_url(settings)
     if url.get_backend_name() == SQLITE:
-        engine = _sqlite(url, settings)
-        event.listen(engine, "connect", _read_only)
+        engine = _create_sqlite_engine(url, settings)
+        event.listen(engine, "connect", _set_query_only)
         return engine
     if url.get_backend_name() == MARIADB:
-        return open_mariadb(url, settings, reads=True)
-    return _postgresql(url, settings, {"default_transaction_read_only": "on"})
+        return open_mariadb(url, settings, is_read_only=True)
+    return _create_postgresql_engine(url, settings, {"default_transaction_read_only": "on"})
 
 
-def _pool(
+def _create_pool(
     engine: Engine,
-    settings: Settings,
-    kind: type[Pool] = Pool,
-    connection: type[DatabaseConnection] = DatabaseConnection,
-    batches: Batches | None = None,
-) -> Pool:
-    opens = _opener(engine, connection, batches)
+    settings: SqlPluginSettings,
+    pool_class: type[ConnectionPool] = ConnectionPool,
+    connection_class: type[DatabaseConnection] = DatabaseConnection,
+    query_batches: QueryBatches | None = None,
+) -> ConnectionPool:
+    opens = _connection_factory(engine, connection_class, query_batches)
     wait = settings.pool_timeout.total_seconds()
     # Nobody waits for a standby that has none left: the primary answers.
-    waits = is_full if connection is DatabaseConnection else _never
-    return kind(opens, size=settings.pool_size, wait=wait, is_full=waits)
+    waits = is_connection_limit_reached if connection_class is DatabaseConnection else _never_full
+    return pool_class(opens, size=settings.pool_size, wait=wait, is_limit_error=waits)
 
 
-def _never(_error: BaseException) -> bool:
+def _never_full(_error: BaseException) -> bool:
     return False
 
 
-def _opener(
-    engine: Engine, kind: type[DatabaseConnection] = DatabaseConnection, batches: Batches | None = None
+def _connection_factory(
+    engine: Engine,
+    connection_class: type[DatabaseConnection] = DatabaseConnection,
+    query_batches: QueryBatches | None = None,
 ) -> Callable[[], DatabaseConnection]:
     """What opens a connection. Raises SQLAlchemyError."""
-    if watching.watched():
-        event.listen(engine, "before_cursor_execute", _begin_statement)
-        event.listen(engine, "after_cursor_execute", _tell_statement)
-        event.listen(engine, "handle_error", _tell_failure)
+    if instrumentation.has_observers():
+        event.listen(engine, "before_cursor_execute", _start_statement_timer)
+        event.listen(engine, "after_cursor_execute", _record_statement)
+        event.listen(engine, "handle_error", _log_failure)
     if engine.dialect.name == MARIADB:
-        kind = MariadbConnection
+        connection_class = MariadbConnection
 
     def opens() -> DatabaseConnection:
-        connection = kind(engine.connect())
-        connection.batches = batches
+        connection = connection_class(engine.connect())
+        connection.query_batches = query_batches
         return connection
 
     if engine.dialect.name != POSTGRESQL:
         return opens
     # To connect takes several rounds, and SQLAlchemy holds a lock for the first of them.
-    return lambda: run_in_executor(_connecting(), opens) if in_greenlet() else opens()
+    return lambda: run_in_executor(_connect_executor(), opens) if in_greenlet() else opens()
 
 
-def _begin_statement(
-    _connection: object, _cursor: object, _words: str, _values: object, context: Any, _many: bool
+def _start_statement_timer(
+    _connection: object, _cursor: object, _sql: str, _values: object, context: Any, _many: bool
 ) -> None:
     context.identity_began = time.perf_counter()
 
 
-def _tell_statement(
-    _connection: object, _cursor: object, words: str, _values: object, context: Any, _many: bool
+def _record_statement(
+    _connection: object, _cursor: object, sql: str, _values: object, context: Any, _many: bool
 ) -> None:
-    watching.took(watching.STATEMENT, words, time.perf_counter() - context.identity_began)
+    instrumentation.record_duration(instrumentation.STATEMENT, sql, time.perf_counter() - context.identity_began)
 
 
-def _tell_failure(failure: Any) -> None:
+def _log_failure(failure: Any) -> None:
     began = getattr(failure.execution_context, "identity_began", None)
     if began is not None and failure.statement is not None:
-        watching.took(watching.STATEMENT, failure.statement, time.perf_counter() - began)
+        instrumentation.record_duration(instrumentation.STATEMENT, failure.statement, time.perf_counter() - began)
 
 
-def _complete(settings: Settings) -> URL:
+def _complete_url(settings: SqlPluginSettings) -> URL:
     """The URL with the password from its file."""
-    return _with_password(settings.database_url(), settings)
+    return _add_password(settings.database_url(), settings)
 
 
-def _with_password(url: URL, settings: Settings) -> URL:
+def _add_password(url: URL, settings: SqlPluginSettings) -> URL:
     path = settings.password_file
     if path is None:
         return url
@@ -219,17 +228,17 @@ def _with_password(url: URL, settings: Settings) -> URL:
         password = path.read_text().strip()
     except OSError as problem:
         why = f"{path} cannot be read: {problem.strerror}."
-        raise Unavailable(f"identity.plugin.sql.password_file: {why}") from None
+        raise StorageUnavailable(f"identity.plugin.sql.password_file: {why}") from None
     if others:
-        raise Unavailable(f"identity.plugin.sql.password_file: {path} is open to others: run chmod 600 {path}")
+        raise StorageUnavailable(f"identity.plugin.sql.password_file: {path} is open to others: run chmod 600 {path}")
     return url.set(password=password)
 
 
-def _sqlite(url: URL, settings: Settings, **options: Any) -> Engine:
+def _create_sqlite_engine(url: URL, settings: SqlPluginSettings, **options: Any) -> Engine:
     wait = settings.busy_timeout.total_seconds()
     # isolation_level None: the driver begins nothing by itself.
     arguments = {"isolation_level": None, "check_same_thread": False, "timeout": wait}
-    engine = redacted_engine(url, connect_args=arguments, **options)
+    engine = create_redacted_engine(url, connect_args=arguments, **options)
 
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         _switch_to_wal(connection, wait)
@@ -246,7 +255,7 @@ def _create_file(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError:
-        raise Unavailable(f"The database file {path} cannot be created or opened.") from None
+        raise StorageUnavailable(f"The database file {path} cannot be created or opened.") from None
 
 
 def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
@@ -263,11 +272,11 @@ def _switch_to_wal(connection: sqlite3.Connection, wait: float) -> None:
             return
 
 
-def _read_only(connection: sqlite3.Connection, _record: object) -> None:
+def _set_query_only(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA query_only = ON")
 
 
-def _never_wait(connection: sqlite3.Connection, _record: object) -> None:
+def _disable_busy_timeout(connection: sqlite3.Connection, _record: object) -> None:
     """Whoever begins waits by itself, so that others go on meanwhile."""
     connection.execute("PRAGMA busy_timeout = 0")
 
@@ -290,7 +299,9 @@ def _begin_immediate(wait: timedelta) -> Callable[[Connection], None]:
     return begin
 
 
-def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **options: Any) -> Engine:
+def _create_postgresql_engine(
+    url: URL, settings: SqlPluginSettings, overrides: dict[str, str], **options: Any
+) -> Engine:
     session = {
         "statement_timeout": _milliseconds(settings.statement_timeout),
         "lock_timeout": _milliseconds(settings.lock_timeout),
@@ -315,35 +326,37 @@ def _postgresql(url: URL, settings: Settings, overrides: dict[str, str], **optio
         arguments["prepare_threshold"] = None
     else:
         arguments["options"] = " ".join(words).strip()
-    engine = redacted_engine(url.difference_update_query(["options"]), connect_args=arguments, **options)
+    engine = create_redacted_engine(url.difference_update_query(["options"]), connect_args=arguments, **options)
     only_reads = settings.pooler and "default_transaction_read_only" in session
-    event.listen(engine, "do_connect", _connecting_with(_patience(session["statement_timeout"]), only_reads=only_reads))
+    event.listen(
+        engine, "do_connect", _connect_options(_socket_timeout(session["statement_timeout"]), is_read_only=only_reads)
+    )
     return engine
 
 
-def _patience(statement_timeout: str) -> float | None:
+def _socket_timeout(statement_timeout: str) -> float | None:
     """How many seconds a server may be silent: the time that it gives a statement, and some for the way."""
-    return int(statement_timeout) / 1000 + ON_THE_WAY if int(statement_timeout) else None
+    return int(statement_timeout) / 1000 + NETWORK_SECONDS if int(statement_timeout) else None
 
 
-def _connecting_with(patience: float | None, *, only_reads: bool) -> Callable[..., Any]:
+def _connect_options(socket_timeout: float | None, *, is_read_only: bool) -> Callable[..., Any]:
     def connect(_dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
         # Only those load psycopg who use it.
-        from identity.plugins.sql.psycopg_connection import PsycopgConnection, ReadingCursor
+        from identity.plugins.sql.psycopg_connection import GreenletPsycopgConnection, ReadOnlyCursor
 
-        if only_reads:
-            named["cursor_factory"] = ReadingCursor
-        connection = PsycopgConnection.connect(*arguments, **named)
-        connection.patience = patience
+        if is_read_only:
+            named["cursor_factory"] = ReadOnlyCursor
+        connection = GreenletPsycopgConnection.connect(*arguments, **named)
+        connection.socket_timeout = socket_timeout
         return connection
 
     return connect
 
 
 @cache
-def _connecting() -> Executor:
-    return ThreadPoolExecutor(_MOST_CONNECTING, "identity-connecting")
+def _connect_executor() -> Executor:
+    return ThreadPoolExecutor(_MAX_CONCURRENT_CONNECTS, "identity-connecting")
 
 
-def _milliseconds(span: timedelta) -> str:
-    return str(span // timedelta(milliseconds=1))
+def _milliseconds(duration: timedelta) -> str:
+    return str(duration // timedelta(milliseconds=1))

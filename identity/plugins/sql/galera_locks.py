@@ -7,24 +7,26 @@ the others are made again.
 
 from hashlib import sha256
 
-from identity.domain.records import CORE, Record
-from identity.plugins.sql.codecs import moment
+from identity.domain.records import CORE_NAMESPACE, Record
+from identity.plugins.sql.column_codecs import datetime_from_seconds
 from identity.plugins.sql.connection import DatabaseConnection
 from identity.plugins.sql.dialect_statements import Upsert
 from identity.plugins.sql.errors import translating
-from identity.plugins.sql.mapping import Mapped
+from identity.plugins.sql.row_mapping import MappedTable
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import records as table
 
-_ROWS = Mapped[Record](table)
-_GUARD = CompiledStatement(Upsert(table, list(table.primary_key), lambda _: {table.c.version: table.c.version + 1}))
-_BEGINNING = moment(0)
+_RECORD_TABLE = MappedTable[Record](table)
+_LOCK_ROW = CompiledStatement(Upsert(table, list(table.primary_key), lambda _: {table.c.version: table.c.version + 1}))
+_EPOCH = datetime_from_seconds(0)
 
 
-def guard(connection: DatabaseConnection, *names: str) -> None:
+def lock_names(connection: DatabaseConnection, *names: str) -> None:
     """Guard what these names name; where the lock itself holds for all, nothing is done. Raises StorageError."""
-    if not connection.certifies:
+    if not connection.is_galera_node:
         return
     key = sha256("|".join(names).encode()).digest()
     with translating():
-        _GUARD.change(connection, _ROWS.values(Record(plugin=CORE, kind="guard", key=key, created_at=_BEGINNING)))
+        _LOCK_ROW.execute(
+            connection, _RECORD_TABLE.to_row(Record(plugin=CORE_NAMESPACE, kind="guard", key=key, created_at=_EPOCH))
+        )

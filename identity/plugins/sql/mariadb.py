@@ -7,36 +7,43 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, ExceptionContext, event
 from sqlalchemy.exc import DBAPIError
 
+from identity.instrumentation import STATEMENT, with_measured_duration
 from identity.plugins.sql.connection import DatabaseConnection
-from identity.plugins.sql.log_redaction import redacted_engine
-from identity.plugins.sql.settings import MARIADB, ON_THE_WAY, Settings
-from identity.watching import STATEMENT, each_timed
+from identity.plugins.sql.log_redaction import create_redacted_engine
+from identity.plugins.sql.settings import MARIADB, NETWORK_SECONDS, SqlPluginSettings
 
-__all__ = ["BEGIN_SNAPSHOT", "CANNOT_CONNECT", "MARIADB", "MariadbConnection", "duplicate_key", "open_engine"]
+__all__ = [
+    "BEGIN_SNAPSHOT",
+    "CANNOT_CONNECT",
+    "MARIADB",
+    "MariadbConnection",
+    "create_mariadb_engine",
+    "duplicate_key_name",
+]
 
 #: Strict, and an update sees the row as it was before it in each of its assignments, as the SQL standard has it.
 _SQL_MODE = (
     "STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,SIMULTANEOUS_ASSIGNMENT"
 )
 #: Sorts compare whole keys.
-_LONGEST_SORTED = 4096
+_MAX_SORT_LENGTH = 4096
 #: Seconds that a reader of a snapshot may take for what was read, and the server for the next of it.
-_SLOW_READER = 600
+_SLOW_READER_SECONDS = 600
 BEGIN_SNAPSHOT = (
-    f"SET SESSION max_statement_time = 0, net_write_timeout = {_SLOW_READER}",
+    f"SET SESSION max_statement_time = 0, net_write_timeout = {_SLOW_READER_SECONDS}",
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
 #: Deadlock, or another node of a cluster was first: the whole transaction is undone. A wait for a lock that took too
 #: long undoes a statement alone.
 _DEADLOCK = 1213
-_DUPLICATE = 1062
+_DUPLICATE_ENTRY = 1062
 CANNOT_CONNECT = 2003
 _IN_TRANSACTION = 1
-_UNDONE = "identity.undone"
-_KEY = re.compile(r"for key '(?:[^']*\.)?([^'.]+)'\Z")
+_ROLLED_BACK_KEY = "identity.undone"
+_KEY_NAME_PATTERN = re.compile(r"for key '(?:[^']*\.)?([^'.]+)'\Z")
 #: Seconds; migrations take long.
-_LONG = 24 * 3600
+_LONG_TIMEOUT_SECONDS = 24 * 3600
 
 
 class MariadbConnection(DatabaseConnection):
@@ -50,80 +57,87 @@ class MariadbConnection(DatabaseConnection):
             cursor.execute(words, parameters)
             return cursor
 
-        self.execute = each_timed(STATEMENT, execute)
+        self.execute = with_measured_duration(STATEMENT, execute)
         #: Shared with the statements that SQLAlchemy sends.
-        self._said = connection.info
+        self._connection_info = connection.info
         row = execute("SHOW SESSION VARIABLES LIKE 'wsrep_on'").fetchone()
-        self.certifies = row is not None and row[1] == "ON"
+        self.is_galera_node = row is not None and row[1] == "ON"
 
     @property
-    def given_up(self) -> bool:
+    def is_aborted_by_server(self) -> bool:
         """True if the server has undone what was written."""
-        return self.broken or _UNDONE in self._said
+        return self.is_broken or _ROLLED_BACK_KEY in self._connection_info
 
-    def send(self, words: str) -> None:
+    def execute_raw(self, sql: str) -> None:
         """The same. A savepoint before the first statement would be none: a transaction begins with that."""
-        if words.startswith("SAVEPOINT") and not self.driver.server_status & _IN_TRANSACTION:
-            super().send("START TRANSACTION")
-        super().send(words)
+        if sql.startswith("SAVEPOINT") and not self.driver.server_status & _IN_TRANSACTION:
+            super().execute_raw("START TRANSACTION")
+        super().execute_raw(sql)
 
-    def read_slowly(self) -> None:
+    def allow_slow_reader(self) -> None:
         """The same. What is streamed is one statement until its last row was taken: it has no limit here, and the
         connection is set otherwise than those of requests from now on."""
-        self.broken = True
-        self.driver._read_timeout = _SLOW_READER
+        self.is_broken = True
+        self.driver._read_timeout = _SLOW_READER_SECONDS
 
     def roll_back(self) -> None:
         """End what was begun."""
-        self._said.pop(_UNDONE, None)
+        self._connection_info.pop(_ROLLED_BACK_KEY, None)
         super().roll_back()
 
-    def failure(self, error: Any) -> DBAPIError:
+    def wrap_error(self, error: Any) -> DBAPIError:
         """The same; it is noted what the server has undone."""
-        if _code_of(error) == _DEADLOCK:
-            self._said[_UNDONE] = True
+        if _error_code(error) == _DEADLOCK:
+            self._connection_info[_ROLLED_BACK_KEY] = True
         if not getattr(self.driver, "open", True):
-            self.broken = True
-        return super().failure(error)
+            self.is_broken = True
+        return super().wrap_error(error)
 
     @property
-    def socket(self) -> int:
+    def socket_descriptor(self) -> int:
         """The number of its socket."""
         return int(self.driver._sock.fileno())
 
 
-def duplicate_key(error: DBAPIError) -> str | None:
+def duplicate_key_name(error: DBAPIError) -> str | None:
     """The unique rule that this error says is broken; PRIMARY for the key of any table."""
     original: Any = error.orig
-    if _code_of(original) != _DUPLICATE:
+    if _error_code(original) != _DUPLICATE_ENTRY:
         return None
-    found = _KEY.search(str(original.args[1]))
+    found = _KEY_NAME_PATTERN.search(str(original.args[1]))
     return found[1] if found else None
 
 
-def _code_of(error: Any) -> object:
+def _error_code(error: Any) -> object:
     return error.args[0] if error.args else None
 
 
-def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: bool = False, **options: Any) -> Engine:
+def create_mariadb_engine(
+    url: URL,
+    settings: SqlPluginSettings,
+    *,
+    is_read_only: bool = False,
+    is_for_migrations: bool = False,
+    **options: Any,
+) -> Engine:
     """An engine; ``reads`` says that its connections only read, ``patient`` that they may work for long."""
-    statement = 0 if patient else _whole_seconds(settings.statement_timeout)
-    lock = 0 if patient else _whole_seconds(settings.lock_timeout)
+    statement = 0 if is_for_migrations else _whole_seconds(settings.statement_timeout)
+    lock = 0 if is_for_migrations else _whole_seconds(settings.lock_timeout)
     session: dict[str, object] = {
         "sql_mode": f"'{_SQL_MODE}'",
         "tx_isolation": "'READ-COMMITTED'",
-        "tx_read_only": int(reads),
-        "max_sort_length": _LONGEST_SORTED,
-        "max_statement_time": 0 if patient else settings.statement_timeout.total_seconds(),
-        "innodb_lock_wait_timeout": lock or _LONG,
-        "idle_write_transaction_timeout": 0 if patient else _whole_seconds(settings.idle_timeout),
-        "idle_readonly_transaction_timeout": 0 if patient else _SLOW_READER,
+        "tx_read_only": int(is_read_only),
+        "max_sort_length": _MAX_SORT_LENGTH,
+        "max_statement_time": 0 if is_for_migrations else settings.statement_timeout.total_seconds(),
+        "innodb_lock_wait_timeout": lock or _LONG_TIMEOUT_SECONDS,
+        "idle_write_transaction_timeout": 0 if is_for_migrations else _whole_seconds(settings.idle_timeout),
+        "idle_readonly_transaction_timeout": 0 if is_for_migrations else _SLOW_READER_SECONDS,
     }
-    if patient:
+    if is_for_migrations:
         # Whoever asks for a table waits behind a change of it that waits.
         session["lock_wait_timeout"] = 1
     # A server that is gone without a word is not waited for without end.
-    silence = statement + ON_THE_WAY if statement else None
+    silence = statement + NETWORK_SECONDS if statement else None
     arguments = {
         "connect_timeout": _whole_seconds(settings.connect_timeout) or 10,
         "read_timeout": silence,
@@ -131,8 +145,8 @@ def open_engine(url: URL, settings: Settings, *, reads: bool = False, patient: b
         "charset": "utf8mb4",
         "init_command": "SET " + ", ".join(f"SESSION {name} = {value}" for name, value in session.items()),
     }
-    engine = redacted_engine(url, connect_args=arguments, **options)
-    event.listen(engine, "handle_error", _note_undone)
+    engine = create_redacted_engine(url, connect_args=arguments, **options)
+    event.listen(engine, "handle_error", _mark_rolled_back)
     event.listen(engine, "do_connect", _connect)
     return engine
 
@@ -148,11 +162,11 @@ def _connect(dialect: Any, _record: object, arguments: list[Any], named: dict[st
     return connection
 
 
-def _note_undone(failure: ExceptionContext) -> None:
-    if failure.connection is not None and _code_of(failure.original_exception) == _DEADLOCK:
-        failure.connection.info[_UNDONE] = True
+def _mark_rolled_back(failure: ExceptionContext) -> None:
+    if failure.connection is not None and _error_code(failure.original_exception) == _DEADLOCK:
+        failure.connection.info[_ROLLED_BACK_KEY] = True
 
 
-def _whole_seconds(span: timedelta) -> int:
+def _whole_seconds(duration: timedelta) -> int:
     """At least one, unless it is none: MariaDB counts them so."""
-    return -(-span // timedelta(seconds=1))
+    return -(-duration // timedelta(seconds=1))

@@ -5,109 +5,109 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Select, Table, and_, literal, or_, select, tuple_, union
 
-from identity.domain.search import id_start, login_name_parts, search_words
-from identity.plugins.sql.mapping import Mapped, readable
-from identity.plugins.sql.rows import SqlStore
+from identity.domain.search import id_prefix, search_terms, split_login_name_term
+from identity.plugins.sql.row_mapping import MappedTable, skip_unreadable
+from identity.plugins.sql.sql_store import SqlStore
 from identity.plugins.sql.tables import organizations
-from identity.storage.paging import MOST_COUNTED, Cursor, Page, PageRequest, Sort, Total
+from identity.storage.paging import MAX_COUNTED_ROWS, PageCursor, PageRequest, ResultPage, RowTotal, SortOrder
 
-Value = TypeVar("Value")
-Columns = Mapping[str, ColumnElement[Any]]
+ValueT = TypeVar("ValueT")
+SortColumns = Mapping[str, ColumnElement[Any]]
 
 _LAST_CODE_POINT = "\U0010ffff"
 
 
-class PagedStore(SqlStore):
+class PagedSqlStore(SqlStore):
     """A store that has lists."""
 
     __slots__ = ()
 
     def _page(
         self,
-        rows: Mapped[Value],
+        rows: MappedTable[ValueT],
         statement: Select[Any],
         request: PageRequest,
-        orders: Columns,
+        orders: SortColumns,
         *,
-        usual: Sort | None = None,
+        usual: SortOrder | None = None,
         by: ColumnElement[Any] | None = None,
-    ) -> Page[Value]:
+    ) -> ResultPage[ValueT]:
         """A page of what the statement selects, in one of the orders, then in that of the ids; usually in the first.
 
         ``by`` refers to the things by which one searches, where these are not the rows themselves.
         """
         table = rows.table
-        sort = request.sort or usual or Sort(next(iter(orders)))
+        sort = request.sort or usual or SortOrder(next(iter(orders)))
         if request.active is not None and "active" in table.c:
             statement = statement.where(table.c.active.is_(request.active))
         total = None
         if request.query and (by is not None or "search_text" in table.c):
             statement, total = self._searched(statement, table, table.c.id if by is None else by, request.query)
-        elif request.counted:
-            total = Total.of(len(self._first_ids(statement, table)))
-        order = (orders[sort.by], table.c.id)
+        elif request.with_total:
+            total = RowTotal.from_count(len(self._first_ids(statement, table)))
+        order = (orders[sort.key], table.c.id)
         if request.cursor is not None:
-            here = _position(order, request.cursor)
+            here = _cursor_condition(order, request.cursor)
             statement = statement.where(tuple_(*order) < here if sort.descending else tuple_(*order) > here)
         directed = [column.desc() if sort.descending else column for column in order]
-        found = self._all(statement.add_columns(*order).order_by(*directed).limit(request.limit + 1))
+        found = self._fetch_all(statement.add_columns(*order).order_by(*directed).limit(request.limit + 1))
         shown = found[: request.limit]
         # A row whose place cannot be read is no place to go on from; the one before it is.
         places = ((row[-2], row[-1]) for row in reversed(shown) if type(row[-1]) is str)
         kind = order[0].type.python_type
-        last = next((Cursor(str(value), id_) for value, id_ in places if type(value) is kind), None)
-        items = tuple(readable(rows.of, (row[:-2] for row in shown)))
-        return Page(items, last if len(found) > request.limit else None, total)
+        last = next((PageCursor(str(value), id_) for value, id_ in places if type(value) is kind), None)
+        items = tuple(skip_unreadable(rows.from_row, (row[:-2] for row in shown)))
+        return ResultPage(items, last if len(found) > request.limit else None, total)
 
     def _page_newest_first(
         self,
-        rows: Mapped[Value],
+        rows: MappedTable[ValueT],
         statement: Select[Any],
         request: PageRequest,
         *,
         by: ColumnElement[Any] | None = None,
-    ) -> Page[Value]:
+    ) -> ResultPage[ValueT]:
         """A page in the order of creation, newest first."""
-        orders, newest_first = {"created_at": rows.table.c.created_at}, Sort("created_at", descending=True)
+        orders, newest_first = {"created_at": rows.table.c.created_at}, SortOrder("created_at", descending=True)
         return self._page(rows, statement, request, orders, usual=newest_first, by=by)
 
     def _searched(
         self, statement: Select[Any], table: Table, by: ColumnElement[Any], query: str
-    ) -> tuple[Select[Any], Total]:
+    ) -> tuple[Select[Any], RowTotal]:
         """The statement, narrowed to what the query finds, and how much that is.
 
         What is found seldom is taken from the index that holds the texts. What is found often turns up soon enough in
         the index of the order that is asked for.
         """
-        searched = statement.where(_found_by(by, query))
+        searched = statement.where(_matches_referenced_search(by, query))
         ids = self._first_ids(searched, table)
-        few = len(ids) <= MOST_COUNTED
-        return (statement.where(table.c.id.in_(ids)) if few else searched), Total.of(len(ids))
+        few = len(ids) <= MAX_COUNTED_ROWS
+        return (statement.where(table.c.id.in_(ids)) if few else searched), RowTotal.from_count(len(ids))
 
     def _first_ids(self, statement: Select[Any], table: Table) -> Sequence[str]:
-        return [row[0] for row in self._all(statement.with_only_columns(table.c.id).limit(MOST_COUNTED + 1))]
+        return [row[0] for row in self._fetch_all(statement.with_only_columns(table.c.id).limit(MAX_COUNTED_ROWS + 1))]
 
 
-def _found_by(by: ColumnElement[Any], query: str) -> ColumnElement[bool]:
+def _matches_referenced_search(by: ColumnElement[Any], query: str) -> ColumnElement[bool]:
     """What holds for rows that refer to what a search finds, or are it."""
     for key in by.foreign_keys:
         target = key.column.table
-        return by.in_(select(target.c.id).where(_found(target, query)))
-    return _found(by.table, query)
+        return by.in_(select(target.c.id).where(_matches_search(target, query)))
+    return _matches_search(by.table, query)
 
 
-def _found(table: Table, query: str) -> ColumnElement[bool]:
-    """What holds for rows that a search finds, as ``identity.domain.search.is_found`` has it."""
+def _matches_search(table: Table, query: str) -> ColumnElement[bool]:
+    """What holds for rows that a search finds, as ``identity.domain.search.matches_query`` has it."""
     text = table.c.search_text
     found = and_(
-        *(or_(text.contains(word, autoescape=True), *_by_login_name(table, word)) for word in search_words(query))
+        *(or_(text.contains(word, autoescape=True), *_matches_login_name(table, word)) for word in search_terms(query))
     )
-    start = id_start(query)
+    start = id_prefix(query)
     return found if start is None else or_(found, starts_with(table.c.id, start))
 
 
-def _by_login_name(table: Table, word: str) -> Sequence[ColumnElement[bool]]:
-    parts = login_name_parts(word) if table.name == "users" else None
+def _matches_login_name(table: Table, word: str) -> Sequence[ColumnElement[bool]]:
+    parts = split_login_name_term(word) if table.name == "users" else None
     if parts is None:
         return ()
     of_domain = select(organizations.c.id).where(starts_with(organizations.c.primary_domain, parts[1]))
@@ -115,13 +115,13 @@ def _by_login_name(table: Table, word: str) -> Sequence[ColumnElement[bool]]:
     return (and_(named, table.c.organization_id.in_(of_domain)),)
 
 
-def _position(order: Sequence[ColumnElement[Any]], cursor: Cursor) -> ColumnElement[Any]:
+def _cursor_condition(order: Sequence[ColumnElement[Any]], cursor: PageCursor) -> ColumnElement[Any]:
     value = order[0].type.python_type(cursor.value)
     return tuple_(literal(value, order[0].type), literal(cursor.id, order[1].type))
 
 
-def first_of(
-    arms: Sequence[Select[Any]], order: Sequence[ColumnElement[Any]], limit: int, *, descending: bool = False
+def merge_first_rows(
+    selects: Sequence[Select[Any]], order: Sequence[ColumnElement[Any]], limit: int, *, descending: bool = False
 ) -> Select[Any]:
     """The first rows that any of several selects finds, each row once: an index gives each select its own first ones.
 
@@ -131,7 +131,7 @@ def first_of(
     def ordered(statement: Select[Any], columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
         return statement.order_by(*(column.desc() if descending else column for column in columns)).limit(limit)
 
-    first = [ordered(arm, order) for arm in arms]
+    first = [ordered(arm, order) for arm in selects]
     if len(first) == 1:
         return first[0]
     together = union(*(arm.subquery().select() for arm in first)).subquery()

@@ -7,21 +7,21 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from identity.ini_values import BadSetting, setting, span
+from identity.settings_parser import InvalidSetting, duration, setting
 
 SQLITE = "sqlite"
 POSTGRESQL = "postgresql"
 MARIADB = "mariadb"
 
 #: Seconds by which a server that is well tells of its own timeout before it is taken for dead.
-ON_THE_WAY = 2
+NETWORK_SECONDS = 2
 
 #: Both servers are asked once a second how far they are: what one answers is two seconds old before that is seen.
-LEAST_STALENESS = timedelta(seconds=3)
+MIN_STALENESS = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class SqlPluginSettings:
     """How to reach the database."""
 
     url: str = field(
@@ -39,26 +39,26 @@ class Settings:
         "writing, and as many as half of them to a standby. A server sees up to processes × database_connections. "
         "SQLite has one for writing.",
         default=30,
-        at_least=2,
+        minimum=2,
     )
-    pool_timeout: timedelta = span(
+    pool_timeout: timedelta = duration(
         "How long a request waits for a free connection, of this process or of the server.", "5s"
     )
-    connect_timeout: timedelta = span(
+    connect_timeout: timedelta = duration(
         "With a server: how long connecting may take; MariaDB counts whole seconds.", "3s"
     )
-    statement_timeout: timedelta = span(
+    statement_timeout: timedelta = duration(
         "With a server: how long a statement may run; 0 for ever. A server that is silent for two seconds longer is "
         "given up.",
         "5s",
         at_least="0",
     )
-    lock_timeout: timedelta = span(
+    lock_timeout: timedelta = duration(
         "With a server: how long a statement waits for a lock; 0 for ever. MariaDB counts whole seconds.",
         "3s",
         at_least="0",
     )
-    idle_timeout: timedelta = span(
+    idle_timeout: timedelta = duration(
         "With a server: how long a transaction may do nothing before the database ends it; 0 for ever. MariaDB counts "
         "whole seconds.",
         "10s",
@@ -79,14 +79,14 @@ class Settings:
             "a pooler must not stand before it."
         },
     )
-    standby_staleness: timedelta = span(
+    standby_staleness: timedelta = duration(
         "By how much a standby may be behind, measured: for so long a token that was revoked may still be told active. "
         "0 where there is no standby_url, else at least 3s.",
         "0s",
         at_least="0",
         at_most="5m",
     )
-    busy_timeout: timedelta = span("SQLite: how long a writer waits for other writers.", "5s", at_least="0")
+    busy_timeout: timedelta = duration("SQLite: how long a writer waits for other writers.", "5s", at_least="0")
     share_commits: bool = setting(
         "SQLite: whether requests that are ready at the same time share one commit. Each is answered only after it.",
         default=True,
@@ -99,19 +99,19 @@ class Settings:
 
     def __post_init__(self) -> None:
         if "options" in self.database_url().query and self.pooler:
-            raise BadSetting(
+            raise InvalidSetting(
                 "url",
                 "must have no ?options= where pooler is true, as nothing is set on connections: use ALTER ROLE … SET",
             )
         if self.standby_url is not None:
             self.standby_database_url()
-            if self.standby_staleness < LEAST_STALENESS:
-                raise BadSetting(
+            if self.standby_staleness < MIN_STALENESS:
+                raise InvalidSetting(
                     "standby_staleness",
-                    f"must be at least {LEAST_STALENESS.seconds}s: by how much the server of standby_url may be behind",
+                    f"must be at least {MIN_STALENESS.seconds}s: by how much the server of standby_url may be behind",
                 )
         elif self.standby_staleness:
-            raise BadSetting("standby_staleness", "needs standby_url, the server that may be behind")
+            raise InvalidSetting("standby_staleness", "needs standby_url, the server that may be behind")
 
     def standby_database_url(self) -> URL:
         """The URL of the standby, its driver named; raises BadSetting if there can be none."""
@@ -120,13 +120,13 @@ class Settings:
         except (ArgumentError, ValueError):
             url = None
         if url is None or url.get_backend_name() != POSTGRESQL:
-            raise BadSetting("standby_url", "must be postgresql://USER@HOST/DATABASE")
+            raise InvalidSetting("standby_url", "must be postgresql://USER@HOST/DATABASE")
         primary = self.database_url()
         if primary.get_backend_name() != POSTGRESQL:
-            raise BadSetting("standby_url", "is offered for PostgreSQL alone, and url names another database")
+            raise InvalidSetting("standby_url", "is offered for PostgreSQL alone, and url names another database")
         url = url.set(drivername=primary.drivername)
-        if _place(url) == _place(primary):
-            raise BadSetting("standby_url", "names what url names: leave it out, or name a standby of that server")
+        if _database_location(url) == _database_location(primary):
+            raise InvalidSetting("standby_url", "names what url names: leave it out, or name a standby of that server")
         return url
 
     def database_url(self) -> URL:
@@ -134,7 +134,7 @@ class Settings:
         try:
             url = make_url(self.url)
         except (ArgumentError, ValueError):
-            raise BadSetting(
+            raise InvalidSetting(
                 "url", "must be sqlite:///FILE, postgresql://USER@HOST/DATABASE or mariadb://USER@HOST/DATABASE"
             ) from None
         if url.get_backend_name() == POSTGRESQL:
@@ -142,12 +142,12 @@ class Settings:
         if url.get_backend_name() == MARIADB:
             return url.set(drivername="mariadb+pymysql")
         if url.get_backend_name() != SQLITE:
-            raise BadSetting("url", "must start with sqlite:///, postgresql:// or mariadb://")
+            raise InvalidSetting("url", "must start with sqlite:///, postgresql:// or mariadb://")
         if url.database in (None, "", ":memory:"):
-            raise BadSetting("url", "must name a file: sqlite:///FILE")
+            raise InvalidSetting("url", "must name a file: sqlite:///FILE")
         return url.set(drivername="sqlite+pysqlite")
 
 
-def _place(url: URL) -> tuple[object, ...]:
+def _database_location(url: URL) -> tuple[object, ...]:
     """Which server and database the URL names, whoever asks there; a port that is the usual one may be left out."""
     return url.host, url.port or 5432, url.database, url.query

@@ -12,12 +12,12 @@ from typing import Any
 from sqlalchemy import Delete, Dialect, Insert, Select, Update
 
 from identity.plugins.sql.connection import DatabaseConnection
-from identity.plugins.sql.mapping import Row, Values
+from identity.plugins.sql.row_mapping import Row, Values
 
 Statement = Select[Any] | Insert | Update | Delete
 
 
-class Statements(ABC):
+class ExecutableStatement(ABC):
     """What is sent for a statement. Each raises SQLAlchemyError."""
 
     @abstractmethod
@@ -29,11 +29,11 @@ class Statements(ABC):
         row = self.first(connection, parameters)
         return [] if row is None else [row]
 
-    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
+    def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
         """How many rows it changed."""
         return len(self.all(connection, parameters))
 
-    def last(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+    def first_and_commit(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, of the last statement of a transaction: it may be committed with it."""
         return self.first(connection, parameters)
 
@@ -42,7 +42,7 @@ class DialectStatement(ABC):
     """A statement that not every database has: each is sent what means the same."""
 
     @abstractmethod
-    def for_dialect(self, dialect: Dialect) -> Statements:
+    def compile(self, dialect: Dialect) -> ExecutableStatement:
         """What this kind of database is sent."""
 
 
@@ -51,38 +51,38 @@ class CompiledStatement:
 
     def __init__(self, statement: Statement | DialectStatement) -> None:
         self._statement = statement
-        self._by_dialect: dict[str, Statements] = {}
+        self._executable_by_dialect: dict[str, ExecutableStatement] = {}
 
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None. Raises SQLAlchemyError."""
-        return self._statements_for(connection).first(connection, parameters)
+        return self._executable_for(connection).first(connection, parameters)
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
-        return self._statements_for(connection).all(connection, parameters)
+        return self._executable_for(connection).all(connection, parameters)
 
-    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
+    def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
         """How many rows it changed. Raises SQLAlchemyError."""
-        return self._statements_for(connection).change(connection, parameters)
+        return self._executable_for(connection).execute(connection, parameters)
 
-    def last(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+    def first_and_commit(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None; what was written may be committed at once. Raises SQLAlchemyError."""
-        return self._statements_for(connection).last(connection, parameters)
+        return self._executable_for(connection).first_and_commit(connection, parameters)
 
-    def _statements_for(self, connection: DatabaseConnection) -> Statements:
-        statements = self._by_dialect.get(connection.dialect.name)
+    def _executable_for(self, connection: DatabaseConnection) -> ExecutableStatement:
+        statements = self._executable_by_dialect.get(connection.dialect.name)
         if statements is None:
             statement, dialect = self._statement, connection.dialect
             if isinstance(statement, DialectStatement):
-                statements = statement.for_dialect(dialect)
+                statements = statement.compile(dialect)
             else:
-                statements = StatementText.of(statement, dialect)
-            self._by_dialect[dialect.name] = statements
+                statements = StatementText.from_statement(statement, dialect)
+            self._executable_by_dialect[dialect.name] = statements
         return statements
 
 
 @dataclass(frozen=True, slots=True)
-class StatementText(Statements):
+class StatementText(ExecutableStatement):
     """A statement as a driver wants it.
 
     ``ordered`` orders the parameters where they are not named, ``constants`` are those that the statement brings by
@@ -90,12 +90,14 @@ class StatementText(Statements):
     """
 
     sql: str
-    ordered: Callable[[Values], tuple[Any, ...]] | None
+    order_parameters: Callable[[Values], tuple[Any, ...]] | None
     constants: Values
     converters: tuple[tuple[int, Callable[[Any], Any]], ...] = ()
 
     @classmethod
-    def of(cls, statement: Statement, dialect: Dialect, *, columns: Collection[str] | None = None) -> "StatementText":
+    def from_statement(
+        cls, statement: Statement, dialect: Dialect, *, columns: Collection[str] | None = None
+    ) -> "StatementText":
         """The statement; an insert into these columns, if they are given."""
         compiled: Any = statement.compile(dialect=dialect, column_keys=None if columns is None else list(columns))
         converters = (
@@ -103,7 +105,7 @@ class StatementText(Statements):
         )
         return cls(
             str(compiled),
-            _ordered(compiled.positiontup) if compiled.positional else None,
+            _positional_order(compiled.positiontup) if compiled.positional else None,
             {name: value for name, value in compiled.params.items() if value is not None},
             tuple((at, convert) for at, convert in converters if convert is not None),
         )
@@ -111,33 +113,33 @@ class StatementText(Statements):
     def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
         """The first row, or None. Raises SQLAlchemyError."""
         try:
-            row: Row | None = connection.execute(self.sql, self.given(parameters)).fetchone()
-        except connection.failures as error:
-            raise connection.failure(error) from error
-        return row if row is None else self.converted(row)
+            row: Row | None = connection.execute(self.sql, self.bind_parameters(parameters)).fetchone()
+        except connection.driver_errors as error:
+            raise connection.wrap_error(error) from error
+        return row if row is None else self.convert_row(row)
 
     def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
         """All rows. Raises SQLAlchemyError."""
         try:
-            rows = connection.execute(self.sql, self.given(parameters)).fetchall()
-        except connection.failures as error:
-            raise connection.failure(error) from error
-        return [self.converted(row) for row in rows] if self.converters else rows
+            rows = connection.execute(self.sql, self.bind_parameters(parameters)).fetchall()
+        except connection.driver_errors as error:
+            raise connection.wrap_error(error) from error
+        return [self.convert_row(row) for row in rows] if self.converters else rows
 
-    def change(self, connection: DatabaseConnection, parameters: Values) -> int:
+    def execute(self, connection: DatabaseConnection, parameters: Values) -> int:
         """How many rows it changed. Raises SQLAlchemyError."""
         try:
-            changed: int = connection.execute(self.sql, self.given(parameters)).rowcount
-        except connection.failures as error:
-            raise connection.failure(error) from error
+            changed: int = connection.execute(self.sql, self.bind_parameters(parameters)).rowcount
+        except connection.driver_errors as error:
+            raise connection.wrap_error(error) from error
         return changed
 
-    def given(self, parameters: Values) -> Values | tuple[Any, ...]:
+    def bind_parameters(self, parameters: Values) -> Values | tuple[Any, ...]:
         """The parameters as the driver wants them."""
         given = {**self.constants, **parameters} if self.constants else parameters
-        return given if self.ordered is None else self.ordered(given)
+        return given if self.order_parameters is None else self.order_parameters(given)
 
-    def converted(self, row: Row) -> Row:
+    def convert_row(self, row: Row) -> Row:
         """The row as it should be."""
         if not self.converters:
             return row
@@ -147,7 +149,7 @@ class StatementText(Statements):
         return values
 
 
-def _ordered(names: Sequence[str]) -> Callable[[Values], tuple[Any, ...]]:
+def _positional_order(names: Sequence[str]) -> Callable[[Values], tuple[Any, ...]]:
     if len(names) > 1:
         return itemgetter(*names)
     return lambda values: tuple(values[name] for name in names)

@@ -10,7 +10,7 @@ from identity.plugins.sql.stores.attempts import SqlAttemptStore
 from identity.plugins.sql.stores.audit import SqlAuditStore
 from identity.plugins.sql.stores.authorization_requests import SqlAuthorizationRequestStore
 from identity.plugins.sql.stores.credentials import SqlCredentialStore
-from identity.plugins.sql.stores.effects import SqlEffectStore
+from identity.plugins.sql.stores.deletion_impact import SqlDeletionImpactStore
 from identity.plugins.sql.stores.managers import SqlManagerStore
 from identity.plugins.sql.stores.organizations import SqlOrganizationStore
 from identity.plugins.sql.stores.outbox import SqlOutboxStore
@@ -18,7 +18,7 @@ from identity.plugins.sql.stores.project_grants import SqlProjectGrantStore
 from identity.plugins.sql.stores.projects import SqlProjectStore
 from identity.plugins.sql.stores.purges import SqlPurgeStore
 from identity.plugins.sql.stores.records import SqlRecordStore
-from identity.plugins.sql.stores.sealed import SqlSealedStore
+from identity.plugins.sql.stores.sealed_values import SqlSealedValueStore
 from identity.plugins.sql.stores.sessions import SqlSessionStore
 from identity.plugins.sql.stores.signing_keys import SqlSigningKeyStore
 from identity.plugins.sql.stores.tokens import SqlTokenStore
@@ -60,6 +60,6 @@ class SqlStorage(Storage):
     outbox = _store(SqlOutboxStore)
     audit = _store(SqlAuditStore)
     records = _store(SqlRecordStore)
-    effects = _store(SqlEffectStore)
+    deletion_impact = _store(SqlDeletionImpactStore)
     purges = _store(SqlPurgeStore)
-    sealed = _store(SqlSealedStore)
+    sealed_values = _store(SqlSealedValueStore)

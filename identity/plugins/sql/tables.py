@@ -1,6 +1,6 @@
 """SQLAlchemy Core tables; rows never leave this package.
 
-Columns follow from the fields of what a table holds (``identity.plugins.sql.mapping``). What stands here is what does
+Columns follow from the fields of what a table holds (``identity.plugins.sql.row_mapping``). What stands here is what does
 not follow: keys, references, indexes, and columns that are no fields.
 
 Text is compared byte by byte (collation "C" on PostgreSQL, BINARY on SQLite), so every list has the order it has in
@@ -38,7 +38,7 @@ from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.domain.outbox import OutgoingMessage
+from identity.domain.outbox import OutboxMessage
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.records import Record
@@ -49,8 +49,8 @@ from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, ServiceUser
-from identity.plugins.sql.codecs import Flag, Moment, Sorted, String
-from identity.plugins.sql.mapping import Layout
+from identity.plugins.sql.column_codecs import CodePointText, EpochSeconds, RawBoolean, SortedText
+from identity.plugins.sql.row_mapping import TableLayout
 from identity.storage.stores.users import UserKind
 
 metadata = MetaData(
@@ -64,12 +64,12 @@ metadata = MetaData(
 )
 
 
-def _table(
+def _create_table(
     name: str,
     kinds: type | Mapping[str, type],
     *items: SchemaItem,
-    words: tuple[str, ...] = (),
-    spread: Mapping[str, Sequence[str]] | None = None,
+    value_lists: tuple[str, ...] = (),
+    flattened: Mapping[str, Sequence[str]] | None = None,
     field: str | None = None,
     **options: Any,
 ) -> Table:
@@ -77,7 +77,7 @@ def _table(
 
     The id is the key where none is given.
     """
-    layout = Layout(kinds, words, spread or {})
+    layout = TableLayout(kinds, value_lists, flattened or {})
     columns = {column.name: column for column in layout.columns()}
     columns |= {item.name: item for item in items if isinstance(item, Column)}
     if not any(column.primary_key for column in columns.values()):
@@ -86,47 +86,47 @@ def _table(
     return Table(name, metadata, *columns.values(), *rules, info={"layout": layout, "field": field}, **options)
 
 
-def _sorted(name: str, *, of: Callable[[Any], str] | None = None) -> Column[str]:
+def _sorted_column(name: str, *, of: Callable[[Any], str] | None = None) -> Column[str]:
     """A text that lists are sorted by, or searches look at; ``of`` makes it of the value that is stored."""
-    return Column(name, Sorted, nullable=False, info={} if of is None else {"of": of})
+    return Column(name, SortedText, nullable=False, info={} if of is None else {"of": of})
 
 
-def _name_key() -> Column[str]:
-    return _sorted("name_key", of=lambda value: name_key(value.name))
+def _name_key_column() -> Column[str]:
+    return _sorted_column("name_key", of=lambda value: name_key(value.name))
 
 
-def _id(name: str = "id") -> Column[str]:
-    return Column(name, String, primary_key=True)
+def _id_column(name: str = "id") -> Column[str]:
+    return Column(name, CodePointText, primary_key=True)
 
 
-def _digest() -> Column[bytes]:
+def _digest_column() -> Column[bytes]:
     return Column("digest", LargeBinary, primary_key=True)
 
 
-def _moment(name: str, *, nullable: bool = False) -> Column[int]:
-    return Column(name, Moment, nullable=nullable)
+def _timestamp_column(name: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, EpochSeconds, nullable=nullable)
 
 
-def _number(name: str) -> Column[int]:
+def _integer_column(name: str) -> Column[int]:
     return Column(name, Integer, nullable=False)
 
 
-def _parent(name: str, of: str, *, primary_key: bool = False, nullable: bool = False) -> Column[str]:
+def _foreign_key_column(name: str, of: str, *, primary_key: bool = False, nullable: bool = False) -> Column[str]:
     """A reference to a row without which this one cannot be: they go together."""
     key = ForeignKey(f"{of}.id", ondelete="CASCADE")
-    return Column(name, String, key, primary_key=primary_key, nullable=nullable)
+    return Column(name, CodePointText, key, primary_key=primary_key, nullable=nullable)
 
 
-def _where(condition: str) -> dict[str, Any]:
+def _partial_index(condition: str) -> dict[str, Any]:
     """A partial index: it holds only the rows that anyone will look for by it."""
     return {"sqlite_where": text(condition), "postgresql_where": text(condition)}
 
 
-organizations = _table(
+organizations = _create_table(
     "organizations",
     Organization,
-    _name_key(),
-    _sorted("search_text"),
+    _name_key_column(),
+    _sorted_column("search_text"),
     UniqueConstraint("primary_domain", info={"field": "primary_domain"}),
     Index(None, "name_key", "id"),
     Index(None, "created_at", "id"),
@@ -134,25 +134,25 @@ organizations = _table(
 )
 
 # No reference: a domain that counts stays bound to its organization when that is gone.
-domains = _table(
+domains = _create_table(
     "domains",
     OrganizationDomain,
-    _id("organization_id"),
-    _id("name"),
-    Index("uq_domains_name", "name", unique=True, info={"field": "domain"}, **_where("proof IS NOT NULL")),
+    _id_column("organization_id"),
+    _id_column("name"),
+    Index("uq_domains_name", "name", unique=True, info={"field": "domain"}, **_partial_index("proof IS NOT NULL")),
     field="domain",
 )
 
-projects = _table(
+projects = _create_table(
     "projects",
     Project,
-    _parent("organization_id", "organizations"),
-    _name_key(),
-    _sorted("search_text"),
+    _foreign_key_column("organization_id", "organizations"),
+    _name_key_column(),
+    _sorted_column("search_text"),
     Index(None, "organization_id", "name_key", "id"),
 )
 
-instance = _table(
+instance = _create_table(
     "instance",
     Instance,
     # One row at most: its key can only be 1.
@@ -163,39 +163,39 @@ instance = _table(
     field="instance",
 )
 
-project_roles = _table(
+project_roles = _create_table(
     "project_roles",
     ProjectRole,
-    _parent("project_id", "projects", primary_key=True),
-    _id("key"),
+    _foreign_key_column("project_id", "projects", primary_key=True),
+    _id_column("key"),
     field="key",
 )
 
-project_grants = _table(
+project_grants = _create_table(
     "project_grants",
     ProjectGrant,
-    _parent("project_id", "projects"),
-    _parent("organization_id", "organizations"),
+    _foreign_key_column("project_id", "projects"),
+    _foreign_key_column("organization_id", "organizations"),
     UniqueConstraint("project_id", "organization_id", info={"field": "organization_id"}),
     Index(None, "project_id", "created_at", "id"),
     Index(None, "organization_id", "created_at", "id"),
 )
 
-users = _table(
+users = _create_table(
     "users",
     {UserKind.HUMAN.value: HumanUser, UserKind.SERVICE.value: ServiceUser},
-    _parent("organization_id", "organizations"),
-    _sorted("name_key", of=lambda user: name_key(user.user_name)),
-    _sorted("display_key", of=lambda user: name_key(user.display_name)),
-    _sorted("email_key", of=lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else ""),
-    _sorted("search_text"),
-    Column("verified_email_key", Sorted, info={"of": lambda user: getattr(user, "verified_email_key", None)}),
+    _foreign_key_column("organization_id", "organizations"),
+    _sorted_column("name_key", of=lambda user: name_key(user.user_name)),
+    _sorted_column("display_key", of=lambda user: name_key(user.display_name)),
+    _sorted_column("email_key", of=lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else ""),
+    _sorted_column("search_text"),
+    Column("verified_email_key", SortedText, info={"of": lambda user: getattr(user, "verified_email_key", None)}),
     # The name comes first: a bare user name is looked for in all organizations.
     UniqueConstraint("name_key", "organization_id", info={"field": "user_name"}),
 )
 
 #: What lists are sorted by where nobody ever signed in, too.
-last_sign_in = func.coalesce(users.c.last_sign_in_at, literal_column("0"), type_=Moment())
+last_sign_in = func.coalesce(users.c.last_sign_in_at, literal_column("0"), type_=EpochSeconds())
 
 # Lists in each of their orders. What narrows them stands in the index as well.
 for _name, _order in (
@@ -208,23 +208,23 @@ for _name, _order in (
     ("search", users.c.search_text),
 ):
     Index(f"ix_users_{_name}", users.c.organization_id, _order, users.c.id, users.c.kind, users.c.active)
-Index("ix_users_deletion_at", users.c.deletion_at, users.c.id, **_where("deletion_at IS NOT NULL"))
+Index("ix_users_deletion_at", users.c.deletion_at, users.c.id, **_partial_index("deletion_at IS NOT NULL"))
 Index(
     "ix_users_verified_email_key",
     users.c.verified_email_key,
     users.c.created_at,
     users.c.id,
-    **_where("verified_email_key IS NOT NULL"),
+    **_partial_index("verified_email_key IS NOT NULL"),
 )
 Index("ix_users_list_of_all", users.c.name_key, users.c.id, users.c.kind, users.c.active)
 
-user_grants = _table(
+user_grants = _create_table(
     "user_grants",
     UserGrant,
-    _parent("user_id", "users"),
-    _parent("organization_id", "organizations"),
-    _parent("project_id", "projects"),
-    _parent("project_grant_id", "project_grants", nullable=True),
+    _foreign_key_column("user_id", "users"),
+    _foreign_key_column("organization_id", "organizations"),
+    _foreign_key_column("project_id", "projects"),
+    _foreign_key_column("project_grant_id", "project_grants", nullable=True),
     # NULL differs from NULL in a unique rule, hence two.
     Index(
         "uq_user_grants_direct",
@@ -232,7 +232,7 @@ user_grants = _table(
         "project_id",
         unique=True,
         info={"field": "user_id"},
-        **_where("project_grant_id IS NULL"),
+        **_partial_index("project_grant_id IS NULL"),
     ),
     Index(
         "uq_user_grants_derived",
@@ -241,50 +241,50 @@ user_grants = _table(
         "project_grant_id",
         unique=True,
         info={"field": "user_id"},
-        **_where("project_grant_id IS NOT NULL"),
+        **_partial_index("project_grant_id IS NOT NULL"),
     ),
     Index(None, "user_id", "created_at", "id"),
     Index(None, "project_id", "created_at", "id"),
     Index(None, "organization_id"),
-    Index(None, "project_grant_id", "created_at", "id", **_where("project_grant_id IS NOT NULL")),
+    Index(None, "project_grant_id", "created_at", "id", **_partial_index("project_grant_id IS NOT NULL")),
 )
 
-passwords = _table(
+passwords = _create_table(
     "passwords",
     PasswordHash,
-    _parent("user_id", "users", primary_key=True),
+    _foreign_key_column("user_id", "users", primary_key=True),
 )
 
-service_user_keys = _table(
+service_user_keys = _create_table(
     "service_user_keys",
     ServiceUserKey,
-    _parent("user_id", "users"),
+    _foreign_key_column("user_id", "users"),
     Index(None, "user_id", "created_at", "id"),
     Index(None, "expires_at", "id"),
 )
 
-service_user_secrets = _table(
+service_user_secrets = _create_table(
     "service_user_secrets",
     ServiceUserSecret,
-    _parent("user_id", "users"),
+    _foreign_key_column("user_id", "users"),
     Index(None, "user_id", "created_at", "id"),
 )
 
-personal_access_tokens = _table(
+personal_access_tokens = _create_table(
     "personal_access_tokens",
     PersonalAccessToken,
-    _parent("user_id", "users"),
+    _foreign_key_column("user_id", "users"),
     Index(None, "user_id", "created_at", "id"),
     Index(None, "expires_at", "id"),
-    words=("scope",),
+    value_lists=("scope",),
 )
 
-applications = _table(
+applications = _create_table(
     "applications",
     Application,
-    _parent("project_id", "projects"),
-    _name_key(),
-    _sorted("search_text"),
+    _foreign_key_column("project_id", "projects"),
+    _name_key_column(),
+    _sorted_column("search_text"),
     Index(None, "project_id", "name_key", "id"),
 )
 
@@ -292,145 +292,145 @@ applications = _table(
 application_origins = Table(
     "application_origins",
     metadata,
-    _parent("application_id", "applications", primary_key=True),
-    _id("origin"),
+    _foreign_key_column("application_id", "applications", primary_key=True),
+    _id_column("origin"),
     Index(None, "origin"),
 )
 
-client_secrets = _table(
+client_secrets = _create_table(
     "client_secrets",
     ClientSecret,
-    _parent("application_id", "applications"),
+    _foreign_key_column("application_id", "applications"),
     Index(None, "application_id", "created_at", "id"),
 )
 
-upstream_providers = _table(
+upstream_providers = _create_table(
     "upstream_providers",
     UpstreamProvider,
-    _parent("organization_id", "organizations"),
-    _sorted("search_text"),
+    _foreign_key_column("organization_id", "organizations"),
+    _sorted_column("search_text"),
     Index(None, "organization_id", "created_at", "id"),
     # Those for all are few, and asked for by every sign-in.
-    Index("ix_upstream_providers_everywhere", "created_at", "id", **_where("everywhere")),
+    Index("ix_upstream_providers_everywhere", "created_at", "id", **_partial_index("everywhere")),
 )
 
-managers = _table(
+managers = _create_table(
     "managers",
     Manager,
-    _parent("user_id", "users"),
+    _foreign_key_column("user_id", "users"),
     # The resource once more, by which the manager goes with it.
-    _parent("of_organization", "organizations", nullable=True),
-    _parent("of_project", "projects", nullable=True),
-    _parent("of_project_grant", "project_grants", nullable=True),
+    _foreign_key_column("of_organization", "organizations", nullable=True),
+    _foreign_key_column("of_project", "projects", nullable=True),
+    _foreign_key_column("of_project_grant", "project_grants", nullable=True),
     UniqueConstraint("user_id", "level", "resource_id", info={"field": "user_id"}),
     Index(None, "level", "resource_id", "created_at", "id"),
-    Index(None, "of_organization", **_where("of_organization IS NOT NULL")),
-    Index(None, "of_project", **_where("of_project IS NOT NULL")),
-    Index(None, "of_project_grant", **_where("of_project_grant IS NOT NULL")),
-    spread={"resource": ("level", "resource_id")},
+    Index(None, "of_organization", **_partial_index("of_organization IS NOT NULL")),
+    Index(None, "of_project", **_partial_index("of_project IS NOT NULL")),
+    Index(None, "of_project_grant", **_partial_index("of_project_grant IS NOT NULL")),
+    flattened={"resource": ("level", "resource_id")},
 )
 
-sessions = _table(
+sessions = _create_table(
     "sessions",
     Session,
-    _parent("user_id", "users"),
+    _foreign_key_column("user_id", "users"),
     UniqueConstraint("digest", info={"field": "digest"}),
     Index(None, "user_id"),
     Index(None, "ends_at"),
 )
 
 # What a request names may be gone when it is continued: it refers to nothing.
-authorization_requests = _table(
+authorization_requests = _create_table(
     "authorization_requests",
     PendingAuthorization,
-    _parent("user_id", "users", nullable=True),
+    _foreign_key_column("user_id", "users", nullable=True),
     Index(None, "expires_at"),
-    Index(None, "user_id", **_where("user_id IS NOT NULL")),
+    Index(None, "user_id", **_partial_index("user_id IS NOT NULL")),
 )
 
 attempts = Table(
     "attempts",
     metadata,
-    _id("key"),
-    _number("number"),
-    _moment("next_at"),
-    _moment("counted_at"),
-    _parent("user_id", "users", nullable=True),
-    Index(None, "user_id", **_where("user_id IS NOT NULL")),
+    _id_column("key"),
+    _integer_column("number"),
+    _timestamp_column("next_at"),
+    _timestamp_column("counted_at"),
+    _foreign_key_column("user_id", "users", nullable=True),
+    Index(None, "user_id", **_partial_index("user_id IS NOT NULL")),
     Index(None, "counted_at"),
 )
 
-token_families = _table(
+token_families = _create_table(
     "token_families",
     TokenFamily,
-    _parent("user_id", "users"),
-    _parent("client_id", "applications"),
+    _foreign_key_column("user_id", "users"),
+    _foreign_key_column("client_id", "applications"),
     Index(None, "user_id"),
     Index(None, "client_id"),
     Index(None, "ends_at"),
-    words=("scope", "methods", "userinfo_claims", "id_token_claims"),
+    value_lists=("scope", "methods", "userinfo_claims", "id_token_claims"),
 )
 
-authorization_codes = _table(
+authorization_codes = _create_table(
     "authorization_codes",
     AuthorizationCode,
-    _digest(),
-    _parent("family_id", "token_families"),
+    _digest_column(),
+    _foreign_key_column("family_id", "token_families"),
     Index(None, "family_id"),
-    Index(None, "expires_at", **_where("redeemed_at IS NULL")),
-    words=("scope",),
+    Index(None, "expires_at", **_partial_index("redeemed_at IS NULL")),
+    value_lists=("scope",),
 )
 
-access_tokens = _table(
+access_tokens = _create_table(
     "access_tokens",
     AccessToken,
-    _digest(),
-    _parent("user_id", "users", nullable=True),
-    _parent("application_id", "applications", nullable=True),
-    _parent("key_id", "service_user_keys", nullable=True),
-    _parent("secret_id", "service_user_secrets", nullable=True),
-    _parent("client_secret_id", "client_secrets", nullable=True),
-    _parent("personal_access_token_id", "personal_access_tokens", nullable=True),
-    _parent("family_id", "token_families", nullable=True),
+    _digest_column(),
+    _foreign_key_column("user_id", "users", nullable=True),
+    _foreign_key_column("application_id", "applications", nullable=True),
+    _foreign_key_column("key_id", "service_user_keys", nullable=True),
+    _foreign_key_column("secret_id", "service_user_secrets", nullable=True),
+    _foreign_key_column("client_secret_id", "client_secrets", nullable=True),
+    _foreign_key_column("personal_access_token_id", "personal_access_tokens", nullable=True),
+    _foreign_key_column("family_id", "token_families", nullable=True),
     Index(None, "expires_at"),
-    Index(None, "user_id", **_where("user_id IS NOT NULL")),
-    Index(None, "application_id", **_where("application_id IS NOT NULL")),
-    Index(None, "key_id", **_where("key_id IS NOT NULL")),
-    Index(None, "secret_id", **_where("secret_id IS NOT NULL")),
-    Index(None, "client_secret_id", **_where("client_secret_id IS NOT NULL")),
-    Index(None, "personal_access_token_id", **_where("personal_access_token_id IS NOT NULL")),
-    Index(None, "family_id", **_where("family_id IS NOT NULL")),
-    words=("scope", "audience"),
+    Index(None, "user_id", **_partial_index("user_id IS NOT NULL")),
+    Index(None, "application_id", **_partial_index("application_id IS NOT NULL")),
+    Index(None, "key_id", **_partial_index("key_id IS NOT NULL")),
+    Index(None, "secret_id", **_partial_index("secret_id IS NOT NULL")),
+    Index(None, "client_secret_id", **_partial_index("client_secret_id IS NOT NULL")),
+    Index(None, "personal_access_token_id", **_partial_index("personal_access_token_id IS NOT NULL")),
+    Index(None, "family_id", **_partial_index("family_id IS NOT NULL")),
+    value_lists=("scope", "audience"),
 )
 
-refresh_tokens = _table(
+refresh_tokens = _create_table(
     "refresh_tokens",
     RefreshToken,
-    _digest(),
-    _parent("family_id", "token_families"),
+    _digest_column(),
+    _foreign_key_column("family_id", "token_families"),
     # The moment tells when a family was last used.
     Index(None, "family_id", "issued_at"),
-    words=("scope",),
+    value_lists=("scope",),
 )
 
-signing_keys = _table(
+signing_keys = _create_table(
     "signing_keys",
     SigningKey,
     UniqueConstraint("generation", info={"field": "generation"}),
 )
 
-outgoing_messages = _table(
+outgoing_messages = _create_table(
     "outgoing_messages",
-    OutgoingMessage,
+    OutboxMessage,
     # Programs that know neither go on during an upgrade.
-    Column("organization_id", String, nullable=True),
-    Column("bulk", Flag, nullable=False, server_default=text("false")),
+    Column("organization_id", CodePointText, nullable=True),
+    Column("bulk", RawBoolean, nullable=False, server_default=text("false")),
     Index(None, "kind", "next_at", "id"),
     Index("ix_outgoing_messages_lanes", "kind", "bulk", "organization_id", "next_at", "id", "expires_at"),
     Index(None, "expires_at"),
 )
 
-audit_events = _table(
+audit_events = _create_table(
     "audit_events",
     AuditEvent,
     Column("sequence", BigInteger().with_variant(Integer(), "sqlite"), Identity(always=True), primary_key=True),
@@ -438,17 +438,19 @@ audit_events = _table(
     UniqueConstraint("once", info={"field": "once"}),
     Index(None, "organization_id", "sequence"),
     Index(None, "organization_id", "event", "sequence"),
-    Index("ix_audit_events_refused", "sequence", **_where("result = 'refused'")),
-    Index("ix_audit_events_refused_of_organization", "organization_id", "sequence", **_where("result = 'refused'")),
+    Index("ix_audit_events_refused", "sequence", **_partial_index("result = 'refused'")),
+    Index(
+        "ix_audit_events_refused_of_organization", "organization_id", "sequence", **_partial_index("result = 'refused'")
+    ),
     Index(None, "actor_id", "sequence"),
     Index(None, "object_id", "sequence"),
-    Index("ix_audit_events_user_id_sequence", "user_id", "sequence", **_where("user_id IS NOT NULL")),
-    Index("ix_audit_events_request_id", "request_id", **_where("request_id IS NOT NULL")),
+    Index("ix_audit_events_user_id_sequence", "user_id", "sequence", **_partial_index("user_id IS NOT NULL")),
+    Index("ix_audit_events_request_id", "request_id", **_partial_index("request_id IS NOT NULL")),
     Index(None, "event", "sequence"),
     Index(None, "at"),
     # SQLite never gives a number twice, even after its highest row was lost.
     sqlite_autoincrement=True,
-    spread={
+    flattened={
         "actor": ("actor_kind", "actor_id", "client_id", "session_id", "client_address", "request_id"),
     },
 )
@@ -458,20 +460,20 @@ audit_floor = Table(
     "audit_floor",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    _moment("kept_since"),
+    _timestamp_column("kept_since"),
     CheckConstraint("id = 1", name="one_row"),
 )
 
 # No unique rule but the key's: what is there already is never an error.
-records = _table(
+records = _create_table(
     "records",
     Record,
-    _id("plugin"),
-    _id("kind"),
+    _id_column("plugin"),
+    _id_column("kind"),
     Column("key", LargeBinary, primary_key=True),
-    _parent("user_id", "users", nullable=True),
-    _parent("application_id", "applications", nullable=True),
-    Index(None, "user_id", **_where("user_id IS NOT NULL")),
-    Index(None, "application_id", **_where("application_id IS NOT NULL")),
-    Index(None, "expires_at", **_where("expires_at IS NOT NULL")),
+    _foreign_key_column("user_id", "users", nullable=True),
+    _foreign_key_column("application_id", "applications", nullable=True),
+    Index(None, "user_id", **_partial_index("user_id IS NOT NULL")),
+    Index(None, "application_id", **_partial_index("application_id IS NOT NULL")),
+    Index(None, "expires_at", **_partial_index("expires_at IS NOT NULL")),
 )

@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from identity.plugins.sql.errors import translated
-from identity.plugins.sql.pool import Pool
-from identity.storage.errors import Unavailable
-from identity.storage.participant import Participant
-from identity.watching import STATEMENT, Load, timed
+from identity.instrumentation import STATEMENT, PoolUsage, measure_duration
+from identity.plugins.sql.connection_pool import ConnectionPool
+from identity.plugins.sql.errors import translate_error
+from identity.storage.errors import StorageUnavailable
+from identity.storage.transaction_participant import TransactionParticipant
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransaction, ITransactionManager
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from identity.plugins.sql.connection import DatabaseConnection
 
 #: The name of the connections that write.
-_WRITING = "writing"
-GIVEN_UP = "The database has given this transaction up."
+_WRITE_POOL_NAME = "writing"
+ABORTED_MESSAGE = "The database has given this transaction up."
 
 
 class WriteTransaction(ABC):
@@ -29,7 +29,7 @@ class WriteTransaction(ABC):
         """Return when all that was written is on the disk. Raises Unavailable, and then nothing of it is."""
 
     @abstractmethod
-    def undo(self) -> None:
+    def roll_back(self) -> None:
         """Take back all that was written.
 
         Raises Unavailable if it turns out that what the writer has seen of others has not come to be either.
@@ -39,11 +39,11 @@ class WriteTransaction(ABC):
 class Writer(ABC):
     """How a process writes, by the connections of this pool."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ConnectionPool) -> None:
         self.pool = pool
 
     @abstractmethod
-    def begin(self) -> WriteTransaction:
+    def begin_transaction(self) -> WriteTransaction:
         """A transaction, as soon as there is a connection for it. Raises Unavailable."""
 
     def close(self) -> None:
@@ -51,50 +51,50 @@ class Writer(ABC):
         self.pool.close()
 
     @property
-    def load(self) -> Load:
+    def usage(self) -> PoolUsage:
         """How many connections are in use, and how many writers wait for one."""
-        return self.pool.load(_WRITING)
+        return self.pool.usage(_WRITE_POOL_NAME)
 
 
-class SeparateCommits(Writer):
+class SeparateCommitWriter(Writer):
     """Many writers at the same time, each with a connection and a commit of their own: a server.
 
     That groups the commits of many connections by itself.
     """
 
-    def begin(self) -> WriteTransaction:
+    def begin_transaction(self) -> WriteTransaction:
         """A transaction at once, unless all connections are in use. The driver begins it with the first statement."""
-        return _SeparateTransaction(self.pool, self.pool.take())
+        return _SeparateTransaction(self.pool, self.pool.acquire())
 
 
 class _SeparateTransaction(WriteTransaction):
-    def __init__(self, pool: Pool, connection: "DatabaseConnection") -> None:
+    def __init__(self, pool: ConnectionPool, connection: "DatabaseConnection") -> None:
         self.connection = connection
         self._pool = pool
-        self._over = False
+        self._is_over = False
 
     def commit(self) -> None:
-        if self.connection.given_up:
-            raise Unavailable(GIVEN_UP)
+        if self.connection.is_aborted_by_server:
+            raise StorageUnavailable(ABORTED_MESSAGE)
         try:
-            with timed(STATEMENT, "COMMIT"):
+            with measure_duration(STATEMENT, "COMMIT"):
                 self.connection.driver.commit()
-        except self.connection.failures as error:
-            raise translated(self.connection.failure(error)) from error
-        self._end()
+        except self.connection.driver_errors as error:
+            raise translate_error(self.connection.wrap_error(error)) from error
+        self._release_connection()
 
-    def undo(self) -> None:
-        if self._over:
+    def roll_back(self) -> None:
+        if self._is_over:
             return
         self.connection.roll_back()
-        self._end()
+        self._release_connection()
 
-    def _end(self) -> None:
-        self._over = True
-        self._pool.give_back(self.connection)
+    def _release_connection(self) -> None:
+        self._is_over = True
+        self._pool.release(self.connection)
 
 
-class SqlParticipant(Participant):
+class SqlTransactionParticipant(TransactionParticipant):
     """A database transaction that ends with the current one of the manager, in one phase as zope.sqlalchemy has it, and
     without a session. Its statements have run before; the vote commits.
 
@@ -110,7 +110,7 @@ class SqlParticipant(Participant):
         try:
             transaction.join(self)
         except BaseException:
-            write_transaction.undo()
+            write_transaction.roll_back()
             raise
 
     def sortKey(self) -> str:  # noqa: N802 - the name is given by the interface
@@ -119,7 +119,7 @@ class SqlParticipant(Participant):
 
     def abort(self, transaction: "ITransaction") -> None:
         """Undo all that is not committed. Raises Unavailable if what it was judged by has not come to be."""
-        self._write_transaction.undo()
+        self._write_transaction.roll_back()
 
     def tpc_vote(self, transaction: "ITransaction") -> None:
         """Commit; the last moment at which other participants can still stop it has passed. Raises Unavailable."""

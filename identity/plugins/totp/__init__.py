@@ -9,11 +9,11 @@ from identity import hookimpl
 if TYPE_CHECKING:
     from pyramid.config import Configurator
 
-    from identity.domain.records import NameSpace
+    from identity.domain.records import RecordNamespace
     from identity.provider.factor import Factor
 
 
-class Plugin:
+class TotpPlugin:
     """People prove who they are by a code that an app on their phone shows."""
 
     hookspecs = 1
@@ -26,23 +26,23 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_name_space(self, name_space: "NameSpace") -> None:
+    def identity_record_namespace(self, namespace: "RecordNamespace") -> None:
         """Where secrets lie that nobody has confirmed yet."""
-        self._name_space = name_space
+        self._name_space = namespace
 
     @hookimpl
     def identity_factors(self) -> "Iterable[Factor]":
         """Offer the factor totp."""
-        from identity.plugins.totp.factor import Totp
+        from identity.plugins.totp.factor import TotpFactor
 
-        return [Totp()]
+        return [TotpFactor()]
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """The page that asks for a code, and the one that sets an app up."""
-        from identity.plugins.totp.pages import EnrolTotp, ProveTotp
+        from identity.plugins.totp.pages import EnrolTotpPage, ProveTotpPage
 
         config.include("identity.pages")
         config.add_page_templates("identity.plugins.totp:templates")
-        EnrolTotp.name_space = self._name_space
-        config.add_factor_pages(ProveTotp, EnrolTotp)
+        EnrolTotpPage.record_namespace = self._name_space
+        config.add_factor_pages(ProveTotpPage, EnrolTotpPage)

@@ -4,22 +4,22 @@ from datetime import datetime
 from typing import ClassVar
 from urllib.parse import quote, urlencode
 
-from identity.crypto.secrets import same
-from identity.domain.words import say
+from identity.crypto.secrets import constant_time_equal
+from identity.domain.messages import gettext_lazy
 from identity.provider.factor import Factor
 
 #: How many steps the clocks of app and service may differ.
-_DRIFT = 1
+_ALLOWED_DRIFT_STEPS = 1
 #: How much of the organization's name, and of the login name, apps are shown: more would not fit into the picture.
 _LONGEST_ISSUER, _LONGEST_NAME = 40, 100
 
 
-class Totp(Factor):
+class TotpFactor(Factor):
     """What is kept of an app: its secret, and the last step of which a code was used."""
 
     name: ClassVar[str] = "totp"
-    label: ClassVar[str] = say("Authenticator app")
-    hint: ClassVar[str] = say("Six digits that an app on your phone shows.")
+    label: ClassVar[str] = gettext_lazy("Authenticator app")
+    hint: ClassVar[str] = gettext_lazy("Six digits that an app on your phone shows.")
     methods: ClassVar[tuple[str, ...]] = ("otp",)
     icon: ClassVar[str] = "phone"
 
@@ -31,36 +31,36 @@ def new_secret() -> str:
     return pyotp.random_base32()
 
 
-def address_of(secret: str, login_name: str, issuer: str) -> str:
+def otpauth_uri(secret: str, login_name: str, issuer: str) -> str:
     """The ``otpauth:`` address by which apps take the secret over, under these names."""
-    name, issuer = _shown(login_name, _LONGEST_NAME), _shown(issuer, _LONGEST_ISSUER)
+    name, issuer = _truncate_label(login_name, _LONGEST_NAME), _truncate_label(issuer, _LONGEST_ISSUER)
     told = {"secret": secret, "issuer": issuer} if issuer else {"secret": secret}
     # The one colon ends the issuer. Slashes are encoded, too: some apps take them for parts of the path.
     label = ":".join(quote(one, safe="") for one in (issuer, name) if one)
     return f"otpauth://totp/{label}?{urlencode(told, quote_via=quote)}"
 
 
-def _shown(name: str, longest: int) -> str:
+def _truncate_label(name: str, longest: int) -> str:
     """As much of the name as is shown, without colons."""
     return " ".join(name.replace(":", " ").split())[:longest].rstrip()
 
 
-def step_of(secret: str, code: str, now: datetime, *, after: int = -1) -> int | None:
+def verify_code(secret: str, code: str, now: datetime, *, last_used_step: int = -1) -> int | None:
     """The step whose code this is, around the present one and later than ``after``; None for any other text.
 
     The time that it takes tells nothing of the code.
     """
     import pyotp
 
-    totp, given = pyotp.TOTP(secret), _digits(code)
+    totp, given = pyotp.TOTP(secret), _normalize_code(code)
     present = totp.timecode(now)
     found = None
-    for step in range(max(0, present - _DRIFT), present + _DRIFT + 1):
-        if same(totp.generate_otp(step).encode(), given) and step > after:
+    for step in range(max(0, present - _ALLOWED_DRIFT_STEPS), present + _ALLOWED_DRIFT_STEPS + 1):
+        if constant_time_equal(totp.generate_otp(step).encode(), given) and step > last_used_step:
             found = step
     return found
 
 
-def _digits(code: str) -> bytes:
+def _normalize_code(code: str) -> bytes:
     """The code without the spaces in which people and apps group it."""
     return "".join(code.split()).encode("utf-8", "surrogatepass")

@@ -7,109 +7,111 @@ from markupsafe import Markup
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
-from identity.domain.names import name_problem
-from identity.domain.records import NameSpace
-from identity.domain.words import say
-from identity.pages.factor_page import EnrolPage, ProvePage
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import display_name_error
+from identity.domain.records import RecordNamespace
+from identity.pages.factor_pages import EnrolPage, ProvePage
 from identity.pages.forms import Form
-from identity.plugins.totp.factor import Totp, address_of, new_secret, step_of
-from identity.services.records import Records
+from identity.plugins.totp.factor import TotpFactor, new_secret, otpauth_uri, verify_code
+from identity.services.records import RecordService
 
-_DRAFT = "draft"
+_DRAFT_RECORD_KIND = "draft"
 #: Letters of the secret that stand together where it is to be typed.
-_GROUP = 4
+_GROUP_SIZE = 4
 
-_MISSING = say("Enter the six digits that your app shows.")
-_WRONG = say("This code is wrong or was used already. Enter the one that your app shows now.")
+_MISSING = gettext_lazy("Enter the six digits that your app shows.")
+_WRONG = gettext_lazy("This code is wrong or was used already. Enter the one that your app shows now.")
 
 
-class ProveTotp(ProvePage):
+class ProveTotpPage(ProvePage):
     """Any of the person's apps will do. A code counts once."""
 
     template = "totp/prove.html"
-    factor = Totp
+    factor = TotpFactor
     fields = ("code", "remember")
     secret_fields = frozenset({"code"})
 
-    def show(self) -> Mapping[str, object]:
+    def template_variables(self) -> Mapping[str, object]:
         """Under which name the app shows the code."""
-        return {"issuer": self.name_of(self.person.organization)}
+        return {"issuer": self.organization_label(self.human_user.organization)}
 
     def submit(self, form: Form) -> Response:
-        code = form.one("code")
+        code = form.text("code")
         if not code.strip():
             raise Invalid({"code": _MISSING})
-        return self.prove(lambda: self._verified(code), _WRONG)
+        return self.prove(lambda: self._verify_code(code), _WRONG)
 
-    def _verified(self, code: str) -> tuple[str, ...] | None:
+    def _verify_code(self, code: str) -> tuple[str, ...] | None:
         services = self.request.services
         for one in self.enrolments:
-            step = step_of(one.value["secret"], code, services.now, after=one.value["step"])
+            step = verify_code(one.value["secret"], code, services.now, last_used_step=one.value["step"])
             if step is not None:
-                services.factors.update(one, {**one.value, "step": step})
-                return Totp.methods
+                services.factors.update_after_use(one, {**one.value, "step": step})
+                return TotpFactor.methods
         return None
 
 
-class EnrolTotp(EnrolPage):
+class EnrolTotpPage(EnrolPage):
     """The secret is made when the page is first shown, and shown until the first right code."""
 
     template = "totp/enrol.html"
-    factor = Totp
+    factor = TotpFactor
     fields = ("code", "name")
     secret_fields = frozenset({"code"})
-    writes_when_shown = True
+    writes_on_get = True
     #: Where secrets lie until then.
-    name_space: ClassVar[NameSpace]
+    record_namespace: ClassVar[RecordNamespace]
 
-    def values(self) -> Mapping[str, str]:
-        return {"name": str(self.words.t(Totp.label))}
+    def initial_values(self) -> Mapping[str, str]:
+        return {"name": str(self.translator.gettext(TotpFactor.label))}
 
-    def show(self) -> Mapping[str, object]:
+    def template_variables(self) -> Mapping[str, object]:
         """The secret as a picture, as text, and as a link for the device that shows the page."""
-        secret = self._secret
-        address = address_of(secret, self.person.login_name, self.name_of(self.person.organization))
+        secret = self._draft_secret
+        address = otpauth_uri(secret, self.human_user.login_name, self.organization_label(self.human_user.organization))
         import segno
 
         picture = segno.make_qr(address, error="l").svg_inline(
             omitsize=True, light="#fff", svgclass=None, lineclass=None
         )
-        groups = [secret[at : at + _GROUP] for at in range(0, len(secret), _GROUP)]
+        groups = [secret[at : at + _GROUP_SIZE] for at in range(0, len(secret), _GROUP_SIZE)]
         # Drawn by segno out of an address of ours.
         return {"picture": Markup(picture), "secret": " ".join(groups), "address": address}  # noqa: S704
 
     def submit(self, form: Form) -> Response:
-        code, name = form.one("code"), form.one("name").strip()
+        code, name = form.text("code"), form.text("name").strip()
         problems: dict[str, str] = {} if code.strip() else {"code": _MISSING}
-        name_wrong = name_problem(name)
+        name_wrong = display_name_error(name)
         if name_wrong is not None:
             problems["name"] = name_wrong
         if problems:
             raise Invalid(problems)
-        secret = self._secret
-        step = step_of(secret, code, self.request.services.now)
+        secret = self._draft_secret
+        step = verify_code(secret, code, self.request.services.now)
         if step is None:
             raise Invalid({"code": _WRONG})
-        self._drafts.drop(_DRAFT, self._key)
+        self._draft_records.delete(_DRAFT_RECORD_KIND, self._draft_key)
         # Of two windows one keeps it.
-        return self.enrol({"secret": secret, "step": step}, Totp.methods, name=name, key=secret)
+        return self.enrol({"secret": secret, "step": step}, TotpFactor.methods, name=name, key=secret)
 
     @property
-    def _drafts(self) -> Records:
-        found: Records = self.request.services.records(self.name_space)
+    def _draft_records(self) -> RecordService:
+        found: RecordService = self.request.services.record_service(self.record_namespace)
         return found
 
     @property
-    def _key(self) -> str:
+    def _draft_key(self) -> str:
         """One for each sign-in and person: who signs in as somebody else gets another secret."""
-        return f"{self.pending.id}\n{self.person.user.id}"
+        return f"{self.pending_authorization.id}\n{self.human_user.user.id}"
 
     @property
-    def _secret(self) -> str:
-        found = self._drafts.find(_DRAFT, self._key)
+    def _draft_secret(self) -> str:
+        found = self._draft_records.find(_DRAFT_RECORD_KIND, self._draft_key)
         if found is None:
             made = {"secret": new_secret()}
-            ends_at, user_id = self.pending.expires_at, self.person.user.id
-            held = self._drafts.add(_DRAFT, self._key, made, user_id=user_id, expires_at=ends_at, seal=True)
+            ends_at, user_id = self.pending_authorization.expires_at, self.human_user.user.id
+            held = self._draft_records.add(
+                _DRAFT_RECORD_KIND, self._draft_key, made, user_id=user_id, expires_at=ends_at, seal=True
+            )
             return made["secret"] if held is None else str(held.value["secret"])
         return str(found.value["secret"])

@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 from pyramid.config import Configurator
 
 from identity import hookimpl
-from identity.ini_values import BadSetting, setting
-from identity.operations import Running
-from identity.watching import Watcher
+from identity.extension_points import ServingProcess
+from identity.instrumentation import InstrumentationObserver
+from identity.settings_parser import InvalidSetting, setting
 
 if TYPE_CHECKING:
-    from identity.plugins.tracing.spans import Spans
+    from identity.plugins.tracing.spans import SpanObserver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class TracingPluginSettings:
     """Where traces are sent, and of how many requests. Without an address nothing is traced."""
 
     endpoint: str = setting(
@@ -29,8 +29,8 @@ class Settings:
     per_thousand: int = setting(
         "Of how many requests in a thousand a trace is kept; where a trusted proxy has begun one, it decides.",
         default=100,
-        at_least=0,
-        at_most=1000,
+        minimum=0,
+        maximum=1000,
     )
     service_name: str = setting("The name under which they are found.", default="identity")
 
@@ -43,31 +43,31 @@ class Settings:
         except ValueError:
             fits = False
         if not fits:
-            raise BadSetting("endpoint", "must be an address such as http://127.0.0.1:4318/v1/traces")
+            raise InvalidSetting("endpoint", "must be an address such as http://127.0.0.1:4318/v1/traces")
         if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
-            raise BadSetting("endpoint", "needs OpenTelemetry, which the extra tracing of this package brings")
+            raise InvalidSetting("endpoint", "needs OpenTelemetry, which the extra tracing of this package brings")
 
 
 # Inside Plugin the name stands for the attribute that every plugin has.
-_Settings = Settings
+_Settings = TracingPluginSettings
 
 
-class Plugin:
+class TracingPlugin:
     """Traces requests, and sends the traces to a collector."""
 
     hookspecs = 1
-    Settings = Settings
+    Settings = TracingPluginSettings
 
     def __init__(self, settings: _Settings) -> None:
         self.settings = settings
-        self.spans: Spans | None = None
+        self.spans: SpanObserver | None = None
         if settings.endpoint:
             from identity.plugins.tracing import spans
 
-            self.spans = spans.Spans()
+            self.spans = spans.SpanObserver()
 
     @hookimpl
-    def identity_watchers(self) -> Iterable[Watcher]:
+    def identity_observers(self) -> Iterable[InstrumentationObserver]:
         """What hears of hashes, signatures and statements; nothing unless there is a collector."""
         return [] if self.spans is None else [self.spans]
 
@@ -75,20 +75,20 @@ class Plugin:
     def identity_configure(self, config: Configurator) -> None:
         """Trace requests."""
         if self.spans is not None:
-            proxy = config.registry.identity.settings.trusted_proxy
-            config.add_request_observer(partial(self.spans.request, proxy))
+            proxy = config.registry.application.settings.trusted_proxy
+            config.add_request_observer(partial(self.spans.observe_request, proxy))
 
     @hookimpl
-    def identity_running(self, running: Running) -> AbstractContextManager[object]:
+    def identity_lifespan(self, process: ServingProcess) -> AbstractContextManager[object]:
         """Send traces, from a thread, for as long as the process answers; what is left is sent at its end."""
-        return self._sending()
+        return self._export_spans()
 
     @contextmanager
-    def _sending(self) -> Iterator[None]:
+    def _export_spans(self) -> Iterator[None]:
         if self.spans is None:
             yield
             return
-        from identity.plugins.tracing.spans import sending
+        from identity.plugins.tracing.spans import export_spans
 
-        with sending(self.spans, self.settings.endpoint, self.settings.per_thousand, self.settings.service_name):
+        with export_spans(self.spans, self.settings.endpoint, self.settings.per_thousand, self.settings.service_name):
             yield

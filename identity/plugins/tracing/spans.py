@@ -13,39 +13,43 @@ from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 from opentelemetry.trace import NoOpTracer, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from identity import __version__, watching
-from identity.http.observers import ObservedRequest
-from identity.watching import Watcher
+from identity import __version__, instrumentation
+from identity.http.request_observers import ObservedRequest
+from identity.instrumentation import InstrumentationObserver
 
 #: W3C Trace Context.
-_CARRIED = ("traceparent", "tracestate")
-_W3C = TraceContextTextMapPropagator()
-_SECOND = 1_000_000_000
+_TRACE_HEADERS = ("traceparent", "tracestate")
+_PROPAGATOR = TraceContextTextMapPropagator()
+_NANOSECONDS = 1_000_000_000
 
 
-class Spans(Watcher):
+class SpanObserver(InstrumentationObserver):
     """Makes spans by a tracer, which makes none before the process answers."""
 
     def __init__(self) -> None:
         self.tracer: Tracer = NoOpTracer()
 
-    def took(self, what: str, name: str, seconds: float) -> None:
+    def record_duration(self, kind: str, name: str, seconds: float) -> None:
         """A hash, a signature or a statement of the request at hand has ended."""
         if not trace.get_current_span().is_recording():
             return
         ended = time.time_ns()
-        attributes = {"db.query.text": name} if what == watching.STATEMENT else {"identity.name": name} if name else {}
-        shown = f"{what} {name.split(None, 1)[0]}" if what == watching.STATEMENT and name.strip() else what
-        span = self.tracer.start_span(shown, start_time=ended - int(seconds * _SECOND), attributes=attributes)
+        attributes = (
+            {"db.query.text": name} if kind == instrumentation.STATEMENT else {"identity.name": name} if name else {}
+        )
+        shown = f"{kind} {name.split(None, 1)[0]}" if kind == instrumentation.STATEMENT and name.strip() else kind
+        span = self.tracer.start_span(shown, start_time=ended - int(seconds * _NANOSECONDS), attributes=attributes)
         span.end(ended)
 
     @contextmanager
-    def request(self, trusted_proxy: str, request: ObservedRequest) -> Iterator[None]:
+    def observe_request(self, trusted_proxy: str, request: ObservedRequest) -> Iterator[None]:
         """Around the work at a request."""
         # What strangers say of traces is nothing to go by.
         trusted = bool(trusted_proxy) and request.peer == trusted_proxy
-        found = {name: request.header(name) for name in _CARRIED} if trusted else {}
-        around = _W3C.extract({name: value for name, value in found.items() if value is not None}, context.Context())
+        found = {name: request.header(name) for name in _TRACE_HEADERS} if trusted else {}
+        around = _PROPAGATOR.extract(
+            {name: value for name, value in found.items() if value is not None}, context.Context()
+        )
         with self.tracer.start_as_current_span(
             request.method, around, SpanKind.SERVER, record_exception=False, set_status_on_exception=False
         ) as span:
@@ -66,8 +70,8 @@ class Spans(Watcher):
 
 
 @contextmanager
-def sending(
-    spans: Spans, endpoint: str, per_thousand: int, name: str, processor: SpanProcessor | None = None
+def export_spans(
+    spans: SpanObserver, endpoint: str, per_thousand: int, name: str, processor: SpanProcessor | None = None
 ) -> Iterator[None]:
     """Within, what ``spans`` makes is sent to the collector."""
     resource = Resource.create({SERVICE_NAME: name, SERVICE_VERSION: __version__})

@@ -9,14 +9,14 @@ from identity import hookimpl
 if TYPE_CHECKING:
     from pyramid.config import Configurator
 
-    from identity.domain.records import NameSpace
+    from identity.domain.records import RecordNamespace
     from identity.domain.users import Subject
     from identity.provider.interaction import Interaction
-    from identity.provider.sign_out_way import SignOutWay
-    from identity.services.bundle import Services
+    from identity.provider.logout_handler import LogoutHandler
+    from identity.services.container import Services
 
 
-class Plugin:
+class UpstreamPlugin:
     """People sign in at other identity providers: OpenID providers, Google, Microsoft Entra, GitLab, Apple, GitHub.
 
     Stands before ``login``, so that people who are sent there at once are not asked for a login name first.
@@ -30,62 +30,62 @@ class Plugin:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._name_space: NameSpace | None = None
+        self._name_space: RecordNamespace | None = None
 
     @hookimpl
-    def identity_name_space(self, name_space: "NameSpace") -> None:
+    def identity_record_namespace(self, namespace: "RecordNamespace") -> None:
         """Links, and what waits for people who were sent away."""
-        self._name_space = name_space
+        self._name_space = namespace
 
     @hookimpl
     def identity_interactions(self) -> "Iterable[Interaction]":
         """One that sends people straight to a provider, one that asks whether to link an account there."""
-        from identity.plugins.upstream.unlinked import LinkIdentity
-        from identity.plugins.upstream.ways import SignInElsewhere
+        from identity.plugins.upstream.provider_selection import UpstreamSignInInteraction
+        from identity.plugins.upstream.unlinked_identities import LinkIdentityInteraction
 
-        return [SignInElsewhere(), LinkIdentity(self._kept)]
+        return [UpstreamSignInInteraction(), LinkIdentityInteraction(self._record_namespace)]
 
     @hookimpl
-    def identity_sign_out_ways(self) -> "Iterable[SignOutWay]":
+    def identity_logout_handlers(self) -> "Iterable[LogoutHandler]":
         """To the provider, where its setting says so."""
-        from identity.plugins.upstream.sign_out import SignOutThere
+        from identity.plugins.upstream.logout import UpstreamLogoutHandler
 
-        return [SignOutThere(self._kept)]
+        return [UpstreamLogoutHandler(self._record_namespace)]
 
     @hookimpl(optionalhook=True)
-    def console_actions(self, thing: object) -> "Iterable[tuple[str, str]]":
+    def console_header_links(self, entity: object) -> "Iterable[tuple[str, str]]":
         """A button that tries an identity provider."""
+        from identity.domain.messages import gettext_lazy
         from identity.domain.upstream_providers import UpstreamProvider
-        from identity.domain.words import say
 
-        if not isinstance(thing, UpstreamProvider) or not thing.usable:
+        if not isinstance(entity, UpstreamProvider) or not entity.is_usable:
             return ()
-        return [(say("Test"), f"/console/upstream-providers/{thing.id}/test")]
+        return [(gettext_lazy("Test"), f"/console/upstream-providers/{entity.id}/test")]
 
     @hookimpl
-    def identity_ways(self) -> "Iterable[tuple[str, str, Callable[[Subject, Services], bool]]]":
+    def identity_sign_in_methods(self) -> "Iterable[tuple[str, str, Callable[[Subject, Services], bool]]]":
         """Accounts elsewhere, as one way that a policy allows or does not."""
-        from identity.domain.words import say
-        from identity.plugins.upstream.ways import FACTOR
+        from identity.domain.messages import gettext_lazy
+        from identity.plugins.upstream.provider_selection import SIGN_IN_METHOD
 
-        return [(FACTOR, say("Identity providers"), self._has_link)]
+        return [(SIGN_IN_METHOD, gettext_lazy("Identity providers"), self._has_linked_identity)]
 
     @hookimpl
     def identity_configure(self, config: "Configurator") -> None:
         """The ways there and back, buttons on the pages of signing in, linked accounts."""
         from identity.plugins.upstream import routes
-        from identity.plugins.upstream.desk import Desk
+        from identity.plugins.upstream.provider_registry import ProviderRegistry
 
-        config.registry.upstream = Desk(config.registry.identity.settings, self._kept)
-        routes.configure(config)
+        config.registry.upstream = ProviderRegistry(config.registry.application.settings, self._record_namespace)
+        routes.add_upstream_pages(config)
 
-    def _has_link(self, subject: "Subject", services: "Services") -> bool:
-        from identity.plugins.upstream.accounts import linked_by_instance
+    def _has_linked_identity(self, subject: "Subject", services: "Services") -> bool:
+        from identity.plugins.upstream.account_resolution import has_instance_linked_identity
 
-        return linked_by_instance(subject, services, self._kept)
+        return has_instance_linked_identity(subject, services, self._record_namespace)
 
     @property
-    def _kept(self) -> "NameSpace":
+    def _record_namespace(self) -> "RecordNamespace":
         if self._name_space is None:
             raise ValueError("the plugin has no name space")
         return self._name_space

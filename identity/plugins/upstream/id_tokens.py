@@ -6,23 +6,23 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from identity.crypto import jwt
-from identity.crypto.key_sets import ForeignKey
-from identity.crypto.secrets import same
-from identity.plugins.upstream.asking import Refusal
-from identity.plugins.upstream.metadata import Metadata
+from identity.crypto.jwk_sets import JwkPublicKey
+from identity.crypto.secrets import constant_time_equal
+from identity.plugins.upstream.http_client import ProviderResponseError
+from identity.plugins.upstream.provider_metadata import ProviderMetadata
 
 #: As far as their clock may be from ours, and as old as a token may be that was made for us just now.
-_SKEW = timedelta(seconds=60)
-_OLDEST = timedelta(minutes=10)
+_CLOCK_SKEW = timedelta(seconds=60)
+_MAX_AGE = timedelta(minutes=10)
 _LONGEST = 32 * 1024
 _LONGEST_SUBJECT = 255
 
 #: The provider's keys; with True those that it has now, since one is missing.
-Keys = Callable[[bool], Sequence[ForeignKey]]
+KeyFetcher = Callable[[bool], Sequence[JwkPublicKey]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class IdTokenExpectations:
     """What a token has to say: for whom it is, to which request it belongs, and with ``since`` when it was begun by
     somebody who was to prove who they are."""
 
@@ -32,25 +32,27 @@ class Expected:
     since: datetime | None = None
 
 
-def check_id_token(text: object, metadata: Metadata, keys: Keys, expected: Expected) -> dict[str, Any]:
+def verify_id_token(
+    text: object, metadata: ProviderMetadata, keys: KeyFetcher, expected: IdTokenExpectations
+) -> dict[str, Any]:
     """Its claims, if the provider has signed them, just now, for us and for this very request. Raises Refusal."""
     if not isinstance(text, str):
-        raise Refusal("there is no ID token")
+        raise ProviderResponseError("there is no ID token")
     try:
-        token = jwt.inspect(text, max_length=_LONGEST)
+        token = jwt.parse_unverified(text, max_length=_LONGEST)
         algorithm = token.header["alg"]
         if algorithm not in metadata.algorithms:
-            raise Refusal("the ID token is signed otherwise than the provider says")
-        claims = jwt.verify_foreign(token, _key(token.header, keys, algorithm), algorithm=algorithm)
-    except jwt.Malformed as problem:
-        raise Refusal(f"the ID token is no JWT that is read here: {problem.why}") from None
-    except jwt.BadSignature:
-        raise Refusal("the ID token's signature does not hold") from None
-    _check(claims, token.header, metadata, expected)
+            raise ProviderResponseError("the ID token is signed otherwise than the provider says")
+        claims = jwt.verify_with_jwk(token, _select_key(token.header, keys, algorithm), algorithm=algorithm)
+    except jwt.MalformedToken as problem:
+        raise ProviderResponseError(f"the ID token is no JWT that is read here: {problem.reason}") from None
+    except jwt.InvalidTokenSignature:
+        raise ProviderResponseError("the ID token's signature does not hold") from None
+    _verify_claims(claims, token.header, metadata, expected)
     return claims
 
 
-def _key(header: Mapping[str, Any], keys: Keys, algorithm: str) -> ForeignKey:
+def _select_key(header: Mapping[str, Any], keys: KeyFetcher, algorithm: str) -> JwkPublicKey:
     for missing in (False, True):
         fitting = [one for one in keys(missing) if algorithm in one.algorithms]
         wanted = header.get("kid")
@@ -58,65 +60,75 @@ def _key(header: Mapping[str, Any], keys: Keys, algorithm: str) -> ForeignKey:
         # Without a key id only the one key will do (OpenID Connect Core §10.1).
         if len(found) == 1:
             return found[0]
-    raise Refusal("the ID token is signed with a key that the provider does not show")
+    raise ProviderResponseError("the ID token is signed with a key that the provider does not show")
 
 
-def _check(claims: Mapping[str, Any], header: Mapping[str, Any], metadata: Metadata, expected: Expected) -> None:
+def _verify_claims(
+    claims: Mapping[str, Any], header: Mapping[str, Any], metadata: ProviderMetadata, expected: IdTokenExpectations
+) -> None:
     if str(header.get("typ", "JWT")).upper() != "JWT":
-        raise Refusal("the token is no ID token")
+        raise ProviderResponseError("the token is no ID token")
     if claims.get("iss") != metadata.issuer:
-        raise Refusal("the ID token is of another issuer")
+        raise ProviderResponseError("the ID token is of another issuer")
     audience = claims.get("aud")
     members = [audience] if isinstance(audience, str) else audience
     if not isinstance(members, list) or expected.client_id not in members:
-        raise Refusal("the ID token is for somebody else")
+        raise ProviderResponseError("the ID token is for somebody else")
     authorized = claims.get("azp", expected.client_id if len(members) == 1 else None)
     if authorized != expected.client_id:
-        raise Refusal("the ID token was made for somebody else")
+        raise ProviderResponseError("the ID token was made for somebody else")
     nonce = claims.get("nonce")
-    if not isinstance(nonce, str) or not same(nonce.encode("utf-8", "surrogatepass"), expected.nonce.encode()):
-        raise Refusal("the ID token belongs to another request")
+    if not isinstance(nonce, str) or not constant_time_equal(
+        nonce.encode("utf-8", "surrogatepass"), expected.nonce.encode()
+    ):
+        raise ProviderResponseError("the ID token belongs to another request")
     subject = claims.get("sub")
     if not isinstance(subject, str) or not 0 < len(subject) <= _LONGEST_SUBJECT or not subject.isprintable():
-        raise Refusal("the ID token names nobody")
-    _check_times(claims, expected)
+        raise ProviderResponseError("the ID token names nobody")
+    _verify_times(claims, expected)
 
 
-def _check_times(claims: Mapping[str, Any], expected: Expected) -> None:
-    now, skew = expected.now.timestamp(), _SKEW.total_seconds()
-    issued_at, ends_at = _seconds(claims, "iat"), _seconds(claims, "exp")
+def _verify_times(claims: Mapping[str, Any], expected: IdTokenExpectations) -> None:
+    now, skew = expected.now.timestamp(), _CLOCK_SKEW.total_seconds()
+    issued_at, ends_at = _read_numeric_date(claims, "iat"), _read_numeric_date(claims, "exp")
     if issued_at is None or ends_at is None:
-        raise Refusal("the ID token does not say when it was made and ends")
+        raise ProviderResponseError("the ID token does not say when it was made and ends")
     if ends_at <= now - skew:
-        raise Refusal("the ID token has expired")
-    if not now - _OLDEST.total_seconds() <= issued_at <= now + skew:
-        raise Refusal("the ID token was not made just now")
-    begins_at = _seconds(claims, "nbf")
+        raise ProviderResponseError("the ID token has expired")
+    if not now - _MAX_AGE.total_seconds() <= issued_at <= now + skew:
+        raise ProviderResponseError("the ID token was not made just now")
+    begins_at = _read_numeric_date(claims, "nbf")
     if "nbf" in claims and (begins_at is None or begins_at > now + skew):
-        raise Refusal("the ID token does not count yet")
-    authenticated_at = _seconds(claims, "auth_time")
+        raise ProviderResponseError("the ID token does not count yet")
+    authenticated_at = _read_numeric_date(claims, "auth_time")
     if "auth_time" in claims and authenticated_at is None:
-        raise Refusal("the ID token does not say when somebody signed in")
-    if expected.since is not None and authenticated_at is not None and not is_just_now(claims, expected.since):
-        raise Refusal("nobody has signed in at the provider just now")
+        raise ProviderResponseError("the ID token does not say when somebody signed in")
+    if (
+        expected.since is not None
+        and authenticated_at is not None
+        and not is_recently_authenticated(claims, expected.since)
+    ):
+        raise ProviderResponseError("nobody has signed in at the provider just now")
 
 
-def is_just_now(claims: Mapping[str, Any], since: datetime) -> bool:
+def is_recently_authenticated(claims: Mapping[str, Any], since: datetime) -> bool:
     """True if they say that somebody proved who they are since that moment (``auth_time``)."""
-    authenticated_at = _seconds(claims, "auth_time")
-    return authenticated_at is not None and authenticated_at >= since.timestamp() - _SKEW.total_seconds()
+    authenticated_at = _read_numeric_date(claims, "auth_time")
+    return authenticated_at is not None and authenticated_at >= since.timestamp() - _CLOCK_SKEW.total_seconds()
 
 
-def _seconds(claims: Mapping[str, Any], name: str) -> int | None:
+def _read_numeric_date(claims: Mapping[str, Any], name: str) -> int | None:
     value = claims.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def check_access_token_hash(claims: Mapping[str, Any], access_token: str, algorithm: str) -> None:
+def verify_access_token_hash(claims: Mapping[str, Any], access_token: str, algorithm: str) -> None:
     """Raise Refusal if the ID token was made with another access token (§3.1.3.6, §3.1.3.8)."""
     expected = claims.get("at_hash")
     if expected is None:
         return
-    made = jwt.half_hash(access_token, algorithm) if access_token.isascii() else ""
-    if not isinstance(expected, str) or not same(made.encode(), expected.encode("utf-8", "surrogatepass")):
-        raise Refusal("the ID token was made with another access token")
+    made = jwt.left_half_hash(access_token, algorithm) if access_token.isascii() else ""
+    if not isinstance(expected, str) or not constant_time_equal(
+        made.encode(), expected.encode("utf-8", "surrogatepass")
+    ):
+        raise ProviderResponseError("the ID token was made with another access token")

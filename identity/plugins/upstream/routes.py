@@ -7,75 +7,89 @@ from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.domain.login_names import LoginName
-from identity.domain.upstream_providers import RETURN_PATH
-from identity.http.endpoints import context_of
-from identity.http.security import SIGNED_IN
-from identity.http.sign_ins import WaitingSignIn
+from identity.domain.upstream_providers import CALLBACK_PATH
+from identity.http.endpoint_routes import request_context
+from identity.http.security_policy import SIGNED_IN_PERMISSION
+from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.sign_in_page import SignInPage
-from identity.plugins.upstream import ways
-from identity.plugins.upstream.pages.account import IDENTITIES, Add, Remove, kept_of, sections
-from identity.plugins.upstream.pages.answered import answered
-from identity.plugins.upstream.pages.going import PERMISSION, WAY, Straight, go, way_to
-from identity.plugins.upstream.pages.linking import Link, Unknown
-from identity.plugins.upstream.pages.trying import PATH, TARGET, Try
-from identity.plugins.upstream.sign_out import BACK, WAY_OUT, back, leave
-from identity.services.sign_ins import ANOTHER_WAY, STRONGEST
+from identity.plugins.upstream import provider_selection
+from identity.plugins.upstream.logout import LOGOUT_PATH, POST_LOGOUT_PATH, finish_provider_logout, start_logout
+from identity.plugins.upstream.pages.authorization_redirect import (
+    PERMISSION,
+    PROVIDER_PATH,
+    AutomaticRedirectPage,
+    provider_path,
+    start_provider_sign_in,
+)
+from identity.plugins.upstream.pages.callback import handle_callback
+from identity.plugins.upstream.pages.identity_linking import ConfirmLinkingPage, UnknownIdentityPage
+from identity.plugins.upstream.pages.linked_identities import (
+    IDENTITIES_PATH,
+    LinkIdentityPage,
+    UnlinkIdentityPage,
+    export_linked_identities,
+    security_sections,
+)
+from identity.plugins.upstream.pages.provider_check import CHECK_CONTEXT_FACTORY, CHECK_PATH, CheckProviderPage
+from identity.services.sign_ins import OTHER_METHOD_STEP, STRONGEST_PROOF_STEP
 
 
-def configure(config: Configurator) -> None:
+def add_upstream_pages(config: Configurator) -> None:
     """All of them, and the buttons."""
     config.include("identity.pages")
     config.add_page_templates("identity.plugins.upstream:templates")
     for name, below, step in (
-        ("login.upstream", "", Straight),
-        ("login.upstream.unlinked", "/unlinked", Unknown),
-        ("login.upstream.link", "/link", Link),
+        ("login.upstream", "", AutomaticRedirectPage),
+        ("login.upstream.unlinked", "/unlinked", UnknownIdentityPage),
+        ("login.upstream.link", "/link", ConfirmLinkingPage),
     ):
         config.add_page(
             name,
             f"/login/{{request}}/upstream{below}",
             step,
             permission=NO_PERMISSION_REQUIRED,
-            factory=WaitingSignIn,
+            factory=PendingSignInContext,
         )
-    config.add_writing_path(f"{RETURN_PATH}/")
-    config.add_route("upstream.go", WAY, host="login", factory=WaitingSignIn, request_method="GET")
-    config.add_view(go, route_name="upstream.go", permission=NO_PERMISSION_REQUIRED)
-    config.add_route("upstream.sign_out", WAY_OUT, host="login", request_method="GET")
-    config.add_view(leave, route_name="upstream.sign_out", permission=NO_PERMISSION_REQUIRED)
-    config.add_route("upstream.signed_out", BACK, host="login", request_method="GET")
-    config.add_view(back, route_name="upstream.signed_out", permission=NO_PERMISSION_REQUIRED)
-    config.add_route("upstream.answered", f"{RETURN_PATH}/{{provider}}", host="login", request_method=("GET", "POST"))
-    config.add_view(answered, route_name="upstream.answered", permission=NO_PERMISSION_REQUIRED, from_elsewhere=True)
+    config.add_writing_path(f"{CALLBACK_PATH}/")
+    config.add_route("upstream.go", PROVIDER_PATH, host="login", factory=PendingSignInContext, request_method="GET")
+    config.add_view(start_provider_sign_in, route_name="upstream.go", permission=NO_PERMISSION_REQUIRED)
+    config.add_route("upstream.sign_out", LOGOUT_PATH, host="login", request_method="GET")
+    config.add_view(start_logout, route_name="upstream.sign_out", permission=NO_PERMISSION_REQUIRED)
+    config.add_route("upstream.signed_out", POST_LOGOUT_PATH, host="login", request_method="GET")
+    config.add_view(finish_provider_logout, route_name="upstream.signed_out", permission=NO_PERMISSION_REQUIRED)
+    config.add_route("upstream.answered", f"{CALLBACK_PATH}/{{provider}}", host="login", request_method=("GET", "POST"))
+    config.add_view(
+        handle_callback, route_name="upstream.answered", permission=NO_PERMISSION_REQUIRED, from_elsewhere=True
+    )
     for name, path, page in (
-        ("account.identities.add", f"{IDENTITIES}/new/{{provider}}", Add),
-        ("account.identities.remove", f"{IDENTITIES}/{{link}}/remove", Remove),
+        ("account.identities.add", f"{IDENTITIES_PATH}/new/{{provider}}", LinkIdentityPage),
+        ("account.identities.remove", f"{IDENTITIES_PATH}/{{link}}/remove", UnlinkIdentityPage),
     ):
-        config.add_page(name, path, page, permission=SIGNED_IN, authenticate="session")
+        config.add_page(name, path, page, permission=SIGNED_IN_PERMISSION, authenticate="session")
     config.add_page(
         "console.upstream-providers.upstream_provider.test",
-        PATH,
-        Try,
+        CHECK_PATH,
+        CheckProviderPage,
         permission=PERMISSION,
         authenticate="session",
-        factory=TARGET,
+        factory=CHECK_CONTEXT_FACTORY,
     )
-    config.add_security_section(sections)
-    config.add_account_data("linked_accounts", kept_of)
-    config.add_sign_in_options(buttons)
-    config.add_login_name_way(way_by_name)
+    config.add_security_section(security_sections)
+    config.add_account_data("linked_accounts", export_linked_identities)
+    config.add_sign_in_options(provider_buttons)
+    config.add_login_name_way(login_name_redirect)
 
 
-def way_by_name(page: SignInPage, login_name: LoginName) -> str | None:
+def login_name_redirect(page: SignInPage, login_name: LoginName) -> str | None:
     """Where people are sent whose login name is of a domain for which a provider stands."""
-    if page.sign_in.done(STRONGEST) or page.sign_in.done(ANOTHER_WAY):
+    if page.sign_in.has_completed(STRONGEST_PROOF_STEP) or page.sign_in.has_completed(OTHER_METHOD_STEP):
         return None
-    provider = ways.by_name(login_name, context_of(page.request))
-    return None if provider is None else f"{page.root}/{ways.PAGE}"
+    provider = provider_selection.find_provider_by_domain(login_name, request_context(page.request))
+    return None if provider is None else f"{page.base_path}/{provider_selection.PAGE_NAME}"
 
 
-def buttons(page: SignInPage) -> Iterable[Markup]:
+def provider_buttons(page: SignInPage) -> Iterable[Markup]:
     """A button for each provider at which somebody can sign in here."""
-    for one in ways.offered(page.sign_in, page.request.services):
-        words = page.words.t("Sign in with {provider}", provider=one.name)
-        yield page.ui.button_link(words, way_to(one, page.pending.id))
+    for one in provider_selection.available_providers(page.sign_in, page.request.services):
+        words = page.translator.gettext("Sign in with {provider}", provider=one.name)
+        yield page.template_macros.button_link(words, provider_path(one, page.pending_authorization.id))

@@ -1,17 +1,26 @@
 """ENDPOINTS: the table of protocol endpoints. One file, one endpoint, one handle function."""
 
 from identity.provider.endpoint import Endpoint
-from identity.provider.endpoints import authorize, end_session, introspect, keys, metadata, revoke, token, userinfo
+from identity.provider.endpoints import (
+    authorization,
+    end_session,
+    introspection,
+    jwks,
+    metadata,
+    revocation,
+    token,
+    userinfo,
+)
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     metadata.ENDPOINT,
-    authorize.ENDPOINT,
-    authorize.RESUME,
+    authorization.ENDPOINT,
+    authorization.RESUME,
     token.ENDPOINT,
-    introspect.ENDPOINT,
+    introspection.ENDPOINT,
     userinfo.ENDPOINT,
-    revoke.ENDPOINT,
+    revocation.ENDPOINT,
     end_session.ENDPOINT,
     end_session.RESUME,
-    keys.ENDPOINT,
+    jwks.ENDPOINT,
 )

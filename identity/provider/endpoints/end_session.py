@@ -7,41 +7,35 @@ as a row, as authorization requests do: neither hint nor state stands in an addr
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from identity.domain.applications import Client
-from identity.domain.sessions import SignedIn
-from identity.provider.answers import redirect
+from identity.domain.applications import ApplicationClient
+from identity.domain.sessions import SignedInAccount
 from identity.provider.context import Context
-from identity.provider.endpoint import Endpoint, Host
+from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.errors import (
     InvalidRequest,
     UnknownApplication,
     UnreadableRequest,
     UntrustedRedirect,
 )
-from identity.provider.id_token_hint import IdTokenHint, read_hint
+from identity.provider.id_token_hint import IdTokenHint, verify_id_token_hint
 from identity.provider.parameters import Parameters
-from identity.provider.request import (
-    Browser,
-    Cookie,
-    CookieKind,
-    ProtocolRequest,
-    ProtocolResponse,
-)
-from identity.provider.return_address import presentable
-from identity.provider.waiting import begin_waiting, read_parameters
-from identity.services.sign_ins import ChangedSignIn, NoSignIn
+from identity.provider.pending_request import parse_request_parameters, store_pending_request
+from identity.provider.protocol_request import BrowserState, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
+from identity.provider.redirect_target import redact_uri
+from identity.provider.responses import redirect_response
+from identity.services.sign_ins import SignInUnavailable, StaleSignIn
 
 PATH = "/oauth/v2/endsession"
 
 #: Where a person is asked, and where they end up if nowhere else.
-ASK = "/sign-out"
-SIGNED_OUT = "/signed-out"
+CONFIRMATION_PATH = "/sign-out"
+SIGNED_OUT_PATH = "/signed-out"
 
 #: The parameter by which the pages find the request that waits.
-WAITING = "request"
+PENDING_REQUEST_PARAMETER = "request"
 
 #: Addresses to which browsers follow a redirect without asking.
-FOLLOWED = ("https://", "http://")
+REDIRECT_SCHEMES = ("https://", "http://")
 
 _KNOWN = ("id_token_hint", "client_id", "post_logout_redirect_uri", "state", "ui_locales", "logout_hint")
 _LONGEST_STATE = 2048
@@ -55,15 +49,15 @@ class LogoutRequest:
     ``waiting`` is the id of the row that it waits as; None if it does not.
     """
 
-    client: Client | None
-    return_to: str | None
+    client: ApplicationClient | None
+    post_logout_redirect_uri: str | None
     hint: IdTokenHint | None
     parameters: Parameters
-    waiting: str | None = None
+    pending_request_id: str | None = None
 
 
 #: What is asked by nobody who could be sent back: the person is asked, and stays here.
-NOBODY_S = LogoutRequest(None, None, None, Parameters({}))
+EMPTY_LOGOUT_REQUEST = LogoutRequest(None, None, None, Parameters({}))
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -71,73 +65,77 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
     Raises Unredirectable if the request cannot be read, or names an address that is not registered.
     """
-    asked = read_logout_request(_parameters(request), context)
-    if request.method == "POST" and not request.browser.sessions:
+    asked = parse_logout_request(_parameters(request), context)
+    if request.method == "POST" and not request.browser_state.sessions:
         # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
         return _wait(asked, f"{PATH}/{{}}", context)
-    return _decide(asked, request.browser, context)
+    return _decide(asked, request.browser_state, context)
 
 
 def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Go on with a request that came by POST. Raises NoSignIn if it cannot go on in this browser; Unredirectable."""
-    return _decide(waiting_request(request.resumed or "", request.browser, context), request.browser, context)
+    return _decide(
+        load_pending_request(request.resumed_request_id or "", request.browser_state, context),
+        request.browser_state,
+        context,
+    )
 
 
-def waiting_request(request_id: str, browser: Browser, context: Context) -> LogoutRequest:
+def load_pending_request(request_id: str, browser: BrowserState, context: Context) -> LogoutRequest:
     """The request that waits under this id; nobody's if it cannot go on in this browser. Raises Unredirectable."""
     try:
         pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))
-    except NoSignIn:
-        return NOBODY_S
-    return replace(read_logout_request(Parameters(pending.parameters), context), waiting=pending.id)
+    except SignInUnavailable:
+        return EMPTY_LOGOUT_REQUEST
+    return replace(parse_logout_request(Parameters(pending.parameters), context), pending_request_id=pending.id)
 
 
-def read_logout_request(parameters: Parameters, context: Context) -> LogoutRequest:
+def parse_logout_request(parameters: Parameters, context: Context) -> LogoutRequest:
     """The request, its addresses checked. Raises Unredirectable."""
-    text = parameters.one("id_token_hint")
+    text = parameters.get_value("id_token_hint")
     hint = None
     if text is not None:
         try:
-            hint = read_hint(text, context)
+            hint = verify_id_token_hint(text, context)
         except InvalidRequest:
             # Whoever sent it knows no session.
-            return NOBODY_S
-    client_id = parameters.one("client_id")
+            return EMPTY_LOGOUT_REQUEST
+    client_id = parameters.get_value("client_id")
     if hint is not None and client_id not in (None, hint.client_id):
         raise UnreadableRequest("client_id is another than the one that id_token_hint was made for")
     named = client_id or (None if hint is None else hint.client_id)
     client = None if named is None else context.services.applications.find_client(named)
-    if client is None or not client.active:
+    if client is None or not client.is_active:
         if client_id is not None:
             raise UnknownApplication("client_id names no active application")
         # There is nobody whose address it could be (RP-Initiated Logout §2).
         return LogoutRequest(None, None, hint, parameters)
     if len(parameters.get("state", "")) > _LONGEST_STATE:
         raise UnreadableRequest(f"parameter state is longer than {_LONGEST_STATE} characters")
-    uri = parameters.one("post_logout_redirect_uri")
+    uri = parameters.get_value("post_logout_redirect_uri")
     if uri is None:
         return LogoutRequest(client, None, hint, parameters)
     if uri not in client.application.post_logout_redirect_uris:
         refusal = UntrustedRedirect(
             "post_logout_redirect_uri is not registered for this application",
             application=client.application.name,
-            sent=presentable(uri),
+            sent=redact_uri(uri),
             development=client.application.development,
         )
-        context.services.audit.refuse(
+        context.services.audit.record_refusal(
             "authorization.refused",
             kind="application",
             id=client.id,
             organization_id=client.organization.id,
-            reason=refusal.reason,
+            reason=refusal.audit_reason,
             detail={"error": refusal.error, "post_logout_redirect_uri": refusal.sent},
         )
         raise refusal
-    return LogoutRequest(client, _with_state(uri, parameters.one("state")), hint, parameters)
+    return LogoutRequest(client, _with_state(uri, parameters.get_value("state")), hint, parameters)
 
 
-def sign_out(
-    asked: LogoutRequest, accounts: tuple[SignedIn, ...], context: Context, *, home: str = ""
+def end_sessions(
+    asked: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context, *, fallback_url: str = ""
 ) -> ProtocolResponse:
     """End these sessions, and send the browser where it was asked to go, or to the page that says so; ``home`` stands
     in place of both. Whoever signs out elsewhere, too, is led there first."""
@@ -148,60 +146,64 @@ def sign_out(
     cookies = tuple(Cookie(CookieKind.SESSION, account.session.id) for account in accounts)
     if elsewhere is not None:
         return replace(elsewhere, cookies=(*elsewhere.cookies, *cookies))
-    return redirect(home or asked.return_to or context.settings.login_url + SIGNED_OUT, *cookies)
+    return redirect_response(
+        fallback_url or asked.post_logout_redirect_uri or context.settings.login_url + SIGNED_OUT_PATH, *cookies
+    )
 
 
-def go_home(request_id: str, browser: Browser, context: Context) -> ProtocolResponse:
+def finish_logout(request_id: str, browser: BrowserState, context: Context) -> ProtocolResponse:
     """Where whoever has been elsewhere goes: to the application that asked, once; else to the page that says that they
     are signed out, which leads to applications of this machine. Raises Unredirectable."""
-    signed_out = context.settings.login_url + SIGNED_OUT
+    signed_out = context.settings.login_url + SIGNED_OUT_PATH
     try:
         pending = context.services.sign_ins.find(request_id, browser.sign_ins.get(request_id))
-        asked = read_logout_request(Parameters(pending.parameters), context)
-        if asked.return_to is None or not asked.return_to.startswith(FOLLOWED):
-            return redirect(f"{signed_out}?{urlencode({WAITING: request_id})}")
+        asked = parse_logout_request(Parameters(pending.parameters), context)
+        if asked.post_logout_redirect_uri is None or not asked.post_logout_redirect_uri.startswith(REDIRECT_SCHEMES):
+            return redirect_response(f"{signed_out}?{urlencode({PENDING_REQUEST_PARAMETER: request_id})}")
         context.services.sign_ins.finish(pending)
-    except (NoSignIn, ChangedSignIn):
-        return redirect(signed_out)
-    return redirect(asked.return_to, Cookie(CookieKind.SIGN_IN, pending.id))
+    except (SignInUnavailable, StaleSignIn):
+        return redirect_response(signed_out)
+    return redirect_response(asked.post_logout_redirect_uri, Cookie(CookieKind.SIGN_IN, pending.id))
 
 
-def _elsewhere(asked: LogoutRequest, accounts: tuple[SignedIn, ...], context: Context) -> ProtocolResponse | None:
+def _elsewhere(
+    asked: LogoutRequest, accounts: tuple[SignedInAccount, ...], context: Context
+) -> ProtocolResponse | None:
     for account in accounts:
-        for way in context.protocol.sign_out_ways.values():
-            if way.concerns(account, context.services):
+        for way in context.protocol.logout_handlers.values():
+            if way.handles(account, context.services):
                 request_id, cookies = _waiting(asked, context)
-                path = way.begin(account, request_id, context.services)
-                return redirect(context.settings.login_url + path, *cookies)
+                path = way.begin_logout(account, request_id, context.services)
+                return redirect_response(context.settings.login_url + path, *cookies)
     return None
 
 
-def _decide(asked: LogoutRequest, browser: Browser, context: Context) -> ProtocolResponse:
+def _decide(asked: LogoutRequest, browser: BrowserState, context: Context) -> ProtocolResponse:
     sessions = context.services.sessions
-    accounts = sessions.of_browser(browser.sessions.values())
+    accounts = sessions.list_by_secrets(browser.sessions.values())
     ended = _meant(asked, accounts)
-    if ended is None and any(sessions.live(one) for one in accounts):
+    if ended is None and any(sessions.is_live(one) for one in accounts):
         locales = asked.parameters.get("ui_locales", "")[:_LONGEST_LOCALES]
         spoken = f"&{urlencode({'ui_locales': locales})}" if locales else ""
-        return _wait(asked, f"{ASK}?{WAITING}={{}}", context, spoken)
-    return sign_out(asked, () if ended is None else (ended,), context)
+        return _wait(asked, f"{CONFIRMATION_PATH}?{PENDING_REQUEST_PARAMETER}={{}}", context, spoken)
+    return end_sessions(asked, () if ended is None else (ended,), context)
 
 
 def _wait(asked: LogoutRequest, path: str, context: Context, more: str = "") -> ProtocolResponse:
     """Send the browser to the path that has the id of the waiting request in it."""
     request_id, cookies = _waiting(asked, context)
-    return redirect(context.settings.login_url + path.format(request_id) + more, *cookies)
+    return redirect_response(context.settings.login_url + path.format(request_id) + more, *cookies)
 
 
 def _waiting(asked: LogoutRequest, context: Context) -> tuple[str, tuple[Cookie, ...]]:
     """The id of the request that waits, and the cookie for its browser if it begins to."""
-    if asked.waiting is not None:
-        return asked.waiting, ()
+    if asked.pending_request_id is not None:
+        return asked.pending_request_id, ()
     known = {name: asked.parameters[name] for name in _KNOWN if name in asked.parameters}
-    return begin_waiting(known, context, ui_locales=known.get("ui_locales", ""))
+    return store_pending_request(known, context, ui_locales=known.get("ui_locales", ""))
 
 
-def _meant(asked: LogoutRequest, accounts: tuple[SignedIn, ...]) -> SignedIn | None:
+def _meant(asked: LogoutRequest, accounts: tuple[SignedInAccount, ...]) -> SignedInAccount | None:
     """The session of this browser that the hint was issued in; another one of the same person is not meant."""
     if asked.hint is None:
         return None
@@ -209,7 +211,7 @@ def _meant(asked: LogoutRequest, accounts: tuple[SignedIn, ...]) -> SignedIn | N
 
 
 def _parameters(request: ProtocolRequest) -> Parameters:
-    parameters = read_parameters(request, may_be_empty=True)
+    parameters = parse_request_parameters(request, may_be_empty=True)
     try:
         parameters.refuse_repeated()
     except InvalidRequest as problem:
@@ -226,9 +228,9 @@ def _with_state(uri: str, state: str | None) -> str:
 ENDPOINT = Endpoint(
     name="end_session",
     path=PATH,
-    host=Host.LOGIN,
+    host=EndpointHost.LOGIN,
     methods=("GET", "POST"),
-    advertised_as="end_session_endpoint",
+    discovery_member="end_session_endpoint",
     writes=True,
     handle=handle,
 )
@@ -236,9 +238,9 @@ ENDPOINT = Endpoint(
 RESUME = Endpoint(
     name="end_session.resume",
     path=f"{PATH}/{{request}}",
-    host=Host.LOGIN,
+    host=EndpointHost.LOGIN,
     methods=("GET",),
-    advertised_as=None,
+    discovery_member=None,
     writes=True,
     handle=resume,
 )

@@ -5,37 +5,47 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from identity.provider.caching import Document, Keeping
+from identity.provider.cacheable_document import CacheableDocument, CachedDocumentSources
 from identity.provider.context import Context
-from identity.provider.discovery import capabilities, complete
-from identity.provider.endpoint import Endpoint, Host
-from identity.provider.protocol import Protocol
-from identity.provider.request import ProtocolRequest, ProtocolResponse
+from identity.provider.discovery import discovery_members, with_plugin_members
+from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.protocol_registry import ProtocolRegistry
+from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
 from identity.settings import Settings
 
 
-def members(protocol: Protocol, settings: Settings) -> Mapping[str, Any]:
+def discovery_document_members(protocol: ProtocolRegistry, settings: Settings) -> Mapping[str, Any]:
     """What the document says, plugins' members among them."""
-    addresses = {Host.ISSUER: settings.issuer_url, Host.BASE: settings.base_url, Host.LOGIN: settings.login_url}
-    endpoints = {one.advertised_as: addresses[one.host] + one.path for one in protocol.endpoints if one.advertised_as}
-    return complete({"issuer": settings.issuer_url, **endpoints, **capabilities(protocol, settings)}, protocol)
+    addresses = {
+        EndpointHost.ISSUER: settings.issuer_url,
+        EndpointHost.BASE: settings.base_url,
+        EndpointHost.LOGIN: settings.login_url,
+    }
+    endpoints = {
+        one.discovery_member: addresses[one.host] + one.path for one in protocol.endpoints if one.discovery_member
+    }
+    return with_plugin_members(
+        {"issuer": settings.issuer_url, **endpoints, **discovery_members(protocol, settings)}, protocol
+    )
 
 
-def document(protocol: Protocol, settings: Settings) -> Document:
+def cached_discovery_document(protocol: ProtocolRegistry, settings: Settings) -> CacheableDocument:
     """The document; built once per process, because nothing in it depends on the request."""
-    made: Document | None = protocol.documents.get("metadata")
+    made: CacheableDocument | None = protocol.documents.get("metadata")
     if made is None:
-        text = json.dumps(members(protocol, settings))
-        made = protocol.documents["metadata"] = Document.of(text.encode(), max_age=settings.jwks_max_age)
+        text = json.dumps(discovery_document_members(protocol, settings))
+        made = protocol.documents["metadata"] = CacheableDocument.from_bytes(
+            text.encode(), max_age=settings.jwks_max_age
+        )
     return made
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """The document, or 304 if the client has it already."""
-    return document(context.protocol, context.settings).answer(request.if_none_match)
+    return cached_discovery_document(context.protocol, context.settings).response(request.if_none_match)
 
 
-def kept(keeping: Keeping, _: datetime) -> Document | None:
+def find_cached_document(keeping: CachedDocumentSources, _: datetime) -> CacheableDocument | None:
     """The document, once it was made: plugins have their say in it."""
     return keeping.protocol.documents.get("metadata")
 
@@ -43,12 +53,12 @@ def kept(keeping: Keeping, _: datetime) -> Document | None:
 ENDPOINT = Endpoint(
     name="metadata",
     path="/.well-known/openid-configuration",
-    host=Host.ISSUER,
+    host=EndpointHost.ISSUER,
     methods=("GET",),
-    advertised_as=None,
+    discovery_member=None,
     writes=False,
-    cross_origin=True,
-    asks_storage=False,
+    allows_cors=True,
+    uses_storage=False,
     handle=handle,
-    kept=kept,
+    cached_document=find_cached_document,
 )

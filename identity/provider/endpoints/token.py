@@ -1,60 +1,64 @@
 """The token endpoint (service description §4.3, RFC 6749 §3.2)."""
 
-from identity.domain.applications import Client
-from identity.domain.parties import ServiceUserClient
-from identity.provider.admission import admitted
-from identity.provider.answers import json_answer
-from identity.provider.assurance import refuse_without_factor
+from identity.domain.applications import ApplicationClient
+from identity.domain.clients import ServiceUserClient
+from identity.provider.authorization_checks import check_and_resolve_scopes
 from identity.provider.consent import refuse_without_consent
 from identity.provider.context import Context
-from identity.provider.endpoint import Endpoint, Host
+from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.errors import InvalidGrant, UnauthorizedClient, UnsupportedGrantType
-from identity.provider.grant import ClientRule, Grant, TokenRequest
-from identity.provider.issuing import issue
+from identity.provider.grant_type import ClientRequirement, GrantType, TokenRequest
 from identity.provider.parameters import Parameters, refuse_secrets
-from identity.provider.request import ProtocolRequest, ProtocolResponse
+from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
+from identity.provider.responses import json_response
+from identity.provider.step_up import refuse_without_factor
+from identity.provider.token_issuance import issue_tokens
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
     """Exchange a grant for tokens: 200 with the members of service description §2.4. Raises OAuthError."""
     refuse_secrets(request.query)
-    parameters = request.lenient_form()
-    known = context.protocol.grants.get(parameters.get("grant_type", ""))
-    parameters.refuse_repeated(but=() if known is None else known.repeatable)
+    parameters = request.parse_lenient_form()
+    known = context.protocol.grant_types.get(parameters.get("grant_type", ""))
+    parameters.refuse_repeated(allowed=() if known is None else known.repeatable_parameters)
     grant = _grant(parameters, context)
     token_request = _authenticated(request, parameters, grant, context)
     authorization = grant.authorize(token_request, context)
-    granted = admitted(authorization, context, error=InvalidGrant)
+    granted = check_and_resolve_scopes(authorization, context, error=InvalidGrant)
     refuse_without_consent(authorization, granted, context)
     refuse_without_factor(authorization, context)
-    tokens = issue(authorization, granted, context)
-    from identity.provider.messages import AccessTokenResponse
+    tokens = issue_tokens(authorization, granted, context)
+    from identity.provider.pyoidc_messages import AccessTokenResponse
 
-    return json_answer(AccessTokenResponse(**{**authorization.answer, **tokens.members()}).to_json())
+    return json_response(
+        AccessTokenResponse(**{**authorization.response_members, **tokens.response_members()}).to_json()
+    )
 
 
-def _grant(parameters: Parameters, context: Context) -> Grant:
-    grant = context.protocol.grants.get(parameters.required("grant_type"))
+def _grant(parameters: Parameters, context: Context) -> GrantType:
+    grant = context.protocol.grant_types.get(parameters.require_value("grant_type"))
     if grant is None:
-        raise UnsupportedGrantType(f"grant_type must be one of {', '.join(context.protocol.grants)}")
-    context.told["grant_type"] = grant.grant_type
+        raise UnsupportedGrantType(f"grant_type must be one of {', '.join(context.protocol.grant_types)}")
+    context.metric_labels["grant_type"] = grant.grant_type
     return grant
 
 
-def _authenticated(request: ProtocolRequest, parameters: Parameters, grant: Grant, context: Context) -> TokenRequest:
-    if grant.client is ClientRule.NONE:
+def _authenticated(
+    request: ProtocolRequest, parameters: Parameters, grant: GrantType, context: Context
+) -> TokenRequest:
+    if grant.client_requirement is ClientRequirement.NONE:
         return TokenRequest(parameters, None)
     party = context.provider.authenticate(request, parameters, context)
     if isinstance(party, ServiceUserClient):
         # Grant types are registered for applications alone: here the grant itself has to allow it.
-        if grant.client is not ClientRule.OR_SERVICE_USER:
+        if grant.client_requirement is not ClientRequirement.OR_SERVICE_USER:
             raise UnauthorizedClient(f"service users may not use {grant.grant_type} with a secret")
         return TokenRequest(parameters, None, party)
-    require_registered(grant.grant_type, party)
+    require_grant_type(grant.grant_type, party)
     return TokenRequest(parameters, party)
 
 
-def require_registered(grant_type: str, client: Client) -> None:
+def require_grant_type(grant_type: str, client: ApplicationClient) -> None:
     """Raise UnauthorizedClient unless the application is registered for the grant type."""
     if grant_type not in client.application.grant_types:
         raise UnauthorizedClient(f"this application may not use {grant_type}")
@@ -63,10 +67,10 @@ def require_registered(grant_type: str, client: Client) -> None:
 ENDPOINT = Endpoint(
     name="token",
     path="/oauth/v2/token",
-    host=Host.BASE,
+    host=EndpointHost.BASE,
     methods=("POST",),
-    advertised_as="token_endpoint",
+    discovery_member="token_endpoint",
     writes=True,
-    cross_origin=True,
+    allows_cors=True,
     handle=handle,
 )

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from identity.domain.tokens import IssuedToken
-from identity.provider.answers import json_answer
-from identity.provider.bearer import bearer_token
-from identity.provider.claims import claims_about, single_claims
+from identity.domain.tokens import PresentedAccessToken
+from identity.provider.bearer_token import read_bearer_token
+from identity.provider.claims import requested_claims, scope_claims
 from identity.provider.context import Context
-from identity.provider.endpoint import Endpoint, Host
+from identity.provider.endpoint import Endpoint, EndpointHost
 from identity.provider.errors import InsufficientScope, InvalidToken
-from identity.provider.request import ProtocolRequest, ProtocolResponse
-from identity.provider.roles import told_roles
-from identity.provider.scope import OPENID, granted_by
+from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
+from identity.provider.responses import json_response
+from identity.provider.role_claims import response_role_claims
+from identity.provider.scope import OPENID_SCOPE, scopes_from_token
 
 
 def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
@@ -19,32 +19,32 @@ def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
 
     Raises NoToken, InvalidToken, InsufficientScope, InvalidBearerRequest.
     """
-    issued = context.services.tokens.find_live(bearer_token(request))
+    issued = context.services.tokens.find_live_access_token(read_bearer_token(request))
     if issued is None:
         raise InvalidToken("the access token is unknown, expired or revoked")
-    from identity.provider.messages import OpenIDSchema
+    from identity.provider.pyoidc_messages import OpenIDSchema
 
-    return json_answer(OpenIDSchema(**members_of(issued, context)).to_json())
+    return json_response(OpenIDSchema(**userinfo_claims(issued, context)).to_json())
 
 
-def members_of(issued: IssuedToken, context: Context) -> dict[str, Any]:
+def userinfo_claims(issued: PresentedAccessToken, context: Context) -> dict[str, Any]:
     """What is said to the bearer of a live token. Raises InsufficientScope."""
-    if OPENID not in issued.token.scope or issued.subject is None:
+    if OPENID_SCOPE not in issued.token.scope or issued.subject is None:
         raise InsufficientScope("the access token lacks the scope openid")
-    claims = claims_about(issued.subject.user, issued.token.scope, context)
-    claims |= single_claims(issued.subject.user, issued.claims, context)
-    claims |= told_roles(issued.subject, issued.client, granted_by(issued.token), context)
+    claims = scope_claims(issued.subject.user, issued.token.scope, context)
+    claims |= requested_claims(issued.subject.user, issued.claims, context)
+    claims |= response_role_claims(issued.subject, issued.client, scopes_from_token(issued.token), context)
     return {"sub": issued.token.subject, **claims}
 
 
 ENDPOINT = Endpoint(
     name="userinfo",
     path="/oauth/v2/userinfo",
-    host=Host.BASE,
+    host=EndpointHost.BASE,
     methods=("GET", "POST"),
-    advertised_as="userinfo_endpoint",
+    discovery_member="userinfo_endpoint",
     writes=False,
-    cross_origin=True,
-    may_lag=True,
+    allows_cors=True,
+    allows_stale_reads=True,
     handle=handle,
 )

@@ -2,11 +2,11 @@
 
 from identity.domain.applications import Application, ApplicationType
 from identity.services.commands import Command
-from identity.services.commands.derived import changing, making
-from identity.services.commands.fields import Name
+from identity.services.commands.entity_fields import with_create_fields, with_update_fields
+from identity.services.commands.field_types import Name
 
 
-@making(Application)
+@with_create_fields(Application)
 class RegisterApplication(Command):
     """Register an application (an OIDC client) of a project; it gets a client id and, unless public, a secret.
 
@@ -21,7 +21,7 @@ class RegisterApplication(Command):
     authentication_method: str | None = None
 
 
-@changing(Application)
+@with_update_fields(Application)
 class ChangeApplication(Command):
     """Change what is given; the type stays. A lifetime that is given as null is the instance's again."""
 

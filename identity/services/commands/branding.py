@@ -6,10 +6,10 @@ from pydantic import Field
 
 from identity.domain.branding import Branding
 from identity.services.commands import Command
-from identity.services.commands.derived import changing
+from identity.services.commands.entity_fields import with_update_fields
 
 
-@changing(Branding)
+@with_update_fields(Branding)
 class ChangeBranding(Command):
     """Change what is given; what is given empty is the organization's again, or else the service's.
 

@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from identity.domain.legal_holds import Held, reason_problem
+from identity.domain.legal_holds import LegalHoldKind, reason_error
 from identity.services.commands import Command
-from identity.services.commands.derived import checked
+from identity.services.commands.entity_fields import field_validator
 
 
-class PlaceLegalHold(Command):
+class CreateLegalHold(Command):
     """Hold a person or an organization by its id, or with `instance` and no id everything there is."""
 
-    kind: Held
+    kind: LegalHoldKind
     held_id: str | None = None
-    reason: Annotated[str, checked(reason_problem)]
+    reason: Annotated[str, field_validator(reason_error)]

@@ -4,27 +4,27 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from identity.domain.words import say
+from identity.domain.messages import gettext_lazy
 from identity.services.commands import Command
 
 
 def _at_least_one(roles: frozenset[str]) -> frozenset[str]:
     if not roles:
-        raise ValueError(say("Choose at least one role."))
+        raise ValueError(gettext_lazy("Choose at least one role."))
     return roles
 
 
-Roles = Annotated[frozenset[str], AfterValidator(_at_least_one)]
+ManagerRoleNames = Annotated[frozenset[str], AfterValidator(_at_least_one)]
 
 
 class AddManager(Command):
     """Give a user manager roles at a resource."""
 
     user_id: str
-    roles: Roles
+    roles: ManagerRoleNames
 
 
 class ChangeManager(Command):
     """Replace the roles a manager holds."""
 
-    roles: Roles
+    roles: ManagerRoleNames

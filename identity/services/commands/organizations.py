@@ -2,11 +2,11 @@
 
 from identity.domain.organizations import Organization
 from identity.services.commands import Command
-from identity.services.commands.derived import changing, making
-from identity.services.commands.fields import Domain, Name
+from identity.services.commands.entity_fields import with_create_fields, with_update_fields
+from identity.services.commands.field_types import Domain, Name
 
 
-@making(Organization)
+@with_create_fields(Organization)
 class CreateOrganization(Command):
     """Create an organization; the primary domain is derived from the name unless given.
 
@@ -18,7 +18,7 @@ class CreateOrganization(Command):
     primary_domain: Domain | None = None
 
 
-@changing(Organization)
+@with_update_fields(Organization)
 class ChangeOrganization(Command):
     """Change what is given."""
 

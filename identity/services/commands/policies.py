@@ -4,13 +4,13 @@ from dataclasses import replace
 
 from identity.domain.policies import Policy
 from identity.services.commands import Command
-from identity.services.commands.derived import changing
+from identity.services.commands.entity_fields import with_update_fields
 
 
-@changing(Policy)
+@with_update_fields(Policy)
 class ChangePolicy(Command):
     """Change the rules that are given; null leaves a rule to the level above. Spans are in seconds."""
 
-    def amended(self, policy: Policy) -> Policy:
+    def apply_to(self, policy: Policy) -> Policy:
         """The policy with what this changes of it."""
         return replace(policy, **{name: getattr(self, name) for name in self.model_fields_set})

@@ -2,30 +2,30 @@
 
 from identity.domain.projects import Project, ProjectRole
 from identity.services.commands import Command
-from identity.services.commands.derived import changing, making
-from identity.services.commands.fields import Name, RoleKey
+from identity.services.commands.entity_fields import with_create_fields, with_update_fields
+from identity.services.commands.field_types import Name, RoleKey
 
 
-@making(Project)
+@with_create_fields(Project)
 class CreateProject(Command):
     """Create a project."""
 
     name: Name
 
 
-@changing(Project)
+@with_update_fields(Project)
 class ChangeProject(Command):
     """Change what is given."""
 
 
-@making(ProjectRole)
+@with_create_fields(ProjectRole)
 class AddProjectRole(Command):
     """Add a role to a project."""
 
     key: RoleKey
 
 
-@changing(ProjectRole)
+@with_update_fields(ProjectRole)
 class ChangeProjectRole(Command):
     """Change what is given; the key stays."""
 

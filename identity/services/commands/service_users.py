@@ -4,18 +4,18 @@ from typing import Literal
 
 from identity.domain.users import ServiceUser
 from identity.services.commands import Command
-from identity.services.commands.derived import changing, making
-from identity.services.commands.fields import Expiration, Name, ScopeWords, UserName
+from identity.services.commands.entity_fields import with_create_fields, with_update_fields
+from identity.services.commands.field_types import Expiration, Name, ScopeString, UserName
 
 
-@making(ServiceUser)
+@with_create_fields(ServiceUser)
 class CreateServiceUser(Command):
     """Create a service user (service description §2.1)."""
 
     user_name: UserName
 
 
-@changing(ServiceUser)
+@with_update_fields(ServiceUser)
 class ChangeServiceUser(Command):
     """Change what is given."""
 
@@ -43,5 +43,5 @@ class AddPersonalAccessToken(Command):
 
     name: Name
     expires_at: Expiration | None = None
-    scope: ScopeWords = ""
+    scope: ScopeString = ""
     project_ids: tuple[str, ...] = ()

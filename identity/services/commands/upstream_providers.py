@@ -4,37 +4,37 @@ from typing import Annotated
 
 from pydantic import Field
 
-from identity.domain.rules import lines_problem
+from identity.domain.messages import gettext_lazy
 from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider
-from identity.domain.words import say
+from identity.domain.validators import multiline_text_error
 from identity.services.commands import Command
-from identity.services.commands.derived import changing, checked, making
-from identity.services.commands.fields import Name
+from identity.services.commands.entity_fields import field_validator, with_create_fields, with_update_fields
+from identity.services.commands.field_types import Name
 
 _LONGEST_SECRET = 8000
 
 
 def _secret_problem(text: str) -> str | None:
     if len(text) > _LONGEST_SECRET:
-        return say("Use at most {length} characters.", length=_LONGEST_SECRET)
-    return lines_problem("".join(sorted(set(text))))
+        return gettext_lazy("Use at most {length} characters.", length=_LONGEST_SECRET)
+    return multiline_text_error("".join(sorted(set(text))))
 
 
 #: A client secret, or the text of a private key: it goes in and never comes out.
-Secret = Annotated[str, checked(_secret_problem)]
+ClientSecretText = Annotated[str, field_validator(_secret_problem)]
 
 
-@making(UpstreamProvider)
+@with_create_fields(UpstreamProvider)
 class CreateUpstreamProvider(Command):
     """Add an identity provider at which people can sign in."""
 
     name: Name
     kind: UpstreamKind = UpstreamKind.OPENID
-    client_secret: Secret | None = Field(default=None, repr=False)
+    client_secret: ClientSecretText | None = Field(default=None, repr=False)
 
 
-@changing(UpstreamProvider)
+@with_update_fields(UpstreamProvider)
 class ChangeUpstreamProvider(Command):
     """Change what is given; the kind stays. A secret that is given takes the place of the one before."""
 
-    client_secret: Secret | None = Field(default=None, repr=False)
+    client_secret: ClientSecretText | None = Field(default=None, repr=False)

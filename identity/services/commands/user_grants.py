@@ -1,7 +1,7 @@
 """Changes to user grants."""
 
 from identity.services.commands import Command
-from identity.services.commands.fields import RoleKey
+from identity.services.commands.field_types import RoleKey
 
 
 class AddUserGrant(Command):

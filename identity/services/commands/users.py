@@ -5,8 +5,8 @@ from typing import Literal
 
 from identity.domain.users import Address, Profile
 from identity.services.commands import Command
-from identity.services.commands.derived import changing, making
-from identity.services.commands.fields import Email, Name, OptionalEmail, OptionalPhone, UserName
+from identity.services.commands.entity_fields import with_create_fields, with_update_fields
+from identity.services.commands.field_types import Email, Name, OptionalEmail, OptionalPhone, UserName
 
 
 class CreateHumanUser(Command):
@@ -34,12 +34,12 @@ class RegisterUser(Command):
     email: Email
 
 
-@making(Address)
+@with_create_fields(Address)
 class ChangeAddress(Command):
     """A postal address, as one says it of oneself."""
 
 
-@changing(Profile)
+@with_update_fields(Profile)
 class ChangeProfile(Command):
     """Change what is given of what people say of themselves; nothing here is verified by saying it."""
 

@@ -29,13 +29,13 @@ from pkgutil import iter_modules
 
 import pytest
 
-_PARTS = [f"{__name__}.{part.name}" for part in iter_modules(__path__)]
+_MODULE_NAMES = [f"{__name__}.{part.name}" for part in iter_modules(__path__)]
 # Before they are imported, so that a failing assert shows what it compared.
-pytest.register_assert_rewrite(*_PARTS)
-for _part in _PARTS:
+pytest.register_assert_rewrite(*_MODULE_NAMES)
+for _part in _MODULE_NAMES:
     import_module(_part)
 
-from identity.storage.contract.base import ContractBase  # noqa: E402
+from identity.storage.contract.harness import ContractBase  # noqa: E402
 
 __all__ = ["StorageContract"]
 

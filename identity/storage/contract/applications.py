@@ -6,46 +6,48 @@ from functools import partial
 
 import pytest
 
-from identity.domain.applications import Client
-from identity.storage.contract.base import ContractBase, On, there
-from identity.storage.contract.factories import NOW, a_client_secret, an_access_token, an_application, an_id
-from identity.storage.contract.paging import check_query
-from identity.storage.errors import Missing, Stale
+from identity.domain.applications import ApplicationClient
+from identity.storage.contract.factories import NOW, make_access_token, make_application, make_client_secret, make_id
+from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
+from identity.storage.contract.page_checks import check_query
+from identity.storage.errors import RowNotFound, StaleRow
 
 
 class ApplicationContract(ContractBase):
     """An application is found with all that decides whether it may act; secrets, codes and tokens go with it."""
 
-    def test_applications_find_of_an_unknown_id(self, on: On) -> None:
+    def test_applications_find_of_an_unknown_id(self, on: StorageHarness) -> None:
         application = on.application
-        assert on.read.applications.find(an_id()) is None
-        assert on.read.applications.find_client(an_id()) is None
+        assert on.read.applications.find(make_id()) is None
+        assert on.read.applications.find_client(make_id()) is None
         assert on.read.applications.find(application.id.upper()) is None, "client ids are compared to the letter"
 
-    def test_applications_find_client_returns_everything_above(self, on: On) -> None:
+    def test_applications_find_client_returns_everything_above(self, on: StorageHarness) -> None:
         application = on.application
-        assert on.read.applications.find_client(application.id) == Client(application, (), on.project, on.organization)
-        older, newer = a_client_secret(created_at=NOW - timedelta(days=1)), a_client_secret(created_at=NOW)
-        with on.writing() as storage:
+        assert on.read.applications.find_client(application.id) == ApplicationClient(
+            application, (), on.project, on.organization
+        )
+        older, newer = make_client_secret(created_at=NOW - timedelta(days=1)), make_client_secret(created_at=NOW)
+        with on.transaction() as storage:
             storage.applications.add_secret(application.id, newer)
             storage.applications.add_secret(application.id, older)
         client = on.read.applications.find_client(application.id)
-        assert client == Client(application, (older, newer), on.project, on.organization)
+        assert client == ApplicationClient(application, (older, newer), on.project, on.organization)
 
-    def test_applications_find_client_shows_what_is_deactivated(self, on: On) -> None:
+    def test_applications_find_client_shows_what_is_deactivated(self, on: StorageHarness) -> None:
         closed = (
             replace(on.application, active=False, version=2),
             replace(on.project, active=False, version=2),
             replace(on.organization, active=False, version=2),
         )
-        with on.writing() as storage:
+        with on.transaction() as storage:
             storage.applications.update(closed[0])
             storage.projects.update(closed[1])
             storage.organizations.update(closed[2])
-        client = there(on.read.applications.find_client(on.application.id))
+        client = require_found(on.read.applications.find_client(on.application.id))
         assert (client.application, client.project, client.organization) == closed
 
-    def test_applications_origins_are_those_of_redirect_uris(self, on: On) -> None:
+    def test_applications_origins_are_those_of_redirect_uris(self, on: StorageHarness) -> None:
         uris = (
             "https://Shop.Example/callback?x=1",
             "https://shop.example:443/other",
@@ -54,9 +56,9 @@ class ApplicationContract(ContractBase):
             "com.example.app:/callback",
         )
         bye = ("https://bye.example/",)
-        on.save(an_application(on.project, redirect_uris=uris, post_logout_redirect_uris=bye))
+        on.store(make_application(on.project, redirect_uris=uris, post_logout_redirect_uris=bye))
         for origin in ("https://shop.example", "http://localhost:8080", "http://[::1]"):
-            assert on.read.applications.is_origin(origin), origin
+            assert on.read.applications.is_registered_origin(origin), origin
         for stranger in (
             "http://shop.example",
             "https://shop.example:8443",
@@ -68,39 +70,39 @@ class ApplicationContract(ContractBase):
             "null",
             "",
         ):
-            assert not on.read.applications.is_origin(stranger), stranger
+            assert not on.read.applications.is_registered_origin(stranger), stranger
 
-    def test_applications_origins_follow_the_redirect_uris(self, on: On) -> None:
+    def test_applications_origins_follow_the_redirect_uris(self, on: StorageHarness) -> None:
         moving, other = (
-            an_application(on.project, redirect_uris=uris)
+            make_application(on.project, redirect_uris=uris)
             for uris in (("https://old.example/a", "https://both.example/a"), ("https://both.example/b",))
         )
-        on.save(moving, other)
+        on.store(moving, other)
         on.write.applications.update(replace(moving, redirect_uris=("https://new.example/a",), version=2))
-        assert on.read.applications.is_origin("https://new.example")
-        assert on.read.applications.is_origin("https://both.example"), "another application has it"
-        assert not on.read.applications.is_origin("https://old.example")
-        on.write.applications.remove(other.id)
-        assert not on.read.applications.is_origin("https://both.example")
+        assert on.read.applications.is_registered_origin("https://new.example")
+        assert on.read.applications.is_registered_origin("https://both.example"), "another application has it"
+        assert not on.read.applications.is_registered_origin("https://old.example")
+        on.write.applications.delete(other.id)
+        assert not on.read.applications.is_registered_origin("https://both.example")
 
-    def test_applications_a_deactivated_application_has_no_origin(self, on: On) -> None:
+    def test_applications_a_deactivated_application_has_no_origin(self, on: StorageHarness) -> None:
         closed = replace(on.application, active=False, version=2)
-        assert on.read.applications.is_origin("https://shop.example")
+        assert on.read.applications.is_registered_origin("https://shop.example")
         on.write.applications.update(closed)
-        assert not on.read.applications.is_origin("https://shop.example")
+        assert not on.read.applications.is_registered_origin("https://shop.example")
         on.write.applications.update(replace(closed, active=True, version=3))
-        assert on.read.applications.is_origin("https://shop.example")
+        assert on.read.applications.is_registered_origin("https://shop.example")
 
-    def test_applications_a_stale_update_moves_no_origin(self, on: On) -> None:
+    def test_applications_a_stale_update_moves_no_origin(self, on: StorageHarness) -> None:
         application = on.application
-        with on.writing() as storage, pytest.raises(Stale):
+        with on.transaction() as storage, pytest.raises(StaleRow):
             storage.applications.update(replace(application, redirect_uris=("https://thief.example/",), version=1))
-        assert on.read.applications.is_origin("https://shop.example")
-        assert not on.read.applications.is_origin("https://thief.example")
+        assert on.read.applications.is_registered_origin("https://shop.example")
+        assert not on.read.applications.is_registered_origin("https://thief.example")
 
-    def test_applications_page_by_any_part_of_the_name(self, on: On) -> None:
-        shop, street, percent = (an_application(on.project, name=name) for name in ("Shop", "Straße", "%"))
-        on.save(shop, street, percent)
+    def test_applications_page_by_any_part_of_the_name(self, on: StorageHarness) -> None:
+        shop, street, percent = (make_application(on.project, name=name) for name in ("Shop", "Straße", "%"))
+        on.store(shop, street, percent)
         check_query(partial(on.read.applications.page, on.project.id), "SHO", [shop])
         check_query(partial(on.read.applications.page, on.project.id), "strass", [street])
         check_query(partial(on.read.applications.page, on.project.id), "%", [percent])
@@ -108,66 +110,66 @@ class ApplicationContract(ContractBase):
         check_query(partial(on.read.applications.page, on.project.id), "pp", [])
         check_query(partial(on.read.applications.page, on.project.id), shop.id, [shop])
 
-    def test_applications_secrets_are_oldest_first(self, on: On) -> None:
+    def test_applications_secrets_are_oldest_first(self, on: StorageHarness) -> None:
         application = on.application
-        other = on.saved(an_application(on.project))
-        ordered = [a_client_secret(created_at=NOW + timedelta(seconds=index)) for index in range(3)]
-        with on.writing() as storage:
+        other = on.store_value(make_application(on.project))
+        ordered = [make_client_secret(created_at=NOW + timedelta(seconds=index)) for index in range(3)]
+        with on.transaction() as storage:
             for secret in reversed(ordered):
                 storage.applications.add_secret(application.id, secret)
-            storage.applications.add_secret(other.id, a_client_secret())
-        assert on.read.applications.secrets(application.id) == tuple(ordered)
-        assert on.read.applications.secrets(an_id()) == ()
+            storage.applications.add_secret(other.id, make_client_secret())
+        assert on.read.applications.list_secrets(application.id) == tuple(ordered)
+        assert on.read.applications.list_secrets(make_id()) == ()
 
-    def test_applications_secret_counts(self, on: On) -> None:
+    def test_applications_secret_counts(self, on: StorageHarness) -> None:
         application = on.application
-        other, none = an_application(on.project), an_application(on.project)
-        on.save(other, none)
-        with on.writing() as storage:
+        other, none = make_application(on.project), make_application(on.project)
+        on.store(other, none)
+        with on.transaction() as storage:
             for owner in (application, application, other):
-                storage.applications.add_secret(owner.id, a_client_secret())
-        counts = on.read.applications.secret_counts([application.id, other.id, none.id, an_id()])
+                storage.applications.add_secret(owner.id, make_client_secret())
+        counts = on.read.applications.count_secrets([application.id, other.id, none.id, make_id()])
         assert counts == {application.id: 2, other.id: 1, none.id: 0}
-        assert on.read.applications.secret_counts(()) == {}
+        assert on.read.applications.count_secrets(()) == {}
 
-    def test_applications_secrets_are_added_and_removed_by_their_application_alone(self, on: On) -> None:
-        application, other = on.application, on.saved(an_application(on.project))
-        kept, removed, foreign = (a_client_secret() for _ in range(3))
-        with on.writing() as storage:
+    def test_applications_secrets_are_added_and_removed_by_their_application_alone(self, on: StorageHarness) -> None:
+        application, other = on.application, on.store_value(make_application(on.project))
+        kept, removed, foreign = (make_client_secret() for _ in range(3))
+        with on.transaction() as storage:
             for owner, secret in ((application, kept), (application, removed), (other, foreign)):
                 storage.applications.add_secret(owner.id, secret)
             storage.applications.remove_secret(application.id, removed.id)
-            for secret in (removed, foreign, a_client_secret()):
-                with pytest.raises(Missing):
+            for secret in (removed, foreign, make_client_secret()):
+                with pytest.raises(RowNotFound):
                     storage.applications.remove_secret(application.id, secret.id)
-            with pytest.raises(Missing):
-                storage.applications.add_secret(an_id(), a_client_secret())
+            with pytest.raises(RowNotFound):
+                storage.applications.add_secret(make_id(), make_client_secret())
             storage.applications.update(replace(application, name="Store", version=2))
-        assert on.read.applications.secrets(application.id) == (kept,)
-        assert on.read.applications.secrets(other.id) == (foreign,)
+        assert on.read.applications.list_secrets(application.id) == (kept,)
+        assert on.read.applications.list_secrets(other.id) == (foreign,)
 
-    def test_applications_tokens_of_their_own_go_with_the_secret_that_brought_them(self, on: On) -> None:
-        application, kept, removed = on.application, on.saved_client_secret(), on.saved_client_secret()
+    def test_applications_tokens_of_their_own_go_with_the_secret_that_brought_them(self, on: StorageHarness) -> None:
+        application, kept, removed = on.application, on.store_client_secret(), on.store_client_secret()
         own, other, unknown = (
-            an_access_token(None, application, client_secret_id=secret) for secret in (removed.id, kept.id, None)
+            make_access_token(None, application, client_secret_id=secret) for secret in (removed.id, kept.id, None)
         )
-        of_a_person = an_access_token(on.human_user, application, on.family)
-        on.save(own, other, unknown, of_a_person)
+        of_a_person = make_access_token(on.human_user, application, on.family)
+        on.store(own, other, unknown, of_a_person)
         on.write.applications.remove_secret(application.id, removed.id)
-        assert on.left(own, other, unknown, of_a_person) == [other, unknown, of_a_person]
-        with pytest.raises(Missing):
-            on.write.tokens.add_access(an_access_token(None, application, client_secret_id=removed.id))
+        assert on.unchanged(own, other, unknown, of_a_person) == [other, unknown, of_a_person]
+        with pytest.raises(RowNotFound):
+            on.write.tokens.add_access_token(make_access_token(None, application, client_secret_id=removed.id))
 
-    def test_applications_touch_secrets_moves_forward_alone(self, on: On) -> None:
+    def test_applications_touch_secrets_moves_forward_alone(self, on: StorageHarness) -> None:
         application = on.application
         second = timedelta(seconds=1)
-        used, untouched = a_client_secret(created_at=NOW - second, last_used_at=NOW), a_client_secret()
-        with on.writing() as storage:
+        used, untouched = make_client_secret(created_at=NOW - second, last_used_at=NOW), make_client_secret()
+        with on.transaction() as storage:
             storage.applications.add_secret(application.id, used)
             storage.applications.add_secret(application.id, untouched)
         for at, expected in ((NOW - second, NOW), (NOW + second, NOW + second), (NOW, NOW + second)):
-            on.write.applications.touch_secrets({used.id: at, an_id(): at})
+            on.write.applications.update_secrets_last_used({used.id: at, make_id(): at})
             touched = (replace(used, last_used_at=expected), untouched)
-            assert on.read.applications.secrets(application.id) == touched
-            client = there(on.read.applications.find_client(application.id))
+            assert on.read.applications.list_secrets(application.id) == touched
+            client = require_found(on.read.applications.find_client(application.id))
             assert client.secrets == touched

@@ -7,290 +7,300 @@ import pytest
 
 from identity.domain.attempts import (
     FREE_ATTEMPTS,
-    LONGEST_DELAY,
-    MOST_ATTEMPTS,
-    NEVER,
-    Attempt,
-    Limits,
+    MAX_ATTEMPTS,
+    MAX_DELAY,
+    NO_NEXT_ATTEMPT,
+    AttemptAllowance,
+    AttemptLimits,
     delay_after,
-    next_after,
+    next_attempt_at,
 )
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import NOW, an_id
-from identity.storage.errors import Missing
-from identity.storage.stores.purges import Purged
+from identity.storage.contract.factories import NOW, make_id
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.errors import RowNotFound
+from identity.storage.stores.purges import PurgeKind
 
 SECOND = timedelta(seconds=1)
-SPAN = timedelta(minutes=10)
+WINDOW = timedelta(minutes=10)
 
 
 def failures(storage: Storage, key: str) -> int:
     """How many failures of the key stand."""
-    return storage.attempts.failures([key]).get(key, 0)
+    return storage.attempts.count_failures([key]).get(key, 0)
 
 
 class AttemptContract(ContractBase):
     """An attempt is counted before it is made, waits longer and longer, and ends for good, however many race."""
 
-    def test_attempts_the_first_ones_are_free_then_each_waits_longer(self, on: On) -> None:
+    def test_attempts_the_first_ones_are_free_then_each_waits_longer(self, on: StorageHarness) -> None:
         at = NOW
-        for number in range(1, MOST_ATTEMPTS):
-            with on.writing() as storage:
-                next_at = next_after(number, at)
-                assert storage.attempts.reserve("ada", at=at) == Attempt(True, number, next_at)
+        for number in range(1, MAX_ATTEMPTS):
+            with on.transaction() as storage:
+                next_at = next_attempt_at(number, at)
+                assert storage.attempts.reserve("ada", reserved_at=at) == AttemptAllowance(True, number, next_at)
             if next_at > at:
-                too_early = on.write.attempts.reserve("ada", at=next_at - SECOND)
-                assert too_early == Attempt(False, number, next_at), "refused ones are not counted"
+                too_early = on.write.attempts.reserve("ada", reserved_at=next_at - SECOND)
+                assert too_early == AttemptAllowance(False, number, next_at), "refused ones are not counted"
             at = next_at
-        assert at - NOW == sum((delay_after(number) for number in range(1, MOST_ATTEMPTS)), timedelta())
+        assert at - NOW == sum((delay_after(number) for number in range(1, MAX_ATTEMPTS)), timedelta())
         for allowed in (True, False):
-            last = on.write.attempts.reserve("ada", at=at + 10 * LONGEST_DELAY)
-            assert last == Attempt(allowed, MOST_ATTEMPTS, NEVER)
-            assert last.exhausted
+            last = on.write.attempts.reserve("ada", reserved_at=at + 10 * MAX_DELAY)
+            assert last == AttemptAllowance(allowed, MAX_ATTEMPTS, NO_NEXT_ATTEMPT)
+            assert last.is_exhausted
 
-    def test_attempts_at_one_moment_are_as_many_as_are_free(self, on: On) -> None:
-        answers = [on.write.attempts.reserve("ada", at=NOW).allowed for _ in range(FREE_ATTEMPTS + 2)]
+    def test_attempts_at_one_moment_are_as_many_as_are_free(self, on: StorageHarness) -> None:
+        answers = [on.write.attempts.reserve("ada", reserved_at=NOW).allowed for _ in range(FREE_ATTEMPTS + 2)]
         assert answers == [True] * FREE_ATTEMPTS + [False] * 2
 
-    def test_attempts_by_other_limits(self, on: On) -> None:
-        limits = Limits(free=2, most=4)
+    def test_attempts_by_other_limits(self, on: StorageHarness) -> None:
+        limits = AttemptLimits(free=2, max=4)
         at = NOW
         for number in range(1, 5):
-            with on.writing() as storage:
-                next_at = next_after(number, at, limits)
-                assert storage.attempts.reserve("ada", at=at, limits=limits) == Attempt(True, number, next_at)
+            with on.transaction() as storage:
+                next_at = next_attempt_at(number, at, limits)
+                assert storage.attempts.reserve("ada", reserved_at=at, limits=limits) == AttemptAllowance(
+                    True, number, next_at
+                )
             if number < 4:
                 assert next_at - at == (timedelta(), SECOND, 2 * SECOND)[number - 1]
                 at = next_at
-        last = on.write.attempts.reserve("ada", at=at + 10 * LONGEST_DELAY, limits=limits)
-        assert last == Attempt(False, 4, NEVER)
-        assert last.exhausted
+        last = on.write.attempts.reserve("ada", reserved_at=at + 10 * MAX_DELAY, limits=limits)
+        assert last == AttemptAllowance(False, 4, NO_NEXT_ATTEMPT)
+        assert last.is_exhausted
 
-    def test_attempts_are_over_once_there_can_be_fewer(self, on: On) -> None:
+    def test_attempts_are_over_once_there_can_be_fewer(self, on: StorageHarness) -> None:
         for _ in range(FREE_ATTEMPTS):
-            standing = on.write.attempts.reserve("ada", at=NOW)
-        refused = on.write.attempts.reserve("ada", at=NOW + LONGEST_DELAY, limits=Limits(most=FREE_ATTEMPTS))
-        assert refused == Attempt(False, standing.failures, NEVER)
-        assert on.write.attempts.reserve("ada", at=NOW + LONGEST_DELAY).allowed
+            standing = on.write.attempts.reserve("ada", reserved_at=NOW)
+        refused = on.write.attempts.reserve("ada", reserved_at=NOW + MAX_DELAY, limits=AttemptLimits(max=FREE_ATTEMPTS))
+        assert refused == AttemptAllowance(False, standing.failures, NO_NEXT_ATTEMPT)
+        assert on.write.attempts.reserve("ada", reserved_at=NOW + MAX_DELAY).allowed
 
-    def test_attempts_each_key_has_a_count_of_its_own(self, on: On) -> None:
-        with on.writing() as storage:
+    def test_attempts_each_key_has_a_count_of_its_own(self, on: StorageHarness) -> None:
+        with on.transaction() as storage:
             for key in ("ada", "ADA", " ada", "株" * 200, ""):
-                assert storage.attempts.reserve(key, at=NOW) == Attempt(True, 1, NOW)
+                assert storage.attempts.reserve(key, reserved_at=NOW) == AttemptAllowance(True, 1, NOW)
 
-    def test_attempts_all_of_a_user_are_cleared_at_once(self, on: On) -> None:
+    def test_attempts_all_of_a_user_are_cleared_at_once(self, on: StorageHarness) -> None:
         human_user = on.human_user
-        with on.writing() as storage:
+        with on.transaction() as storage:
             for key in ("account", "browser", "browser"):
-                storage.attempts.reserve(key, at=NOW, user_id=human_user.id)
-            storage.attempts.reserve("name", at=NOW)
+                storage.attempts.reserve(key, reserved_at=NOW, user_id=human_user.id)
+            storage.attempts.reserve("name", reserved_at=NOW)
             assert [failures(storage, key) for key in ("account", "browser", "name")] == [1, 2, 1]
-            storage.attempts.clear_of_user(human_user.id, but="acc")
+            storage.attempts.clear_for_user(human_user.id, except_prefix="acc")
             assert [failures(storage, key) for key in ("account", "browser", "name")] == [1, 0, 1]
-            storage.attempts.clear_of_user(human_user.id)
-            storage.attempts.clear_of_user(an_id())
-        with on.writing() as storage:
+            storage.attempts.clear_for_user(human_user.id)
+            storage.attempts.clear_for_user(make_id())
+        with on.transaction() as storage:
             assert [failures(storage, key) for key in ("account", "browser", "name")] == [0, 0, 1]
-            assert storage.attempts.reserve("account", at=NOW) == Attempt(True, 1, NOW)
+            assert storage.attempts.reserve("account", reserved_at=NOW) == AttemptAllowance(True, 1, NOW)
 
-    def test_attempts_one_that_is_given_back_was_none(self, on: On) -> None:
+    def test_attempts_one_that_is_given_back_was_none(self, on: StorageHarness) -> None:
         at = NOW
-        for number in range(1, MOST_ATTEMPTS + 1):
-            with on.writing() as storage:
-                storage.attempts.give_back("ada", storage.attempts.reserve("ada", at=at), at=at)
+        for number in range(1, MAX_ATTEMPTS + 1):
+            with on.transaction() as storage:
+                storage.attempts.release("ada", storage.attempts.reserve("ada", reserved_at=at), released_at=at)
                 assert failures(storage, "ada") == number - 1
-            again = on.write.attempts.reserve("ada", at=at)
-            assert again == Attempt(True, number, next_after(number, at))
-            at = again.next_at
-        with on.writing() as storage:
-            storage.attempts.give_back("ada", again, at=NOW)
-            assert storage.attempts.reserve("ada", at=NOW) == again, "the last one too"
+            again = on.write.attempts.reserve("ada", reserved_at=at)
+            assert again == AttemptAllowance(True, number, next_attempt_at(number, at))
+            at = again.next_attempt_at
+        with on.transaction() as storage:
+            storage.attempts.release("ada", again, released_at=NOW)
+            assert storage.attempts.reserve("ada", reserved_at=NOW) == again, "the last one too"
 
-    def test_attempts_giving_one_back_leaves_what_was_counted_since(self, on: On) -> None:
+    def test_attempts_giving_one_back_leaves_what_was_counted_since(self, on: StorageHarness) -> None:
         human_user = on.human_user
 
-        def reserve(storage: Storage) -> Attempt:
-            return storage.attempts.reserve("ada", at=NOW, user_id=human_user.id)
+        def reserve(storage: Storage) -> AttemptAllowance:
+            return storage.attempts.reserve("ada", reserved_at=NOW, user_id=human_user.id)
 
-        with on.writing() as storage:
+        with on.transaction() as storage:
             reserved = [reserve(storage) for _ in range(FREE_ATTEMPTS)]
-            storage.attempts.give_back("ada", reserved[0], at=NOW)
-        with on.writing() as storage:
+            storage.attempts.release("ada", reserved[0], released_at=NOW)
+        with on.transaction() as storage:
             standing = reserve(storage)
-        assert standing == Attempt(False, FREE_ATTEMPTS - 1, NOW + delay_after(FREE_ATTEMPTS))
-        with on.writing() as storage:
-            storage.attempts.clear_of_user(human_user.id)
-            storage.attempts.give_back("ada", reserved[1], at=NOW)
-            storage.attempts.give_back("nobody", reserved[1], at=NOW)
+        assert standing == AttemptAllowance(False, FREE_ATTEMPTS - 1, NOW + delay_after(FREE_ATTEMPTS))
+        with on.transaction() as storage:
+            storage.attempts.clear_for_user(human_user.id)
+            storage.attempts.release("ada", reserved[1], released_at=NOW)
+            storage.attempts.release("nobody", reserved[1], released_at=NOW)
             reserve(storage)
-            storage.attempts.give_back("ada", reserved[1], at=NOW)
-        with on.writing() as storage:
+            storage.attempts.release("ada", reserved[1], released_at=NOW)
+        with on.transaction() as storage:
             assert failures(storage, "ada") == 1, "cleared meanwhile"
             assert failures(storage, "nobody") == 0
 
-    def test_attempts_go_with_their_user(self, on: On) -> None:
+    def test_attempts_go_with_their_user(self, on: StorageHarness) -> None:
         human_user = on.human_user
-        with on.writing() as storage:
-            storage.attempts.reserve("account", at=NOW, user_id=human_user.id)
-            storage.attempts.reserve("account", at=NOW, user_id=human_user.id)
-            storage.attempts.reserve("name", at=NOW)
-        on.write.users.remove(human_user.id)
-        with on.writing() as storage:
-            assert storage.attempts.reserve("account", at=NOW).failures == 1
-            assert storage.attempts.reserve("name", at=NOW).failures == 2
+        with on.transaction() as storage:
+            storage.attempts.reserve("account", reserved_at=NOW, user_id=human_user.id)
+            storage.attempts.reserve("account", reserved_at=NOW, user_id=human_user.id)
+            storage.attempts.reserve("name", reserved_at=NOW)
+        on.write.users.delete(human_user.id)
+        with on.transaction() as storage:
+            assert storage.attempts.reserve("account", reserved_at=NOW).failures == 1
+            assert storage.attempts.reserve("name", reserved_at=NOW).failures == 2
 
-    def test_attempts_of_one_key_can_be_forgotten(self, on: On) -> None:
-        with on.writing() as storage:
+    def test_attempts_of_one_key_can_be_forgotten(self, on: StorageHarness) -> None:
+        with on.transaction() as storage:
             for key in ("ada", "ada@acme.example"):
-                storage.attempts.reserve(key, at=NOW)
+                storage.attempts.reserve(key, reserved_at=NOW)
             storage.attempts.clear("ada")
             storage.attempts.clear("nobody")
             assert failures(storage, "ada@acme.example") == 1
             assert failures(storage, "ada") == 0
 
-    def test_attempts_of_an_unknown_user_are_refused_and_the_transaction_can_go_on(self, on: On) -> None:
-        with on.writing() as storage:
-            with pytest.raises(Missing):
-                storage.attempts.reserve("account", at=NOW, user_id=an_id())
-            assert storage.attempts.reserve("account", at=NOW) == Attempt(True, 1, NOW)
+    def test_attempts_of_an_unknown_user_are_refused_and_the_transaction_can_go_on(self, on: StorageHarness) -> None:
+        with on.transaction() as storage:
+            with pytest.raises(RowNotFound):
+                storage.attempts.reserve("account", reserved_at=NOW, user_id=make_id())
+            assert storage.attempts.reserve("account", reserved_at=NOW) == AttemptAllowance(True, 1, NOW)
 
-    def test_attempts_uses_are_counted_up_to_the_most(self, on: On) -> None:
-        over_at = NOW + SPAN
+    def test_attempts_uses_are_counted_up_to_the_most(self, on: StorageHarness) -> None:
+        over_at = NOW + WINDOW
         for at in (NOW, NOW, over_at - SECOND):
-            assert on.write.attempts.count("address", at=at, span=SPAN, most=3) is None
+            assert on.write.attempts.count_use("address", used_at=at, window=WINDOW, limit=3) is None
         for at in (NOW, over_at - SECOND):
-            assert on.write.attempts.count("address", at=at, span=SPAN, most=3) == over_at
-        assert on.write.attempts.count("other", at=NOW, span=SPAN, most=1) is None
+            assert on.write.attempts.count_use("address", used_at=at, window=WINDOW, limit=3) == over_at
+        assert on.write.attempts.count_use("other", used_at=NOW, window=WINDOW, limit=1) is None
 
-    def test_attempts_a_span_begins_with_the_first_use_after_the_last_was_over(self, on: On) -> None:
-        with on.writing() as storage:
-            assert storage.attempts.count("address", at=NOW, span=SPAN, most=2) is None
-            assert storage.attempts.count("address", at=NOW, span=SPAN, most=2) is None
-            assert storage.attempts.count("address", at=NOW, span=SPAN, most=2) == NOW + SPAN
-        later = NOW + SPAN
-        with on.writing() as storage:
-            assert storage.attempts.count("address", at=later, span=SPAN, most=2) is None
-            assert storage.attempts.count("address", at=later + SECOND, span=SPAN, most=2) is None
-            assert storage.attempts.count("address", at=later + SECOND, span=SPAN, most=2) == later + SPAN
-        much_later = later + 3 * SPAN
-        with on.writing() as storage:
-            assert storage.attempts.count("address", at=much_later, span=SPAN, most=1) is None
-            assert storage.attempts.count("address", at=much_later, span=SPAN, most=1) == much_later + SPAN
+    def test_attempts_a_span_begins_with_the_first_use_after_the_last_was_over(self, on: StorageHarness) -> None:
+        with on.transaction() as storage:
+            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=2) is None
+            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=2) is None
+            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=2) == NOW + WINDOW
+        later = NOW + WINDOW
+        with on.transaction() as storage:
+            assert storage.attempts.count_use("address", used_at=later, window=WINDOW, limit=2) is None
+            assert storage.attempts.count_use("address", used_at=later + SECOND, window=WINDOW, limit=2) is None
+            assert (
+                storage.attempts.count_use("address", used_at=later + SECOND, window=WINDOW, limit=2) == later + WINDOW
+            )
+        much_later = later + 3 * WINDOW
+        with on.transaction() as storage:
+            assert storage.attempts.count_use("address", used_at=much_later, window=WINDOW, limit=1) is None
+            assert (
+                storage.attempts.count_use("address", used_at=much_later, window=WINDOW, limit=1) == much_later + WINDOW
+            )
 
-    def test_attempts_a_use_is_taken_back_within_its_span_alone(self, on: On) -> None:
-        later = NOW + SPAN
-        with on.writing() as storage:
+    def test_attempts_a_use_is_taken_back_within_its_span_alone(self, on: StorageHarness) -> None:
+        later = NOW + WINDOW
+        with on.transaction() as storage:
             for _ in range(3):
-                assert storage.attempts.count("address", at=NOW, span=SPAN, most=1) is None
-                storage.attempts.uncount("address", at=NOW, span=SPAN)
-            storage.attempts.uncount("address", at=NOW, span=SPAN)
-            storage.attempts.uncount("other", at=NOW, span=SPAN)
-            assert storage.attempts.count("address", at=NOW, span=SPAN, most=1) is None
-            assert storage.attempts.count("address", at=later, span=SPAN, most=1) is None
-            storage.attempts.uncount("address", at=NOW, span=SPAN)
-        with on.writing() as storage:
-            assert storage.attempts.count("address", at=later, span=SPAN, most=1) == later + SPAN
-            storage.attempts.uncount("address", at=later + SPAN - SECOND, span=SPAN)
-        assert on.write.attempts.count("address", at=later, span=SPAN, most=1) is None
+                assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=1) is None
+                storage.attempts.release_use("address", released_at=NOW, window=WINDOW)
+            storage.attempts.release_use("address", released_at=NOW, window=WINDOW)
+            storage.attempts.release_use("other", released_at=NOW, window=WINDOW)
+            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=1) is None
+            assert storage.attempts.count_use("address", used_at=later, window=WINDOW, limit=1) is None
+            storage.attempts.release_use("address", released_at=NOW, window=WINDOW)
+        with on.transaction() as storage:
+            assert storage.attempts.count_use("address", used_at=later, window=WINDOW, limit=1) == later + WINDOW
+            storage.attempts.release_use("address", released_at=later + WINDOW - SECOND, window=WINDOW)
+        assert on.write.attempts.count_use("address", used_at=later, window=WINDOW, limit=1) is None
 
-    def test_attempts_purge_forgets_known_and_unknown_alike_but_not_who_has_no_next_attempt(self, on: On) -> None:
+    def test_attempts_purge_forgets_known_and_unknown_alike_but_not_who_has_no_next_attempt(
+        self, on: StorageHarness
+    ) -> None:
         before = NOW - SECOND
         keys = {"account": on.human_user.id, "name": None}
-        with on.writing() as storage:
-            storage.attempts.count("old address", at=before, span=SPAN, most=2)
+        with on.transaction() as storage:
+            storage.attempts.count_use("old address", used_at=before, window=WINDOW, limit=2)
             for at in (before, NOW):
-                storage.attempts.count("address", at=at, span=SPAN, most=2)
+                storage.attempts.count_use("address", used_at=at, window=WINDOW, limit=2)
             for key, user_id in keys.items():
-                storage.attempts.reserve(f"old {key}", at=before, user_id=user_id)
+                storage.attempts.reserve(f"old {key}", reserved_at=before, user_id=user_id)
                 for at in (before, NOW):
-                    storage.attempts.reserve(key, at=at, user_id=user_id)
-                for number in range(MOST_ATTEMPTS, 0, -1):
-                    storage.attempts.reserve(f"spent {key}", at=before - number * LONGEST_DELAY, user_id=user_id)
-        assert on.purged(Purged.ATTEMPTS, NOW, 10) == 3
-        with on.writing() as storage:
+                    storage.attempts.reserve(key, reserved_at=at, user_id=user_id)
+                for number in range(MAX_ATTEMPTS, 0, -1):
+                    storage.attempts.reserve(f"spent {key}", reserved_at=before - number * MAX_DELAY, user_id=user_id)
+        assert on.purge(PurgeKind.ATTEMPTS, NOW, 10) == 3
+        with on.transaction() as storage:
             for key in keys:
                 assert [failures(storage, f"{word}{key}") for word in ("old ", "", "spent ")] == [0, 2, 100]
-            assert storage.attempts.count("address", at=NOW, span=SPAN, most=2) is not None
-            assert storage.attempts.count("old address", at=NOW, span=SPAN, most=1) is None
+            assert storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=2) is not None
+            assert storage.attempts.count_use("old address", used_at=NOW, window=WINDOW, limit=1) is None
 
-    def test_attempts_purge_deletes_no_more_than_the_limit(self, on: On) -> None:
-        with on.writing() as storage:
+    def test_attempts_purge_deletes_no_more_than_the_limit(self, on: StorageHarness) -> None:
+        with on.transaction() as storage:
             for _ in range(5):
-                storage.attempts.reserve(an_id(), at=NOW)
-        counts = [on.purged(Purged.ATTEMPTS, NOW + SECOND, 2) for _ in range(4)]
+                storage.attempts.reserve(make_id(), reserved_at=NOW)
+        counts = [on.purge(PurgeKind.ATTEMPTS, NOW + SECOND, 2) for _ in range(4)]
         assert counts == [2, 2, 1, 0]
 
-    def test_attempts_races_no_more_are_allowed_than_are_free(self, on: On) -> None:
+    def test_attempts_races_no_more_are_allowed_than_are_free(self, on: StorageHarness) -> None:
         for user_id in (on.human_user.id, None):
             outcomes = on.race(partial(reserve, key=f"key of {user_id}", at=NOW, user_id=user_id), 100)
             assert outcomes.errors == {}
             allowed = [answer for answer in outcomes.values if answer.allowed]
             assert sorted(answer.failures for answer in allowed) == list(range(1, FREE_ATTEMPTS + 1))
-            standing = Attempt(False, FREE_ATTEMPTS, NOW + delay_after(FREE_ATTEMPTS))
+            standing = AttemptAllowance(False, FREE_ATTEMPTS, NOW + delay_after(FREE_ATTEMPTS))
             refused = [answer for answer in outcomes.values if not answer.allowed]
             assert refused == [standing] * (100 - FREE_ATTEMPTS), "each is told what refused it"
-            assert on.write.attempts.reserve(f"key of {user_id}", at=NOW) == standing
+            assert on.write.attempts.reserve(f"key of {user_id}", reserved_at=NOW) == standing
 
-    def test_attempts_races_one_is_allowed_when_the_delay_is_over(self, on: On) -> None:
-        with on.writing() as storage:
+    def test_attempts_races_one_is_allowed_when_the_delay_is_over(self, on: StorageHarness) -> None:
+        with on.transaction() as storage:
             for _ in range(FREE_ATTEMPTS):
-                storage.attempts.reserve("ada", at=NOW)
+                storage.attempts.reserve("ada", reserved_at=NOW)
         later = NOW + delay_after(FREE_ATTEMPTS)
         outcomes = on.race(partial(reserve, key="ada", at=later, user_id=None), 50)
         assert outcomes.errors == {}
         assert [answer.allowed for answer in outcomes.values].count(True) == 1
 
-    def test_attempts_races_those_that_come_to_nothing_never_make_room_for_more(self, on: On) -> None:
-        outcomes = on.race(partial(reserve_half, at=NOW), 100)
+    def test_attempts_races_those_that_come_to_nothing_never_make_room_for_more(self, on: StorageHarness) -> None:
+        outcomes = on.race(partial(reserve_and_release_half, at=NOW), 100)
         assert outcomes.errors == {}
         looked_at = outcomes.values.count(True)
-        with on.writing() as storage:
+        with on.transaction() as storage:
             assert looked_at == failures(storage, "ada") <= FREE_ATTEMPTS
             # Every second one was given back, so there may be room; never for more than were free.
-            more = [storage.attempts.reserve("ada", at=NOW).allowed for _ in range(FREE_ATTEMPTS + 1)].count(True)
+            more = [storage.attempts.reserve("ada", reserved_at=NOW).allowed for _ in range(FREE_ATTEMPTS + 1)].count(
+                True
+            )
         assert looked_at + more <= FREE_ATTEMPTS
 
-    def test_attempts_races_successes_never_use_an_address_up(self, on: On) -> None:
-        outcomes = on.race(partial(count_and_take_back, at=NOW), 100)
+    def test_attempts_races_successes_never_use_an_address_up(self, on: StorageHarness) -> None:
+        outcomes = on.race(partial(count_and_release, at=NOW), 100)
         assert outcomes.errors == {}
         assert set(outcomes.values) == {None}
-        with on.writing() as storage:
-            answers = [storage.attempts.count("address", at=NOW, span=SPAN, most=3) for _ in range(4)]
-        assert answers == [None, None, None, NOW + SPAN], "none is left over, and none too many taken back"
+        with on.transaction() as storage:
+            answers = [storage.attempts.count_use("address", used_at=NOW, window=WINDOW, limit=3) for _ in range(4)]
+        assert answers == [None, None, None, NOW + WINDOW], "none is left over, and none too many taken back"
 
-    def test_attempts_races_no_more_uses_are_counted_than_the_most(self, on: On) -> None:
-        for at in (NOW, NOW + SPAN):
+    def test_attempts_races_no_more_uses_are_counted_than_the_most(self, on: StorageHarness) -> None:
+        for at in (NOW, NOW + WINDOW):
             outcomes = on.race(partial(count, key="address", at=at, most=20), 100)
             assert outcomes.errors == {}
             assert outcomes.values.count(None) == 20
-            assert outcomes.values.count(at + SPAN) == 80
+            assert outcomes.values.count(at + WINDOW) == 80
 
 
 # The attempts, which also run in other processes, so that they must be functions of the module.
 
 
-def reserve(storage: Storage, number: int, *, key: str, at: datetime, user_id: str | None) -> Attempt:
+def reserve(storage: Storage, number: int, *, key: str, at: datetime, user_id: str | None) -> AttemptAllowance:
     """Ask for one attempt."""
-    return storage.attempts.reserve(key, at=at, user_id=user_id)
+    return storage.attempts.reserve(key, reserved_at=at, user_id=user_id)
 
 
 def count(storage: Storage, number: int, *, key: str, at: datetime, most: int) -> datetime | None:
     """Count one use."""
-    return storage.attempts.count(key, at=at, span=SPAN, most=most)
+    return storage.attempts.count_use(key, used_at=at, window=WINDOW, limit=most)
 
 
-def reserve_half(storage: Storage, number: int, *, at: datetime) -> bool:
+def reserve_and_release_half(storage: Storage, number: int, *, at: datetime) -> bool:
     """Ask for one attempt, which comes to nothing for every second one; True if it stands."""
-    attempt = storage.attempts.reserve("ada", at=at)
+    attempt = storage.attempts.reserve("ada", reserved_at=at)
     if attempt.allowed and number % 2:
-        storage.attempts.give_back("ada", attempt, at=at)
+        storage.attempts.release("ada", attempt, released_at=at)
     return attempt.allowed and not number % 2
 
 
-def count_and_take_back(storage: Storage, number: int, *, at: datetime) -> datetime | None:
+def count_and_release(storage: Storage, number: int, *, at: datetime) -> datetime | None:
     """Count one use, and take it back."""
-    over_at = storage.attempts.count("address", at=at, span=SPAN, most=1000)
+    over_at = storage.attempts.count_use("address", used_at=at, window=WINDOW, limit=1000)
     if over_at is None:
-        storage.attempts.uncount("address", at=at, span=SPAN)
+        storage.attempts.release_use("address", released_at=at, window=WINDOW)
     return over_at

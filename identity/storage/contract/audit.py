@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from identity.domain.audit import ERASED, SYSTEM, Actor, ActorKind, AuditEvent, AuditFilter, Result
-from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import NOW, an_audit_event, an_id
-from identity.storage.contract.paging import check_order, walk
-from identity.storage.errors import Duplicate
+from identity.storage.contract.factories import NOW, make_audit_event, make_id
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.contract.page_checks import check_order, walk_pages
+from identity.storage.errors import DuplicateValue
 from identity.storage.paging import PageRequest
-from identity.storage.stores.purges import Purged
+from identity.storage.stores.purges import PurgeKind
 
 SECOND = timedelta(seconds=1)
 
@@ -22,13 +22,13 @@ SECOND = timedelta(seconds=1)
 class AuditContract(ContractBase):
     """Events are appended in sequence, found by many filters, and outlive what they tell of."""
 
-    def append(self, on: On, *events: AuditEvent) -> None:
-        with on.writing() as storage:
+    def append(self, on: StorageHarness, *events: AuditEvent) -> None:
+        with on.transaction() as storage:
             for event in events:
                 assert storage.audit.append(event)
 
-    def test_audit_find_returns_what_was_appended(self, on: On) -> None:
-        event = an_audit_event(
+    def test_audit_find_returns_what_was_appended(self, on: StorageHarness) -> None:
+        event = make_audit_event(
             event="authentication.refused",
             actor=Actor(
                 kind=ActorKind.USER,
@@ -40,7 +40,7 @@ class AuditContract(ContractBase):
             ),
             object_kind="service_user",
             object_id=None,
-            organization_id=an_id(),
+            organization_id=make_id(),
             result=Result.REFUSED,
             reason="Schlüssel unbekannt 株",
             detail={"text": "ü\n😀", "big": 2**62, "negative": -1, "yes": True, "none": None, "list": [1, {"a": "b"}]},
@@ -48,46 +48,46 @@ class AuditContract(ContractBase):
         )
         self.append(on, event)
         found = on.read.audit.find(event.id)
-        assert on.read.audit.find(an_id()) is None
+        assert on.read.audit.find(make_id()) is None
         assert found is not None
         assert replace(found, sequence=None) == event
         assert found.sequence is not None
 
-    def test_audit_events_that_are_old_enough_go_oldest_first(self, on: On) -> None:
-        old = [an_audit_event(at=NOW - step * SECOND) for step in (5, 4, 3, 2, 1)]
-        new = [an_audit_event(at=NOW), an_audit_event(at=NOW + SECOND)]
+    def test_audit_events_that_are_old_enough_go_oldest_first(self, on: StorageHarness) -> None:
+        old = [make_audit_event(at=NOW - step * SECOND) for step in (5, 4, 3, 2, 1)]
+        new = [make_audit_event(at=NOW), make_audit_event(at=NOW + SECOND)]
         self.append(on, *old, *new)
-        assert [on.purged(Purged.AUDIT_EVENTS, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
-        assert self.left(on) == [event.id for event in new]
-        later = an_audit_event()
+        assert [on.purge(PurgeKind.AUDIT_EVENTS, NOW, 2) for _ in range(4)] == [2, 2, 1, 0]
+        assert self.remaining_ids(on) == [event.id for event in new]
+        later = make_audit_event()
         self.append(on, later)
-        assert self.left(on) == [*(event.id for event in new), later.id]
-        assert [event.sequence for event in on.read.audit.after(0, 10)] == [6, 7, 8]
-        assert [event.id for event in on.read.audit.after(7, 10)] == [later.id]
+        assert self.remaining_ids(on) == [*(event.id for event in new), later.id]
+        assert [event.sequence for event in on.read.audit.list_after(0, 10)] == [6, 7, 8]
+        assert [event.id for event in on.read.audit.list_after(7, 10)] == [later.id]
 
-    def test_audit_events_that_are_held_stay(self, on: On) -> None:
-        held, other = an_id(), an_id()
-        events = [an_audit_event(at=NOW - SECOND, organization_id=one) for one in (held, other, None, held)]
-        self.append(on, *events, an_audit_event(at=NOW))
-        assert on.purged(Purged.AUDIT_EVENTS, NOW, 10, held={held}) == 2
-        assert self.left(on)[:2] == [events[0].id, events[3].id]
-        assert on.purged(Purged.AUDIT_EVENTS, NOW, 10) == 2
+    def test_audit_events_that_are_held_stay(self, on: StorageHarness) -> None:
+        held, other = make_id(), make_id()
+        events = [make_audit_event(at=NOW - SECOND, organization_id=one) for one in (held, other, None, held)]
+        self.append(on, *events, make_audit_event(at=NOW))
+        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, held={held}) == 2
+        assert self.remaining_ids(on)[:2] == [events[0].id, events[3].id]
+        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10) == 2
 
-    def test_audit_events_that_are_held_are_looked_at_only_so_many_at_a_time(self, on: On) -> None:
-        held, other = an_id(), an_id()
-        events = [an_audit_event(at=NOW - 2 * SECOND, organization_id=held) for _ in range(4)]
-        self.append(on, *events, an_audit_event(at=NOW - SECOND, organization_id=other), an_audit_event(at=NOW))
-        first = on.read.purges.find(Purged.AUDIT_EVENTS, NOW, 4, held={held})
+    def test_audit_events_that_are_held_are_looked_at_only_so_many_at_a_time(self, on: StorageHarness) -> None:
+        held, other = make_id(), make_id()
+        events = [make_audit_event(at=NOW - 2 * SECOND, organization_id=held) for _ in range(4)]
+        self.append(on, *events, make_audit_event(at=NOW - SECOND, organization_id=other), make_audit_event(at=NOW))
+        first = on.read.purges.find_candidates(PurgeKind.AUDIT_EVENTS, NOW, 4, legal_holds={held})
         assert list(first.keys) == []
-        then = on.read.purges.find(Purged.AUDIT_EVENTS, NOW, 4, held={held}, since=first.last)
-        assert (len(then.keys), then.last) == (1, None)
-        assert on.write.purges.delete(Purged.AUDIT_EVENTS, then.keys, NOW, held={held}) == 1
-        assert self.left(on)[:4] == [event.id for event in events[:4]]
+        then = on.read.purges.find_candidates(PurgeKind.AUDIT_EVENTS, NOW, 4, legal_holds={held}, cursor=first.cursor)
+        assert (len(then.keys), then.cursor) == (1, None)
+        assert on.write.purges.delete(PurgeKind.AUDIT_EVENTS, then.keys, NOW, legal_holds={held}) == 1
+        assert self.remaining_ids(on)[:4] == [event.id for event in events[:4]]
 
-    def test_audit_events_stay_of_who_is_held_whether_they_acted_or_it_is_about_them(self, on: On) -> None:
-        held, other = an_id(), an_id()
+    def test_audit_events_stay_of_who_is_held_whether_they_acted_or_it_is_about_them(self, on: StorageHarness) -> None:
+        held, other = make_id(), make_id()
         events = [
-            an_audit_event(at=NOW - SECOND, organization_id=organization, object_id=about, actor=actor)
+            make_audit_event(at=NOW - SECOND, organization_id=organization, object_id=about, actor=actor)
             for organization, about, actor in (
                 (other, held, SYSTEM),
                 (None, None, Actor(kind=ActorKind.USER, id=held)),
@@ -95,68 +95,68 @@ class AuditContract(ContractBase):
                 (None, None, SYSTEM),
             )
         ]
-        self.append(on, *events, an_audit_event(at=NOW))
-        assert on.read.purges.over(Purged.AUDIT_EVENTS, NOW, 10, held={held}) == 2
-        assert on.purged(Purged.AUDIT_EVENTS, NOW, 10, held={held}) == 2
-        assert self.left(on)[:2] == [events[0].id, events[1].id]
+        self.append(on, *events, make_audit_event(at=NOW))
+        assert on.read.purges.count_expired(PurgeKind.AUDIT_EVENTS, NOW, 10, legal_holds={held}) == 2
+        assert on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10, held={held}) == 2
+        assert self.remaining_ids(on)[:2] == [events[0].id, events[1].id]
 
-    def test_audit_the_newest_event_keeps_its_number(self, on: On) -> None:
-        self.append(on, an_audit_event(at=NOW - SECOND), an_audit_event(at=NOW - SECOND))
-        on.purged(Purged.AUDIT_EVENTS, NOW, 10)
-        self.append(on, an_audit_event())
+    def test_audit_the_newest_event_keeps_its_number(self, on: StorageHarness) -> None:
+        self.append(on, make_audit_event(at=NOW - SECOND), make_audit_event(at=NOW - SECOND))
+        on.purge(PurgeKind.AUDIT_EVENTS, NOW, 10)
+        self.append(on, make_audit_event())
         assert on.read.audit.page(PageRequest()).items[0].sequence == 3
 
-    def left(self, on: On) -> list[str]:
+    def remaining_ids(self, on: StorageHarness) -> list[str]:
         """The ids of the events that are there, in their order."""
-        return [event.id for event in on.read.audit.after(0, 100)]
+        return [event.id for event in on.read.audit.list_after(0, 100)]
 
-    def test_audit_events_forget_what_they_tell_of_people_who_are_gone(self, on: On) -> None:
+    def test_audit_events_forget_what_they_tell_of_people_who_are_gone(self, on: StorageHarness) -> None:
         """And of nobody else, nor anything else of theirs."""
-        gone, stays, acme = an_id(), on.human_user.id, an_id()
+        gone, stays, acme = make_id(), on.human_user.id, make_id()
         told = {"profile": {"given_name": "Ada"}, "reason": "ü"}
 
         def about(person: str, kind: str = "user", detail: Mapping[str, object] = told) -> AuditEvent:
             actor = Actor(kind=ActorKind.USER, id=gone, client_address="192.0.2.1")
-            return an_audit_event(
-                object_kind=kind, object_id=person, organization_id=acme, detail=detail, actor=actor, once=an_id()
+            return make_audit_event(
+                object_kind=kind, object_id=person, organization_id=acme, detail=detail, actor=actor, once=make_id()
             )
 
         erased = [about(gone), about(gone)]
-        others = [about(stays), about(gone, kind="user_grant"), about(gone, detail={}), about(an_id())]
+        others = [about(stays), about(gone, kind="user_grant"), about(gone, detail={}), about(make_id())]
         self.append(on, *erased, *others)
-        assert on.write.audit.erase(gone) == 2
-        assert on.write.audit.erase(gone) == 0
-        assert on.write.audit.erase(stays) == 0, "who is there still"
-        found = {event.id: replace(event, sequence=None) for event in on.read.audit.after(0, 10)}
+        assert on.write.audit.erase_personal_details(gone) == 2
+        assert on.write.audit.erase_personal_details(gone) == 0
+        assert on.write.audit.erase_personal_details(stays) == 0, "who is there still"
+        found = {event.id: replace(event, sequence=None) for event in on.read.audit.list_after(0, 10)}
         assert [found[event.id] for event in erased] == [replace(event, detail=ERASED) for event in erased]
         assert [found[event.id] for event in others] == others
 
-    def test_audit_events_forget_what_they_tell_of_the_people_of_an_organization(self, on: On) -> None:
-        acme, told = an_id(), {"user_name": "ada"}
+    def test_audit_events_forget_what_they_tell_of_the_people_of_an_organization(self, on: StorageHarness) -> None:
+        acme, told = make_id(), {"user_name": "ada"}
         events = [
-            an_audit_event(object_kind=kind, object_id=id_, organization_id=organization, detail=told)
+            make_audit_event(object_kind=kind, object_id=id_, organization_id=organization, detail=told)
             for kind, id_, organization in (
-                ("user", an_id(), acme),
-                ("user", an_id(), acme),
+                ("user", make_id(), acme),
+                ("user", make_id(), acme),
                 ("user", on.human_user.id, acme),
-                ("user", an_id(), an_id()),
-                ("project", an_id(), acme),
+                ("user", make_id(), make_id()),
+                ("project", make_id(), acme),
             )
         ]
         self.append(on, *events)
-        assert on.write.audit.erase(acme) == 2
-        assert [event.detail for event in on.read.audit.after(0, 10)] == [ERASED, ERASED, told, told, told]
+        assert on.write.audit.erase_personal_details(acme) == 2
+        assert [event.detail for event in on.read.audit.list_after(0, 10)] == [ERASED, ERASED, told, told, told]
 
-    def test_audit_a_taken_id_is_refused(self, on: On) -> None:
-        event = an_audit_event(object_id="first")
+    def test_audit_a_taken_id_is_refused(self, on: StorageHarness) -> None:
+        event = make_audit_event(object_id="first")
         self.append(on, event)
-        with pytest.raises(Duplicate):
+        with pytest.raises(DuplicateValue):
             on.write.audit.append(replace(event, object_id="forged"))
         assert [each.object_id for each in on.read.audit.page(PageRequest()).items] == ["first"]
 
-    def test_audit_many_are_appended_in_their_order(self, on: On) -> None:
-        first, last, some = an_audit_event(), an_audit_event(), [an_audit_event() for _ in range(5)]
-        with on.writing() as storage:
+    def test_audit_many_are_appended_in_their_order(self, on: StorageHarness) -> None:
+        first, last, some = make_audit_event(), make_audit_event(), [make_audit_event() for _ in range(5)]
+        with on.transaction() as storage:
             storage.audit.append(first)
             storage.audit.append_many(some)
             storage.audit.append_many([])
@@ -164,53 +164,58 @@ class AuditContract(ContractBase):
         found = [replace(one, sequence=None) for one in on.read.audit.page(PageRequest()).items]
         assert found == [last, *reversed(some), first]
 
-    def test_audit_sequence_rises(self, on: On) -> None:
-        events = [an_audit_event(at=NOW - timedelta(hours=hours)) for hours in range(4)]
+    def test_audit_sequence_rises(self, on: StorageHarness) -> None:
+        events = [make_audit_event(at=NOW - timedelta(hours=hours)) for hours in range(4)]
         self.append(on, *events[:2])
         for event in events[2:]:
             self.append(on, event)
-        found = list(reversed(walk(on.read.audit.page, limit=10)))
+        found = list(reversed(walk_pages(on.read.audit.page, limit=10)))
         assert [each.id for each in found] == [each.id for each in events], "the order is that of the appending"
         sequences = [each.sequence for each in found if each.sequence is not None]
         assert len(set(sequences)) == 4
         assert sequences == sorted(sequences)
 
-    def test_audit_a_second_event_with_the_same_once_is_not_written(self, on: On) -> None:
-        assert on.write.audit.append(an_audit_event(object_id="first", once="key")) is True
-        with on.writing() as storage:
-            assert storage.audit.append(an_audit_event(object_id="second", once="key")) is False
-            assert storage.audit.append(an_audit_event(object_id="third", once="other key")) is True
-            assert storage.audit.append(an_audit_event(object_id="fourth", once="other key")) is False
-            assert storage.audit.append(an_audit_event(object_id="fifth")) is True
-            assert storage.audit.append(an_audit_event(object_id="sixth")) is True
-        assert [each.object_id for each in walk(on.read.audit.page, limit=2)] == ["sixth", "fifth", "third", "first"]
+    def test_audit_a_second_event_with_the_same_once_is_not_written(self, on: StorageHarness) -> None:
+        assert on.write.audit.append(make_audit_event(object_id="first", once="key")) is True
+        with on.transaction() as storage:
+            assert storage.audit.append(make_audit_event(object_id="second", once="key")) is False
+            assert storage.audit.append(make_audit_event(object_id="third", once="other key")) is True
+            assert storage.audit.append(make_audit_event(object_id="fourth", once="other key")) is False
+            assert storage.audit.append(make_audit_event(object_id="fifth")) is True
+            assert storage.audit.append(make_audit_event(object_id="sixth")) is True
+        assert [each.object_id for each in walk_pages(on.read.audit.page, limit=2)] == [
+            "sixth",
+            "fifth",
+            "third",
+            "first",
+        ]
 
-    def test_audit_a_once_that_was_rolled_back_is_free(self, on: On) -> None:
-        with on.aborted() as storage:
-            assert storage.audit.append(an_audit_event(once="key"))
-        self.append(on, an_audit_event(once="key"))
+    def test_audit_a_once_that_was_rolled_back_is_free(self, on: StorageHarness) -> None:
+        with on.aborted_transaction() as storage:
+            assert storage.audit.append(make_audit_event(once="key"))
+        self.append(on, make_audit_event(once="key"))
         assert len(on.read.audit.page(PageRequest())) == 1
 
-    def test_audit_events_outlive_what_they_tell_of(self, on: On) -> None:
-        event = an_audit_event(object_id=on.organization.id, organization_id=on.organization.id)
+    def test_audit_events_outlive_what_they_tell_of(self, on: StorageHarness) -> None:
+        event = make_audit_event(object_id=on.organization.id, organization_id=on.organization.id)
         self.append(on, event)
-        on.write.organizations.remove(on.organization.id)
+        on.write.organizations.delete(on.organization.id)
         assert on.read.audit.find(event.id) is not None
         assert len(on.read.audit.page(filter=AuditFilter(organization_id=on.organization.id))) == 1
 
-    def test_audit_page_is_newest_first(self, on: On) -> None:
+    def test_audit_page_is_newest_first(self, on: StorageHarness) -> None:
         check_order(on.read.audit.page, [])
-        self.append(on, *(an_audit_event() for _ in range(12)))
-        found = walk(on.read.audit.page, limit=1000)
+        self.append(on, *(make_audit_event() for _ in range(12)))
+        found = walk_pages(on.read.audit.page, limit=1000)
         assert len(found) == 12
         check_order(on.read.audit.page, found)
 
-    def test_audit_page_while_rows_come(self, on: On) -> None:
-        self.append(on, *(an_audit_event() for _ in range(5)))
-        before = walk(on.read.audit.page, limit=10)
+    def test_audit_page_while_rows_come(self, on: StorageHarness) -> None:
+        self.append(on, *(make_audit_event() for _ in range(5)))
+        before = walk_pages(on.read.audit.page, limit=10)
         first = on.read.audit.page(PageRequest(limit=2))
-        self.append(on, *(an_audit_event() for _ in range(3)))
-        assert [*first.items, *walk(on.read.audit.page, limit=2, cursor=first.next)] == before
+        self.append(on, *(make_audit_event() for _ in range(3)))
+        assert [*first.items, *walk_pages(on.read.audit.page, limit=2, cursor=first.next_cursor)] == before
 
     @pytest.mark.parametrize(
         "wanted",
@@ -224,7 +229,7 @@ class AuditContract(ContractBase):
             {"organization_id": "acme", "result": Result.REFUSED},
         ],
     )
-    def test_audit_page_holds_events_that_fit_every_filter(self, on: On, wanted: dict[str, Any]) -> None:
+    def test_audit_page_holds_events_that_fit_every_filter(self, on: StorageHarness, wanted: dict[str, Any]) -> None:
         fitting = {
             "organization_id": "acme",
             "event": "token.revoked",
@@ -239,97 +244,100 @@ class AuditContract(ContractBase):
             "object_id": "other",
             "result": Result.SUCCESS,
         }
-        matches = [an_audit_event(**fitting) for _ in range(3)]
-        misses = [an_audit_event(**other), an_audit_event()]
+        matches = [make_audit_event(**fitting) for _ in range(3)]
+        misses = [make_audit_event(**other), make_audit_event()]
         for name in wanted:
             field = "actor" if name == "actor_id" else name
-            misses.append(an_audit_event(**(fitting | {field: other[field]})))
+            misses.append(make_audit_event(**(fitting | {field: other[field]})))
         self.append(on, misses[0], *matches, *misses[1:])
         filtered = partial(on.read.audit.page, filter=AuditFilter(**wanted))
-        assert [each.id for each in walk(filtered, limit=1)] == [each.id for each in reversed(matches)]
+        assert [each.id for each in walk_pages(filtered, limit=1)] == [each.id for each in reversed(matches)]
 
-    def test_audit_a_party_has_acted_or_is_what_it_is_about(self, on: On) -> None:
+    def test_audit_a_party_has_acted_or_is_what_it_is_about(self, on: StorageHarness) -> None:
         ada = Actor(kind=ActorKind.USER, id="ada")
         events = [
-            an_audit_event(actor=ada, object_id="thing"),
-            an_audit_event(object_id="ada"),
-            an_audit_event(object_id="bob"),
-            an_audit_event(actor=ada, object_id="ada", event="user.changed"),
-            an_audit_event(object_id="ada", result=Result.REFUSED),
+            make_audit_event(actor=ada, object_id="thing"),
+            make_audit_event(object_id="ada"),
+            make_audit_event(object_id="bob"),
+            make_audit_event(actor=ada, object_id="ada", event="user.changed"),
+            make_audit_event(object_id="ada", result=Result.REFUSED),
         ]
         self.append(on, *events)
-        filtered = partial(on.read.audit.page, filter=AuditFilter(party_id="ada"))
+        filtered = partial(on.read.audit.page, filter=AuditFilter(involved_id="ada"))
         expected = [events[place].id for place in (4, 3, 1, 0)]
         for limit in (1, 3, 10):
-            assert [each.id for each in walk(filtered, limit=limit)] == expected
-        counted = on.read.audit.page(PageRequest(limit=1, counted=True), AuditFilter(party_id="ada"))
+            assert [each.id for each in walk_pages(filtered, limit=limit)] == expected
+        counted = on.read.audit.page(PageRequest(limit=1, with_total=True), AuditFilter(involved_id="ada"))
         assert counted.total is not None
         assert counted.total.count == 4
-        changes = on.read.audit.page(filter=AuditFilter(party_id="ada", event="user"))
+        changes = on.read.audit.page(filter=AuditFilter(involved_id="ada", event="user"))
         assert [each.id for each in changes.items] == [events[3].id]
 
-    def test_audit_object_and_party_find_what_was_done_to_things_of_a_user(self, on: On) -> None:
-        grant, ada = an_id(), an_id()
+    def test_audit_object_and_party_find_what_was_done_to_things_of_a_user(self, on: StorageHarness) -> None:
+        grant, ada = make_id(), make_id()
         events = [
-            an_audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, user_id=ada),
-            an_audit_event(object_id=an_id(), user_id=an_id()),
-            an_audit_event(event="user.changed", object_kind="user", object_id=ada),
-            an_audit_event(event="user_grant.removed", object_kind="user_grant", object_id=grant, user_id=ada),
+            make_audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, user_id=ada),
+            make_audit_event(object_id=make_id(), user_id=make_id()),
+            make_audit_event(event="user.changed", object_kind="user", object_id=ada),
+            make_audit_event(event="user_grant.removed", object_kind="user_grant", object_id=grant, user_id=ada),
         ]
         self.append(on, *events)
         expected = [events[place].id for place in (3, 2, 0)]
-        for wanted in (AuditFilter(object_id=ada), AuditFilter(party_id=ada)):
+        for wanted in (AuditFilter(object_id=ada), AuditFilter(involved_id=ada)):
             for limit in (1, 10):
-                assert [each.id for each in walk(partial(on.read.audit.page, filter=wanted), limit=limit)] == expected
+                assert [
+                    each.id for each in walk_pages(partial(on.read.audit.page, filter=wanted), limit=limit)
+                ] == expected
         granted = on.read.audit.page(filter=AuditFilter(object_id=ada, event="user_grant"))
         assert [each.id for each in granted.items] == [events[3].id, events[0].id]
         found = on.read.audit.find(events[0].id)
         assert found is not None
         assert found.user_id == ada
 
-    def test_audit_page_of_a_request(self, on: On) -> None:
+    def test_audit_page_of_a_request(self, on: StorageHarness) -> None:
         requests = ("one", "other", "one", None)
-        events = [an_audit_event(actor=replace(SYSTEM, request_id=request)) for request in requests]
+        events = [make_audit_event(actor=replace(SYSTEM, request_id=request)) for request in requests]
         self.append(on, *events)
         filtered = partial(on.read.audit.page, filter=AuditFilter(request_id="one"))
-        assert [each.id for each in walk(filtered, limit=1)] == [events[2].id, events[0].id]
+        assert [each.id for each in walk_pages(filtered, limit=1)] == [events[2].id, events[0].id]
 
-    def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(self, on: On) -> None:
+    def test_audit_page_of_a_span_includes_its_start_and_excludes_its_end(self, on: StorageHarness) -> None:
         until = NOW + timedelta(hours=1)
         moments = (NOW - SECOND, NOW, until - SECOND, until)
-        self.append(on, *(an_audit_event(at=moment) for moment in moments))
+        self.append(on, *(make_audit_event(at=moment) for moment in moments))
         spans = (AuditFilter(since=NOW, until=until), AuditFilter(since=until), AuditFilter(until=NOW))
         found = [[each.at for each in on.read.audit.page(filter=span)] for span in spans]
         assert found == [[until - SECOND, NOW], [until], [NOW - SECOND]]
 
-    def test_audit_a_subject_stands_for_all_its_events(self, on: On) -> None:
+    def test_audit_a_subject_stands_for_all_its_events(self, on: StorageHarness) -> None:
         names = ("project.created", "project_role.added", "project.removed", "user.created", "project.created")
-        events = [an_audit_event(event=name, organization_id="acme") for name in names]
-        self.append(on, *events, an_audit_event(event="project.changed", organization_id="bolt"))
+        events = [make_audit_event(event=name, organization_id="acme") for name in names]
+        self.append(on, *events, make_audit_event(event="project.changed", organization_id="bolt"))
         wanted = AuditFilter(event="project", organization_id="acme")
         filtered = partial(on.read.audit.page, filter=wanted)
         check_order(
-            filtered, [row for row in walk(on.read.audit.page, limit=10) if row.id in (events[i].id for i in (0, 2, 4))]
+            filtered,
+            [row for row in walk_pages(on.read.audit.page, limit=10) if row.id in (events[i].id for i in (0, 2, 4))],
         )
         assert len(on.read.audit.page(filter=AuditFilter(event="project"))) == 4
         for nothing in ("pro", "project.", "created", "%", "project.create"):
             assert not on.read.audit.page(filter=AuditFilter(event=nothing)).items, nothing
 
-    def test_audit_of_no_organization_is_nobodys(self, on: On) -> None:
-        self.append(on, an_audit_event(organization_id="acme"), an_audit_event())
+    def test_audit_of_no_organization_is_nobodys(self, on: StorageHarness) -> None:
+        self.append(on, make_audit_event(organization_id="acme"), make_audit_event())
         assert on.read.audit.page(filter=AuditFilter(organization_id="")).items == ()
-        assert on.read.audit.after(0, 10, AuditFilter(organization_id="")) == ()
+        assert on.read.audit.list_after(0, 10, AuditFilter(organization_id="")) == ()
 
-    def test_audit_after_is_oldest_first(self, on: On) -> None:
-        assert on.read.audit.after(0, 10) == ()
-        events = [an_audit_event(event=f"user.{verb}") for verb in ("created", "changed", "recovered")]
-        self.append(on, *events, an_audit_event(event="project.created", organization_id="acme"))
-        found = on.read.audit.after(0, 10)
+    def test_audit_after_is_oldest_first(self, on: StorageHarness) -> None:
+        assert on.read.audit.list_after(0, 10) == ()
+        events = [make_audit_event(event=f"user.{verb}") for verb in ("created", "changed", "recovered")]
+        self.append(on, *events, make_audit_event(event="project.created", organization_id="acme"))
+        found = on.read.audit.list_after(0, 10)
         assert [each.id for each in found[:3]] == [each.id for each in events]
-        assert on.read.audit.after(0, 2) == found[:2], "never more than the limit"
-        assert on.read.audit.after(found[1].sequence or 0, 10) == found[2:]
-        assert on.read.audit.after(found[-1].sequence or 0, 10) == ()
-        assert on.read.audit.after(0, 10, AuditFilter(event="user")) == found[:3]
-        assert on.read.audit.after(0, 2, AuditFilter(event="user")) == found[:2]
-        assert on.read.audit.after(0, 10, AuditFilter(organization_id="acme")) == found[3:]
-        assert on.read.audit.after(found[0].sequence or 0, 10, AuditFilter(event="user.created")) == ()
+        assert on.read.audit.list_after(0, 2) == found[:2], "never more than the limit"
+        assert on.read.audit.list_after(found[1].sequence or 0, 10) == found[2:]
+        assert on.read.audit.list_after(found[-1].sequence or 0, 10) == ()
+        assert on.read.audit.list_after(0, 10, AuditFilter(event="user")) == found[:3]
+        assert on.read.audit.list_after(0, 2, AuditFilter(event="user")) == found[:2]
+        assert on.read.audit.list_after(0, 10, AuditFilter(organization_id="acme")) == found[3:]
+        assert on.read.audit.list_after(found[0].sequence or 0, 10, AuditFilter(event="user.created")) == ()

@@ -10,9 +10,9 @@ import pytest
 from identity.domain.authentication import Proof
 from identity.domain.sessions import PendingAuthorization
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On, there
-from identity.storage.contract.factories import NOW, a_digest, a_human_user, a_pending, an_id
-from identity.storage.errors import AlreadyUsed, Missing, Stale
+from identity.storage.contract.factories import NOW, make_digest, make_human_user, make_id, make_pending_authorization
+from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
+from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
 
 SECOND = timedelta(seconds=1)
 
@@ -21,29 +21,29 @@ class AuthorizationRequestContract(ContractBase):
     """A request is continued version by version, and finished once."""
 
     @pytest.fixture
-    def pending(self, on: On) -> PendingAuthorization:
+    def pending(self, on: StorageHarness) -> PendingAuthorization:
         """A stored request that waits."""
-        return on.saved(a_pending())
+        return on.store_value(make_pending_authorization())
 
-    def test_requests_keep_their_parameters_whatever_becomes_of_the_caller_s(self, on: On) -> None:
+    def test_requests_keep_their_parameters_whatever_becomes_of_the_caller_s(self, on: StorageHarness) -> None:
         parameters = {"state": "before"}
-        pending = on.saved(a_pending(parameters=parameters))
+        pending = on.store_value(make_pending_authorization(parameters=parameters))
         parameters["state"] = "after"
-        found = there(on.read.authorization_requests.find(pending.id))
+        found = require_found(on.read.authorization_requests.find(pending.id))
         assert found.parameters == {"state": "before"}
 
-    def test_requests_update_replaces_the_value(self, on: On, pending: PendingAuthorization) -> None:
-        other = on.saved(a_pending())
+    def test_requests_update_replaces_the_value(self, on: StorageHarness, pending: PendingAuthorization) -> None:
+        other = on.store_value(make_pending_authorization())
         changed = replace(
             pending,
-            digest=a_digest(),
+            digest=make_digest(),
             expires_at=pending.expires_at + SECOND,
             parameters={"prompt": "login"},
             login_name="grace",
             user_id=on.human_user.id,
             authenticated_at=NOW,
             proofs=(Proof("door", ("pwd",), NOW),),
-            session_id=an_id(),
+            session_id=make_id(),
             done=frozenset({"login"}),
             version=2,
         )
@@ -53,69 +53,78 @@ class AuthorizationRequestContract(ContractBase):
 
     @pytest.mark.parametrize("version", [0, 1, 3])
     def test_requests_update_of_another_version_is_stale(
-        self, on: On, pending: PendingAuthorization, version: int
+        self, on: StorageHarness, pending: PendingAuthorization, version: int
     ) -> None:
-        with on.writing() as storage, pytest.raises(Stale):
+        with on.transaction() as storage, pytest.raises(StaleRow):
             storage.authorization_requests.update(replace(pending, login_name="lost", version=version))
         assert on.read.authorization_requests.find(pending.id) == pending
 
-    def test_requests_update_of_a_finished_one_is_stale(self, on: On, pending: PendingAuthorization) -> None:
+    def test_requests_update_of_a_finished_one_is_stale(
+        self, on: StorageHarness, pending: PendingAuthorization
+    ) -> None:
         on.write.authorization_requests.finish(pending.id, NOW, version=1)
-        with on.writing() as storage, pytest.raises(Stale):
+        with on.transaction() as storage, pytest.raises(StaleRow):
             storage.authorization_requests.update(replace(pending, login_name="late", version=2))
         assert on.read.authorization_requests.find(pending.id) == replace(pending, finished_at=NOW)
 
-    def test_requests_update_of_an_unknown_one(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.authorization_requests.update(a_pending(version=2))
+    def test_requests_update_of_an_unknown_one(self, on: StorageHarness) -> None:
+        with pytest.raises(RowNotFound):
+            on.write.authorization_requests.update(make_pending_authorization(version=2))
 
-    def test_requests_of_somebody_who_is_gone_or_never_was(self, on: On, pending: PendingAuthorization) -> None:
-        proved = on.saved(a_pending(user_id=on.human_user.id, authenticated_at=NOW))
-        with pytest.raises(Missing):
-            on.write.authorization_requests.update(replace(pending, user_id=an_id(), version=2))
-        with pytest.raises(Missing):
-            on.write.authorization_requests.add(a_pending(user_id=an_id()))
-        on.write.users.remove(on.human_user.id)
+    def test_requests_of_somebody_who_is_gone_or_never_was(
+        self, on: StorageHarness, pending: PendingAuthorization
+    ) -> None:
+        proved = on.store_value(make_pending_authorization(user_id=on.human_user.id, authenticated_at=NOW))
+        with pytest.raises(RowNotFound):
+            on.write.authorization_requests.update(replace(pending, user_id=make_id(), version=2))
+        with pytest.raises(RowNotFound):
+            on.write.authorization_requests.add(make_pending_authorization(user_id=make_id()))
+        on.write.users.delete(on.human_user.id)
         assert on.read.authorization_requests.find(proved.id) is None
         assert on.read.authorization_requests.find(pending.id) == pending
 
-    def test_requests_begin_anew(self, on: On) -> None:
+    def test_requests_begin_anew(self, on: StorageHarness) -> None:
         human_user = on.human_user
-        other = on.saved(a_human_user(on.organization))
+        other = on.store_value(make_human_user(on.organization))
         proof: dict[str, Any] = {
             "authenticated_at": NOW,
             "proofs": (Proof("password", ("pwd",), NOW), Proof("totp", ("otp",), NOW)),
             "login_name": "ada",
             "done": frozenset({"login", "consent"}),
         }
-        first, second = (a_pending(user_id=human_user.id, version=3, **proof) for _ in range(2))
-        finished = a_pending(user_id=human_user.id, finished_at=NOW, **proof)
-        foreign, nobody_s = a_pending(user_id=other.id, **proof), a_pending(session_id=an_id())
-        on.save(first, second, finished, foreign, nobody_s)
-        assert on.write.authorization_requests.begin_anew(human_user.id, but=first.id) == 1
+        first, second = (make_pending_authorization(user_id=human_user.id, version=3, **proof) for _ in range(2))
+        finished = make_pending_authorization(user_id=human_user.id, finished_at=NOW, **proof)
+        foreign, nobody_s = (
+            make_pending_authorization(user_id=other.id, **proof),
+            make_pending_authorization(session_id=make_id()),
+        )
+        on.store(first, second, finished, foreign, nobody_s)
+        assert on.write.authorization_requests.reset_for_user(human_user.id, except_id=first.id) == 1
         anew = on.read.authorization_requests.find(second.id)
         assert anew == replace(second, user_id=None, authenticated_at=None, proofs=(), done=frozenset(), version=4)
         for one in (first, finished, foreign, nobody_s):
             assert on.read.authorization_requests.find(one.id) == one
-        with on.writing() as storage:
-            with pytest.raises(Stale):
+        with on.transaction() as storage:
+            with pytest.raises(StaleRow):
                 storage.authorization_requests.update(replace(second, version=4))
-            with pytest.raises(Stale):
+            with pytest.raises(StaleRow):
                 storage.authorization_requests.finish(second.id, NOW, version=3)
-            assert storage.authorization_requests.begin_anew(human_user.id) == 1
-            assert storage.authorization_requests.begin_anew(human_user.id) == 0
+            assert storage.authorization_requests.reset_for_user(human_user.id) == 1
+            assert storage.authorization_requests.reset_for_user(human_user.id) == 0
             assert storage.authorization_requests.finish(second.id, NOW, version=4) == anew
 
-    def test_requests_finish_returns_the_request_as_it_was(self, on: On, pending: PendingAuthorization) -> None:
+    def test_requests_finish_returns_the_request_as_it_was(
+        self, on: StorageHarness, pending: PendingAuthorization
+    ) -> None:
         assert on.write.authorization_requests.finish(pending.id, NOW, version=1) == pending
         assert on.read.authorization_requests.find(pending.id) == replace(pending, finished_at=NOW)
 
     def test_requests_a_second_finish_is_told_with_the_request_and_the_transaction_can_go_on(
-        self, on: On, pending: PendingAuthorization
+        self, on: StorageHarness, pending: PendingAuthorization
     ) -> None:
         on.write.authorization_requests.finish(pending.id, NOW, version=1)
-        other = a_pending()
-        with on.writing() as storage:
+        other = make_pending_authorization()
+        with on.transaction() as storage:
             with pytest.raises(AlreadyUsed) as refusal:
                 storage.authorization_requests.finish(pending.id, NOW + SECOND, version=1)
             storage.authorization_requests.add(other)
@@ -124,23 +133,23 @@ class AuthorizationRequestContract(ContractBase):
         assert on.read.authorization_requests.find(pending.id) == finished
         assert on.read.authorization_requests.find(other.id) == other
 
-    def test_requests_an_unknown_one_cannot_be_finished(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.write.authorization_requests.finish(an_id(), NOW, version=1)
+    def test_requests_an_unknown_one_cannot_be_finished(self, on: StorageHarness) -> None:
+        with pytest.raises(RowNotFound):
+            on.write.authorization_requests.finish(make_id(), NOW, version=1)
 
-    def test_requests_races_a_request_is_finished_once(self, on: On, pending: PendingAuthorization) -> None:
-        winner = on.race(partial(finish, request_id=pending.id, at=NOW), 100).only_winner(losers="AlreadyUsed")
+    def test_requests_races_a_request_is_finished_once(self, on: StorageHarness, pending: PendingAuthorization) -> None:
+        winner = on.race(partial(finish, request_id=pending.id, at=NOW), 100).single_winner(losers="AlreadyUsed")
         assert winner.value == pending
         assert on.read.authorization_requests.find(pending.id) == replace(
             pending, finished_at=NOW + winner.number * SECOND
         )
 
-    def test_requests_races_of_finishing_and_changing_one_version_one_wins(self, on: On) -> None:
+    def test_requests_races_of_finishing_and_changing_one_version_one_wins(self, on: StorageHarness) -> None:
         for _ in range(4):
-            pending = on.saved(a_pending())
+            pending = on.store_value(make_pending_authorization())
             outcomes = on.race(partial(finish_or_update, pending=pending, at=NOW), 24)
-            assert set(outcomes.errors) <= {"AlreadyUsed", "Stale"}, outcomes.errors
-            (winner,) = outcomes.won
+            assert set(outcomes.errors) <= {"AlreadyUsed", "StaleRow"}, outcomes.errors
+            (winner,) = outcomes.committed
             changed = replace(pending, login_name=str(winner.number), version=2)
             found = on.read.authorization_requests.find(pending.id)
             assert found == (changed if winner.value is None else replace(pending, finished_at=NOW))

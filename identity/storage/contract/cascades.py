@@ -4,119 +4,125 @@ from typing import Any
 
 import pytest
 
-from identity.domain.domains import Proof
-from identity.domain.permissions import Level, ResourceKey
-from identity.storage.contract.base import ContractBase, On, remove
+from identity.domain.domains import DomainProof
+from identity.domain.permissions import ManagerLevel, ResourceKey
 from identity.storage.contract.factories import (
     NOW,
-    a_client_secret,
-    a_code,
-    a_domain,
-    a_family,
-    a_human_user,
-    a_key,
-    a_manager,
-    a_password,
-    a_pending,
-    a_personal_access_token,
-    a_project,
-    a_project_grant,
-    a_project_role,
-    a_record,
-    a_refresh_token,
-    a_service_user,
-    a_service_user_secret,
-    a_session,
-    a_user_grant,
-    an_access_token,
-    an_application,
-    an_organization,
-    an_upstream_provider,
+    make_access_token,
+    make_application,
+    make_authorization_code,
+    make_client_secret,
+    make_human_user,
+    make_manager,
+    make_organization,
+    make_organization_domain,
+    make_password_hash,
+    make_pending_authorization,
+    make_personal_access_token,
+    make_project,
+    make_project_grant,
+    make_project_role,
+    make_record,
+    make_refresh_token,
+    make_service_user,
+    make_service_user_key,
+    make_service_user_secret,
+    make_session,
+    make_token_family,
+    make_upstream_provider,
+    make_user_grant,
 )
-from identity.storage.stores.purges import Purged
+from identity.storage.contract.harness import ContractBase, StorageHarness, remove
+from identity.storage.stores.purges import PurgeKind
 
 # Two organizations with one of everything, each of which holds a grant of the other's project.
-ACME, BOLT = an_organization(name="Acme"), an_organization(name="Bolt")
-ADA, ROBOT, BOB = a_human_user(ACME), a_service_user(ACME), a_human_user(BOLT)
-ROCKET, PLANE = a_project(ACME), a_project(BOLT)
-SHOP, SITE = an_application(ROCKET), an_application(PLANE)
-LENT = a_project_grant(ROCKET, BOLT, roles=frozenset({"reader"}))
-HELD = a_project_grant(PLANE, ACME, roles=frozenset({"pilot"}))
-KEY, SECRET, PERSONAL = a_key(ROBOT), a_service_user_secret(ROBOT), a_personal_access_token(ROBOT)
-CLIENT_SECRETS = (a_client_secret(), a_client_secret())
-OVER = a_session(ADA, ended_at=NOW)
-FAMILY, OTHER_FAMILY = a_family(ADA, SHOP, ends_at=NOW), a_family(ADA, SITE)
-REVOKED_FAMILY = a_family(BOB, SHOP, revoked_at=NOW)
+ACME, BOLT = make_organization(name="Acme"), make_organization(name="Bolt")
+ADA, ROBOT, BOB = make_human_user(ACME), make_service_user(ACME), make_human_user(BOLT)
+ROCKET, PLANE = make_project(ACME), make_project(BOLT)
+SHOP, SITE = make_application(ROCKET), make_application(PLANE)
+GRANTED_PROJECT = make_project_grant(ROCKET, BOLT, roles=frozenset({"reader"}))
+RECEIVED_GRANT = make_project_grant(PLANE, ACME, roles=frozenset({"pilot"}))
+KEY, SECRET, PERSONAL = make_service_user_key(ROBOT), make_service_user_secret(ROBOT), make_personal_access_token(ROBOT)
+CLIENT_SECRETS = (make_client_secret(), make_client_secret())
+ENDED_SESSION = make_session(ADA, ended_at=NOW)
+FAMILY, OTHER_FAMILY = make_token_family(ADA, SHOP, ends_at=NOW), make_token_family(ADA, SITE)
+REVOKED_FAMILY = make_token_family(BOB, SHOP, revoked_at=NOW)
 #: All values, each with those to which it belongs.
-BELONGING: tuple[tuple[Any, ...], ...] = (
+CHILD_ROWS: tuple[tuple[Any, ...], ...] = (
     (ACME,), (BOLT,), (ADA, ACME), (ROBOT, ACME), (BOB, BOLT), (ROCKET, ACME), (PLANE, BOLT), (SHOP, ROCKET),
-    (SITE, PLANE), (LENT, ROCKET, BOLT), (HELD, PLANE, ACME), (KEY, ROBOT), (SECRET, ROBOT), (PERSONAL, ROBOT),
-    (an_upstream_provider(ACME), ACME), (an_upstream_provider(BOLT, everywhere=True), BOLT),
-    (a_domain(ACME), ACME),
-    (a_domain(ACME, proof=Proof.ASSERTED, verified_at=NOW),),
-    (a_domain(BOLT), BOLT),
-    (a_password(ADA), ADA),
-    (a_password(BOB), BOB),
-    (a_project_role(ROCKET, key="reader"), ROCKET),
-    (a_project_role(ROCKET, key="writer"), ROCKET),
-    (a_project_role(PLANE, key="pilot"), PLANE),
-    (a_user_grant(ADA, ROCKET), ADA, ROCKET),
-    (a_user_grant(ROBOT, ROCKET, roles=frozenset({"writer"})), ROBOT, ROCKET),
-    (a_user_grant(BOB, ROCKET, LENT), BOB, ROCKET, LENT),
-    (a_user_grant(ADA, PLANE, HELD, roles=frozenset({"pilot"})), ADA, PLANE, HELD),
-    (a_user_grant(BOB, PLANE, roles=frozenset({"pilot", "reader"})), BOB, PLANE),
-    (a_manager(ADA), ADA),
-    (a_manager(ADA, ResourceKey(Level.PROJECT_GRANT, HELD.id)), ADA, HELD),
-    (a_manager(BOB, ResourceKey(Level.PROJECT_GRANT, HELD.id)), BOB, HELD),
-    (a_manager(BOB, ResourceKey(Level.ORGANIZATION, ACME.id)), BOB, ACME),
-    (a_manager(BOB, ResourceKey(Level.PROJECT, ROCKET.id)), BOB, ROCKET),
-    (a_manager(BOB, ResourceKey(Level.PROJECT_GRANT, LENT.id)), BOB, LENT),
-    (a_manager(BOB, ResourceKey(Level.ORGANIZATION, BOLT.id)), BOB, BOLT),
-    (OVER, ADA), (a_session(ADA), ADA), (a_session(ADA, ends_at=NOW), ADA), (a_session(BOB), BOB),
-    (a_pending(user_id=ADA.id), ADA),
-    (a_pending(SHOP),),
-    (a_record(),), (a_record(ADA), ADA), (a_record(None, SITE), SITE), (a_record(BOB, SHOP), BOB, SHOP),
+    (SITE, PLANE), (GRANTED_PROJECT, ROCKET, BOLT), (RECEIVED_GRANT, PLANE, ACME), (KEY, ROBOT), (SECRET, ROBOT), (PERSONAL, ROBOT),
+    (make_upstream_provider(ACME), ACME), (make_upstream_provider(BOLT, everywhere=True), BOLT),
+    (make_organization_domain(ACME), ACME),
+    (make_organization_domain(ACME, proof=DomainProof.ASSERTED, verified_at=NOW),),
+    (make_organization_domain(BOLT), BOLT),
+    (make_password_hash(ADA), ADA),
+    (make_password_hash(BOB), BOB),
+    (make_project_role(ROCKET, key="reader"), ROCKET),
+    (make_project_role(ROCKET, key="writer"), ROCKET),
+    (make_project_role(PLANE, key="pilot"), PLANE),
+    (make_user_grant(ADA, ROCKET), ADA, ROCKET),
+    (make_user_grant(ROBOT, ROCKET, roles=frozenset({"writer"})), ROBOT, ROCKET),
+    (make_user_grant(BOB, ROCKET, GRANTED_PROJECT), BOB, ROCKET, GRANTED_PROJECT),
+    (make_user_grant(ADA, PLANE, RECEIVED_GRANT, roles=frozenset({"pilot"})), ADA, PLANE, RECEIVED_GRANT),
+    (make_user_grant(BOB, PLANE, roles=frozenset({"pilot", "reader"})), BOB, PLANE),
+    (make_manager(ADA), ADA),
+    (make_manager(ADA, ResourceKey(ManagerLevel.PROJECT_GRANT, RECEIVED_GRANT.id)), ADA, RECEIVED_GRANT),
+    (make_manager(BOB, ResourceKey(ManagerLevel.PROJECT_GRANT, RECEIVED_GRANT.id)), BOB, RECEIVED_GRANT),
+    (make_manager(BOB, ResourceKey(ManagerLevel.ORGANIZATION, ACME.id)), BOB, ACME),
+    (make_manager(BOB, ResourceKey(ManagerLevel.PROJECT, ROCKET.id)), BOB, ROCKET),
+    (make_manager(BOB, ResourceKey(ManagerLevel.PROJECT_GRANT, GRANTED_PROJECT.id)), BOB, GRANTED_PROJECT),
+    (make_manager(BOB, ResourceKey(ManagerLevel.ORGANIZATION, BOLT.id)), BOB, BOLT),
+    (ENDED_SESSION, ADA), (make_session(ADA), ADA), (make_session(ADA, ends_at=NOW), ADA), (make_session(BOB), BOB),
+    (make_pending_authorization(user_id=ADA.id), ADA),
+    (make_pending_authorization(SHOP),),
+    (make_record(),), (make_record(ADA), ADA), (make_record(None, SITE), SITE), (make_record(BOB, SHOP), BOB, SHOP),
     (FAMILY, ADA, SHOP), (OTHER_FAMILY, ADA, SITE), (REVOKED_FAMILY, BOB, SHOP),
-    (a_code(FAMILY), FAMILY), (a_code(OTHER_FAMILY), OTHER_FAMILY),
-    (a_refresh_token(FAMILY), FAMILY), (a_refresh_token(REVOKED_FAMILY), REVOKED_FAMILY),
-    (an_access_token(ADA, SHOP, FAMILY), FAMILY),
-    (an_access_token(ADA, SHOP, FAMILY, expires_at=NOW), FAMILY),
-    (an_access_token(ADA, SHOP, FAMILY, revoked_at=NOW), FAMILY),
-    (an_access_token(ADA, SHOP, FAMILY, session_id=OVER.id), FAMILY),
-    (an_access_token(ADA, SITE, OTHER_FAMILY), OTHER_FAMILY),
-    (an_access_token(BOB, SHOP, REVOKED_FAMILY), REVOKED_FAMILY),
-    (an_access_token(BOB, SITE), BOB, SITE),
-    (an_access_token(None, SHOP), SHOP),
-    (an_access_token(ROBOT, expires_at=NOW), ROBOT),
-    (an_access_token(ROBOT, key_id=KEY.id, expires_at=NOW), ROBOT, KEY),
-    (an_access_token(ROBOT, key_id=KEY.id), ROBOT, KEY),
-    (an_access_token(ROBOT, secret_id=SECRET.id), ROBOT, SECRET),
-    (an_access_token(ROBOT, personal_access_token_id=PERSONAL.id), ROBOT, PERSONAL),
+    (make_authorization_code(FAMILY), FAMILY), (make_authorization_code(OTHER_FAMILY), OTHER_FAMILY),
+    (make_refresh_token(FAMILY), FAMILY), (make_refresh_token(REVOKED_FAMILY), REVOKED_FAMILY),
+    (make_access_token(ADA, SHOP, FAMILY), FAMILY),
+    (make_access_token(ADA, SHOP, FAMILY, expires_at=NOW), FAMILY),
+    (make_access_token(ADA, SHOP, FAMILY, revoked_at=NOW), FAMILY),
+    (make_access_token(ADA, SHOP, FAMILY, session_id=ENDED_SESSION.id), FAMILY),
+    (make_access_token(ADA, SITE, OTHER_FAMILY), OTHER_FAMILY),
+    (make_access_token(BOB, SHOP, REVOKED_FAMILY), REVOKED_FAMILY),
+    (make_access_token(BOB, SITE), BOB, SITE),
+    (make_access_token(None, SHOP), SHOP),
+    (make_access_token(ROBOT, expires_at=NOW), ROBOT),
+    (make_access_token(ROBOT, key_id=KEY.id, expires_at=NOW), ROBOT, KEY),
+    (make_access_token(ROBOT, key_id=KEY.id), ROBOT, KEY),
+    (make_access_token(ROBOT, secret_id=SECRET.id), ROBOT, SECRET),
+    (make_access_token(ROBOT, personal_access_token_id=PERSONAL.id), ROBOT, PERSONAL),
 )  # fmt: skip
-VALUES = tuple(value for value, *_ in BELONGING)
+ALL_ROWS = tuple(value for value, *_ in CHILD_ROWS)
 
-REMOVED = (ACME, ROCKET, SHOP, LENT, ADA, ROBOT, KEY, SECRET, PERSONAL, FAMILY)
+DELETABLE_ROWS = (ACME, ROCKET, SHOP, GRANTED_PROJECT, ADA, ROBOT, KEY, SECRET, PERSONAL, FAMILY)
 
 
-def goes(value: Any, removed: Any) -> bool:
+def is_deleted_with(value: Any, removed: Any) -> bool:
     """True if the value is what is removed, or belongs to it."""
-    owners = next(owners for one, *owners in BELONGING if one is value)
-    return value is removed or any(goes(owner, removed) for owner in owners)
+    owners = next(owners for one, *owners in CHILD_ROWS if one is value)
+    return value is removed or any(is_deleted_with(owner, removed) for owner in owners)
 
 
 class CascadeContract(ContractBase):
     """What belongs to a thing goes with it, in however many steps; what belongs to others stays as it is."""
 
-    @pytest.mark.parametrize("thing", REMOVED, ids=lambda thing: type(thing).__name__)
-    def test_removals_take_along_what_belongs_to_the_thing_and_nothing_else(self, on: On, thing: Any) -> None:
-        on.save(*VALUES)
-        with on.writing() as storage:
+    @pytest.mark.parametrize("thing", DELETABLE_ROWS, ids=lambda thing: type(thing).__name__)
+    def test_removals_take_along_what_belongs_to_the_thing_and_nothing_else(
+        self, on: StorageHarness, thing: Any
+    ) -> None:
+        on.store(*ALL_ROWS)
+        with on.transaction() as storage:
             for secret in CLIENT_SECRETS:
                 storage.applications.add_secret(SHOP.id, secret)
             if thing is FAMILY:
                 before = FAMILY.ends_at.replace(second=1)
-                storage.purges.delete(Purged.FAMILIES, storage.purges.find(Purged.FAMILIES, before, 10).keys, before)
+                storage.purges.delete(
+                    PurgeKind.FAMILIES, storage.purges.find_candidates(PurgeKind.FAMILIES, before, 10).keys, before
+                )
             else:
                 remove(storage, thing)
-        assert on.left(*VALUES) == [value for value in VALUES if not goes(value, thing)]
-        assert len(on.read.applications.secrets(SHOP.id)) == (0 if goes(SHOP, thing) else len(CLIENT_SECRETS))
+        assert on.unchanged(*ALL_ROWS) == [value for value in ALL_ROWS if not is_deleted_with(value, thing)]
+        assert len(on.read.applications.list_secrets(SHOP.id)) == (
+            0 if is_deleted_with(SHOP, thing) else len(CLIENT_SECRETS)
+        )

@@ -10,21 +10,21 @@ import pytest
 from identity.domain.applications import ApplicationType, ConsentRule
 from identity.domain.upstream_providers import UpstreamAuthentication
 from identity.domain.users import Address, EmailVerifier, Profile, TokenFormat
-from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     NOW,
-    a_human_user,
-    a_manager,
-    a_project,
-    a_project_grant,
-    a_service_user,
-    a_user_grant,
-    an_application,
-    an_id,
-    an_organization,
-    an_upstream_provider,
+    make_application,
+    make_human_user,
+    make_id,
+    make_manager,
+    make_organization,
+    make_project,
+    make_project_grant,
+    make_service_user,
+    make_upstream_provider,
+    make_user_grant,
 )
-from identity.storage.errors import Duplicate, Missing, Stale
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.errors import DuplicateValue, RowNotFound, StaleRow
 
 SECOND = timedelta(seconds=1)
 ZOE = Profile(
@@ -95,43 +95,43 @@ ROLES = frozenset({"löwe", "株", "a b"})
 
 
 @dataclass(frozen=True)
-class Entity:
+class EntityCase:
     """One kind: how to make one whose parents are stored, some that lack a parent, and values for each field."""
 
     store: str
     make: Callable[..., Any]
-    orphans: tuple[Callable[[On], Any], ...]
+    orphans: tuple[Callable[[StorageHarness], Any], ...]
     fields: dict[str, Any]
 
 
-def a_grantee(on: On) -> Any:
+def make_grantee(on: StorageHarness) -> Any:
     """A new person of ``organization``, stored."""
-    return on.saved(a_human_user(on.organization))
+    return on.store_value(make_human_user(on.organization))
 
 
 ENTITIES = {
-    "organization": Entity(
+    "organization": EntityCase(
         "organizations",
-        lambda on, **fields: an_organization(**fields),
+        lambda on, **fields: make_organization(**fields),
         (),
         {"name": "Æther 株式会社", "primary_domain": "aether.example", "registration": False, "active": False},
     ),
-    "project": Entity(
+    "project": EntityCase(
         "projects",
-        lambda on, **fields: a_project(on.organization, **fields),
-        (lambda on: a_project(),),
+        lambda on, **fields: make_project(on.organization, **fields),
+        (lambda on: make_project(),),
         {"name": "Räket 🚀", "assert_roles": True, "check_roles": True, "active": False},
     ),
-    "application": Entity(
+    "application": EntityCase(
         "applications",
-        lambda on, **fields: an_application(on.project, **fields),
-        (lambda on: an_application(),),
+        lambda on, **fields: make_application(on.project, **fields),
+        (lambda on: make_application(),),
         APPLICATION,
     ),
-    "person": Entity(
+    "person": EntityCase(
         "users",
-        lambda on, **fields: a_human_user(on.organization, **fields),
-        (lambda on: a_human_user(),),
+        lambda on, **fields: make_human_user(on.organization, **fields),
+        (lambda on: make_human_user(),),
         {
             "user_name": "Zoë.Müller",
             "profile": ZOE,
@@ -141,10 +141,10 @@ ENTITIES = {
             "active": False,
         },
     ),
-    "service user": Entity(
+    "service user": EntityCase(
         "users",
-        lambda on, **fields: a_service_user(on.organization, **fields),
-        (lambda on: a_service_user(),),
+        lambda on, **fields: make_service_user(on.organization, **fields),
+        (lambda on: make_service_user(),),
         {
             "user_name": "Räuber",
             "display_name": "Röbi 株",
@@ -153,32 +153,32 @@ ENTITIES = {
             "active": False,
         },
     ),
-    "project grant": Entity(
+    "project grant": EntityCase(
         "project_grants",
-        lambda on, **fields: a_project_grant(on.project, on.saved(an_organization()), **fields),
-        (lambda on: a_project_grant(None, on.organization), lambda on: a_project_grant(on.project, None)),
+        lambda on, **fields: make_project_grant(on.project, on.store_value(make_organization()), **fields),
+        (lambda on: make_project_grant(None, on.organization), lambda on: make_project_grant(on.project, None)),
         {"roles": ROLES, "accepted": True, "active": False},
     ),
-    "user grant": Entity(
+    "user grant": EntityCase(
         "user_grants",
-        lambda on, **fields: a_user_grant(a_grantee(on), on.project, **fields),
+        lambda on, **fields: make_user_grant(make_grantee(on), on.project, **fields),
         (
-            lambda on: a_user_grant(None, on.project),
-            lambda on: a_user_grant(on.human_user, None, organization_id=on.organization.id),
-            lambda on: a_user_grant(on.human_user, on.project, project_grant_id=an_id()),
+            lambda on: make_user_grant(None, on.project),
+            lambda on: make_user_grant(on.human_user, None, organization_id=on.organization.id),
+            lambda on: make_user_grant(on.human_user, on.project, project_grant_id=make_id()),
         ),
         {"roles": ROLES, "active": False},
     ),
-    "manager": Entity(
+    "manager": EntityCase(
         "managers",
-        lambda on, **fields: a_manager(a_grantee(on), **fields),
-        (lambda on: a_manager(),),
+        lambda on, **fields: make_manager(make_grantee(on), **fields),
+        (lambda on: make_manager(),),
         {"roles": frozenset({"A_ROLE", "B_ROLE"})},
     ),
-    "upstream provider": Entity(
+    "upstream provider": EntityCase(
         "upstream_providers",
-        lambda on, **fields: an_upstream_provider(on.organization, **fields),
-        (lambda on: an_upstream_provider(),),
+        lambda on, **fields: make_upstream_provider(on.organization, **fields),
+        (lambda on: make_upstream_provider(),),
         UPSTREAM,
     ),
 }
@@ -188,61 +188,67 @@ class EntityContract(ContractBase):
     """An entity is found by its id, changed by its next version, and removed once."""
 
     @pytest.fixture(params=ENTITIES)
-    def entity(self, request: pytest.FixtureRequest) -> Entity:
+    def entity(self, request: pytest.FixtureRequest) -> EntityCase:
         """A kind of entity."""
         return ENTITIES[request.param]
 
-    def test_entities_come_back_as_they_were_added(self, on: On, entity: Entity) -> None:
-        plain, full = on.saved(entity.make(on)), on.saved(entity.make(on, **entity.fields, version=7))
+    def test_entities_come_back_as_they_were_added(self, on: StorageHarness, entity: EntityCase) -> None:
+        plain, full = on.store_value(entity.make(on)), on.store_value(entity.make(on, **entity.fields, version=7))
         store = getattr(on.read, entity.store)
         assert store.find(plain.id) == plain
         assert store.find(full.id) == full
         assert store.find(full.id).created_at.utcoffset() == timedelta(0)
-        assert store.find(an_id()) is None
+        assert store.find(make_id()) is None
 
-    def test_entities_are_found_together(self, on: On, entity: Entity) -> None:
-        first, second = on.saved(entity.make(on)), on.saved(entity.make(on))
+    def test_entities_are_found_together(self, on: StorageHarness, entity: EntityCase) -> None:
+        first, second = on.store_value(entity.make(on)), on.store_value(entity.make(on))
         store = getattr(on.read, entity.store)
-        assert store.find_many([first.id, an_id(), second.id]) == {first.id: first, second.id: second}
+        assert store.find_many([first.id, make_id(), second.id]) == {first.id: first, second.id: second}
         assert store.find_many({first.id}) == {first.id: first}
         assert store.find_many(()) == {}
 
-    def test_entities_of_a_taken_id_are_refused_and_the_transaction_goes_on(self, on: On, entity: Entity) -> None:
-        first, other = on.saved(entity.make(on)), entity.make(on)
+    def test_entities_of_a_taken_id_are_refused_and_the_transaction_goes_on(
+        self, on: StorageHarness, entity: EntityCase
+    ) -> None:
+        first, other = on.store_value(entity.make(on)), entity.make(on)
         twin = replace(other, id=first.id)
-        with on.writing() as storage:
-            with pytest.raises(Duplicate):
+        with on.transaction() as storage:
+            with pytest.raises(DuplicateValue):
                 getattr(storage, entity.store).add(twin)
             getattr(storage, entity.store).add(other)
         assert getattr(on.read, entity.store).find_many([first.id, other.id]) == {first.id: first, other.id: other}
 
-    def test_entities_need_what_they_belong_to(self, on: On, entity: Entity) -> None:
+    def test_entities_need_what_they_belong_to(self, on: StorageHarness, entity: EntityCase) -> None:
         orphans = [orphan(on) for orphan in entity.orphans]
         for orphan in orphans:
-            with on.writing() as storage, pytest.raises(Missing):
+            with on.transaction() as storage, pytest.raises(RowNotFound):
                 getattr(storage, entity.store).add(orphan)
         assert getattr(on.read, entity.store).find_many([orphan.id for orphan in orphans]) == {}
 
-    def test_entities_are_replaced_by_their_next_version_alone(self, on: On, entity: Entity) -> None:
-        first, other, unknown = on.saved(entity.make(on)), on.saved(entity.make(on)), entity.make(on, version=2)
+    def test_entities_are_replaced_by_their_next_version_alone(self, on: StorageHarness, entity: EntityCase) -> None:
+        first, other, unknown = (
+            on.store_value(entity.make(on)),
+            on.store_value(entity.make(on)),
+            entity.make(on, version=2),
+        )
         changed = replace(first, **entity.fields, changed_at=NOW + SECOND, version=2)
-        with on.writing() as storage:
+        with on.transaction() as storage:
             for version in (0, 1, 3):
-                with pytest.raises(Stale):
+                with pytest.raises(StaleRow):
                     getattr(storage, entity.store).update(replace(changed, version=version))
-            with pytest.raises(Missing):
+            with pytest.raises(RowNotFound):
                 getattr(storage, entity.store).update(unknown)
         store = getattr(on.read, entity.store)
         assert store.find(first.id) == first
         getattr(on.write, entity.store).update(changed)
         assert store.find_many([first.id, other.id, unknown.id]) == {first.id: changed, other.id: other}
 
-    def test_entities_are_removed_once(self, on: On, entity: Entity) -> None:
-        gone, kept = on.saved(entity.make(on)), on.saved(entity.make(on))
-        with on.writing() as storage:
-            getattr(storage, entity.store).remove(gone.id)
-            for unknown in (gone.id, an_id()):
-                with pytest.raises(Missing):
-                    getattr(storage, entity.store).remove(unknown)
+    def test_entities_are_removed_once(self, on: StorageHarness, entity: EntityCase) -> None:
+        gone, kept = on.store_value(entity.make(on)), on.store_value(entity.make(on))
+        with on.transaction() as storage:
+            getattr(storage, entity.store).delete(gone.id)
+            for unknown in (gone.id, make_id()):
+                with pytest.raises(RowNotFound):
+                    getattr(storage, entity.store).delete(unknown)
         assert getattr(on.read, entity.store).find(gone.id) is None
         assert getattr(on.read, entity.store).find_many([gone.id, kept.id]) == {kept.id: kept}

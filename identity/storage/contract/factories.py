@@ -18,7 +18,7 @@ from identity.domain.domains import OrganizationDomain
 from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.organizations import Organization
-from identity.domain.outbox import OutgoingMessage
+from identity.domain.outbox import OutboxMessage
 from identity.domain.permissions import INSTANCE_KEY, ResourceKey
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
@@ -31,19 +31,19 @@ from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import HumanUser, PasswordHash, Profile, ServiceUser, TokenFormat, User
 
-Kind = TypeVar("Kind")
+KindT = TypeVar("KindT")
 
 #: The moment at which everything is made unless said otherwise.
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def an_id() -> str:
+def make_id() -> str:
     """A new identifier."""
     return str(uuid.uuid4())
 
 
-def a_digest() -> bytes:
+def make_digest() -> bytes:
     """32 new bytes, shaped like a SHA-256."""
     return uuid.uuid4().bytes + uuid.uuid4().bytes
 
@@ -57,117 +57,121 @@ class Parent(Protocol):
 
 
 #: How what must be given is made where nobody gives it.
-_USUAL: dict[Any, Callable[[], object]] = {str: an_id, bytes: a_digest, datetime: lambda: NOW}
+_DEFAULTS: dict[Any, Callable[[], object]] = {str: make_id, bytes: make_digest, datetime: lambda: NOW}
 
 
-def made(kind: type[Kind], overrides: dict[str, Any], /, **fields: Any) -> Kind:
+def build_value(kind: type[KindT], overrides: dict[str, Any], /, **fields: Any) -> KindT:
     """A value with these fields, but for the overrides."""
     given = fields | overrides
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         needed = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if field.name not in given and needed and field.type in _USUAL:
-            given[field.name] = _USUAL[field.type]()
+        if field.name not in given and needed and field.type in _DEFAULTS:
+            given[field.name] = _DEFAULTS[field.type]()
     return kind(**given)
 
 
-def ids(**parents: Parent | None) -> dict[str, str]:
+def parent_ids(**parents: Parent | None) -> dict[str, str]:
     """The ids of the parents that are there."""
     return {name: parent.id for name, parent in parents.items() if parent is not None}
 
 
-def an_instance(project: Project | None = None, **overrides: Any) -> Instance:
+def make_instance(project: Project | None = None, **overrides: Any) -> Instance:
     """The instance, whose own project is the one given."""
     owner = {"organization_id": project.organization_id} if project else {}
-    return made(Instance, overrides, **ids(project_id=project), **owner)
+    return build_value(Instance, overrides, **parent_ids(project_id=project), **owner)
 
 
-def an_organization(**overrides: Any) -> Organization:
+def make_organization(**overrides: Any) -> Organization:
     """An active organization with a domain of its own."""
-    return made(Organization, overrides, name="Acme", primary_domain=f"{uuid.uuid4().hex}.example")
+    return build_value(Organization, overrides, name="Acme", primary_domain=f"{uuid.uuid4().hex}.example")
 
 
-def a_domain(organization: Organization | None = None, **overrides: Any) -> OrganizationDomain:
+def make_organization_domain(organization: Organization | None = None, **overrides: Any) -> OrganizationDomain:
     """A domain that the organization waits for."""
     name = f"{uuid.uuid4().hex}.example"
-    return made(OrganizationDomain, overrides, **ids(organization_id=organization), name=name)
+    return build_value(OrganizationDomain, overrides, **parent_ids(organization_id=organization), name=name)
 
 
-def a_project(organization: Organization | None = None, **overrides: Any) -> Project:
+def make_project(organization: Organization | None = None, **overrides: Any) -> Project:
     """An active project of the organization."""
-    return made(Project, overrides, **ids(organization_id=organization), name="Rocket")
+    return build_value(Project, overrides, **parent_ids(organization_id=organization), name="Rocket")
 
 
-def a_project_role(project: Project | None = None, **overrides: Any) -> ProjectRole:
+def make_project_role(project: Project | None = None, **overrides: Any) -> ProjectRole:
     """A role of the project with a key of its own."""
     key = f"role-{uuid.uuid4().hex[:8]}"
-    return made(ProjectRole, overrides, **ids(project_id=project), key=key, display_name=key.title())
+    return build_value(ProjectRole, overrides, **parent_ids(project_id=project), key=key, display_name=key.title())
 
 
-def a_project_grant(
+def make_project_grant(
     project: Project | None = None, organization: Organization | None = None, **overrides: Any
 ) -> ProjectGrant:
     """The project granted to the organization, with the roles reader and writer."""
-    parents = ids(project_id=project, organization_id=organization)
-    return made(ProjectGrant, overrides, **parents, roles=frozenset({"reader", "writer"}))
+    parents = parent_ids(project_id=project, organization_id=organization)
+    return build_value(ProjectGrant, overrides, **parents, roles=frozenset({"reader", "writer"}))
 
 
-def a_user_grant(
+def make_user_grant(
     user: User | None = None, project: Project | None = None, grant: ProjectGrant | None = None, **overrides: Any
 ) -> UserGrant:
     """The role reader in the project given to the user, where asked by way of a project grant."""
     giver = grant or project
     owner = {"organization_id": giver.organization_id} if giver else {}
-    parents = ids(user_id=user, project_id=project, project_grant_id=grant)
-    return made(UserGrant, overrides, **parents, **owner, roles=frozenset({"reader"}))
+    parents = parent_ids(user_id=user, project_id=project, project_grant_id=grant)
+    return build_value(UserGrant, overrides, **parents, **owner, roles=frozenset({"reader"}))
 
 
-def a_human_user(organization: Organization | None = None, **overrides: Any) -> HumanUser:
+def make_human_user(organization: Organization | None = None, **overrides: Any) -> HumanUser:
     """An active person of the organization with a user name of their own."""
-    return made(
+    return build_value(
         HumanUser,
         overrides,
-        **ids(organization_id=organization),
+        **parent_ids(organization_id=organization),
         user_name=f"ada-{uuid.uuid4().hex[:12]}",
         profile=Profile(given_name="Ada", family_name="Lovelace", email="ada@acme.example"),
     )
 
 
-def a_service_user(organization: Organization | None = None, **overrides: Any) -> ServiceUser:
+def make_service_user(organization: Organization | None = None, **overrides: Any) -> ServiceUser:
     """An active service user of the organization with a user name of its own."""
     user_name = f"robot-{uuid.uuid4().hex[:12]}"
-    return made(ServiceUser, overrides, **ids(organization_id=organization), user_name=user_name, display_name="Robot")
+    return build_value(
+        ServiceUser, overrides, **parent_ids(organization_id=organization), user_name=user_name, display_name="Robot"
+    )
 
 
-def a_password(user: User | None = None, **overrides: Any) -> PasswordHash:
+def make_password_hash(user: User | None = None, **overrides: Any) -> PasswordHash:
     """A password hash of the user; no password fits it."""
     hash_ = "$argon2id$v=19$m=47104,t=1,p=1$c2FsdHNhbHRzYWx0c2FsdA$aGFzaA"
-    return made(PasswordHash, overrides, **ids(user_id=user), hash=hash_)
+    return build_value(PasswordHash, overrides, **parent_ids(user_id=user), hash=hash_)
 
 
-def a_key(user: User | None = None, **overrides: Any) -> ServiceUserKey:
+def make_service_user_key(user: User | None = None, **overrides: Any) -> ServiceUserKey:
     """A key of the service user that lives for 90 days; its public key is no real one."""
     public_key = b"0\x82\x01\x22 not a key \x00\xff"
-    return made(ServiceUserKey, overrides, **ids(user_id=user), public_key=public_key, expires_at=NOW + 90 * DAY)
+    return build_value(
+        ServiceUserKey, overrides, **parent_ids(user_id=user), public_key=public_key, expires_at=NOW + 90 * DAY
+    )
 
 
-def a_service_user_secret(user: User | None = None, **overrides: Any) -> ServiceUserSecret:
+def make_service_user_secret(user: User | None = None, **overrides: Any) -> ServiceUserSecret:
     """A secret of the service user; no text has its digest."""
-    return made(ServiceUserSecret, overrides, **ids(user_id=user))
+    return build_value(ServiceUserSecret, overrides, **parent_ids(user_id=user))
 
 
-def a_personal_access_token(user: User | None = None, **overrides: Any) -> PersonalAccessToken:
+def make_personal_access_token(user: User | None = None, **overrides: Any) -> PersonalAccessToken:
     """A personal access token of the service user that lives for 90 days."""
     fields: dict[str, Any] = {"name": "Nightly backup", "scope": ("openid",), "expires_at": NOW + 90 * DAY}
-    return made(PersonalAccessToken, overrides, **ids(user_id=user), **fields)
+    return build_value(PersonalAccessToken, overrides, **parent_ids(user_id=user), **fields)
 
 
-def an_application(project: Project | None = None, **overrides: Any) -> Application:
+def make_application(project: Project | None = None, **overrides: Any) -> Application:
     """An active web application of the project."""
-    return made(
+    return build_value(
         Application,
         overrides,
         id=uuid.uuid4().hex,
-        **ids(project_id=project),
+        **parent_ids(project_id=project),
         name="Shop",
         type=ApplicationType.WEB,
         response_types=frozenset({"code"}),
@@ -176,12 +180,12 @@ def an_application(project: Project | None = None, **overrides: Any) -> Applicat
     )
 
 
-def an_upstream_provider(organization: Organization | None = None, **overrides: Any) -> UpstreamProvider:
+def make_upstream_provider(organization: Organization | None = None, **overrides: Any) -> UpstreamProvider:
     """An active OpenID provider of the organization; its secret is no real one."""
-    return made(
+    return build_value(
         UpstreamProvider,
         overrides,
-        **ids(organization_id=organization),
+        **parent_ids(organization_id=organization),
         name="Elsewhere",
         client_id="identity",
         issuer="https://login.elsewhere.example",
@@ -189,47 +193,51 @@ def an_upstream_provider(organization: Organization | None = None, **overrides: 
     )
 
 
-def a_client_secret(**overrides: Any) -> ClientSecret:
+def make_client_secret(**overrides: Any) -> ClientSecret:
     """A client secret."""
-    return made(ClientSecret, overrides)
+    return build_value(ClientSecret, overrides)
 
 
-def a_manager(user: User | None = None, resource: ResourceKey = INSTANCE_KEY, **overrides: Any) -> Manager:
+def make_manager(user: User | None = None, resource: ResourceKey = INSTANCE_KEY, **overrides: Any) -> Manager:
     """The user as IAM_OWNER of the resource."""
-    return made(Manager, overrides, **ids(user_id=user), resource=resource, roles=frozenset({"IAM_OWNER"}))
+    return build_value(
+        Manager, overrides, **parent_ids(user_id=user), resource=resource, roles=frozenset({"IAM_OWNER"})
+    )
 
 
-def a_session(user: User | None = None, **overrides: Any) -> Session:
+def make_session(user: User | None = None, **overrides: Any) -> Session:
     """The user signed in just now on a browser, for 30 days at most."""
     browser = {"user_agent": "Browser/1.0", "client_address": "192.0.2.1"}
     proofs = (Proof("password", ("pwd",), NOW),)
-    return made(Session, overrides, **ids(user_id=user), **browser, proofs=proofs, ends_at=NOW + 30 * DAY)
+    return build_value(Session, overrides, **parent_ids(user_id=user), **browser, proofs=proofs, ends_at=NOW + 30 * DAY)
 
 
-def a_pending(application: Application | None = None, **overrides: Any) -> PendingAuthorization:
+def make_pending_authorization(application: Application | None = None, **overrides: Any) -> PendingAuthorization:
     """An authorization request of the application that waits for its user, half an hour at most."""
-    parameters = {"client_id": application.id if application else an_id(), "response_type": "code"}
-    return made(PendingAuthorization, overrides, expires_at=NOW + timedelta(minutes=30), parameters=parameters)
+    parameters = {"client_id": application.id if application else make_id(), "response_type": "code"}
+    return build_value(PendingAuthorization, overrides, expires_at=NOW + timedelta(minutes=30), parameters=parameters)
 
 
-def a_record(user: User | None = None, application: Application | None = None, **overrides: Any) -> Record:
+def make_record(user: User | None = None, application: Application | None = None, **overrides: Any) -> Record:
     """A record of these owners, if any, which is good for an hour."""
-    owners = ids(user_id=user, application_id=application)
+    owners = parent_ids(user_id=user, application_id=application)
     place = {"plugin": "sample", "kind": "thing", "value": {"name": "Ada"}}
-    return made(Record, overrides, **owners, **place, expires_at=NOW + timedelta(hours=1))
+    return build_value(Record, overrides, **owners, **place, expires_at=NOW + timedelta(hours=1))
 
 
-def an_outgoing_message(**overrides: Any) -> OutgoingMessage:
+def make_outbox_message(**overrides: Any) -> OutboxMessage:
     """A mail that is due at once."""
-    return made(OutgoingMessage, overrides, kind="mail", sealed=b"sealed \x00\xff", expires_at=NOW + DAY)
+    return build_value(OutboxMessage, overrides, kind="mail", sealed=b"sealed \x00\xff", expires_at=NOW + DAY)
 
 
-def a_family(user: User | None = None, application: Application | None = None, **overrides: Any) -> TokenFamily:
+def make_token_family(
+    user: User | None = None, application: Application | None = None, **overrides: Any
+) -> TokenFamily:
     """What the user allowed the application: a family of 90 days."""
-    return made(
+    return build_value(
         TokenFamily,
         overrides,
-        **ids(user_id=user, client_id=application),
+        **parent_ids(user_id=user, client_id=application),
         scope=("openid", "offline_access"),
         ends_at=NOW + 90 * DAY,
         offline=True,
@@ -238,30 +246,30 @@ def a_family(user: User | None = None, application: Application | None = None, *
     )
 
 
-def a_code(family: TokenFamily | None = None, **overrides: Any) -> AuthorizationCode:
+def make_authorization_code(family: TokenFamily | None = None, **overrides: Any) -> AuthorizationCode:
     """An unredeemed code of the family that lives for a minute."""
-    family = family or a_family()
-    return made(
+    family = family or make_token_family()
+    return build_value(
         AuthorizationCode,
         overrides,
-        **_of_family(family),
+        **_family_fields(family),
         redirect_uri="https://shop.example/callback",
         expires_at=NOW + timedelta(seconds=60),
     )
 
 
-def an_access_token(
+def make_access_token(
     user: User | None = None,
     application: Application | None = None,
     family: TokenFamily | None = None,
     **overrides: Any,
 ) -> AccessToken:
     """A live access token of an hour: a user's for an application, a service user's own, or an application's own."""
-    return made(
+    return build_value(
         AccessToken,
         overrides,
-        **ids(user_id=user, application_id=application, family_id=family),
-        **ids(subject=user or application, client_id=application or user),
+        **parent_ids(user_id=user, application_id=application, family_id=family),
+        **parent_ids(subject=user or application, client_id=application or user),
         format=TokenFormat.OPAQUE,
         scope=("openid",),
         audience=("https://identity.example",),
@@ -269,13 +277,15 @@ def an_access_token(
     )
 
 
-def a_refresh_token(family: TokenFamily | None = None, **overrides: Any) -> RefreshToken:
+def make_refresh_token(family: TokenFamily | None = None, **overrides: Any) -> RefreshToken:
     """A live refresh token of the family, to be used within 30 days."""
-    family = family or a_family()
-    return made(RefreshToken, overrides, **_of_family(family), expires_at=NOW + 30 * DAY, ends_at=family.ends_at)
+    family = family or make_token_family()
+    return build_value(
+        RefreshToken, overrides, **_family_fields(family), expires_at=NOW + 30 * DAY, ends_at=family.ends_at
+    )
 
 
-def _of_family(family: TokenFamily) -> dict[str, Any]:
+def _family_fields(family: TokenFamily) -> dict[str, Any]:
     return {
         "family_id": family.id,
         "client_id": family.client_id,
@@ -285,14 +295,19 @@ def _of_family(family: TokenFamily) -> dict[str, Any]:
     }
 
 
-def a_signing_key(generation: int = 1, **overrides: Any) -> SigningKey:
+def make_signing_key(generation: int = 1, **overrides: Any) -> SigningKey:
     """A signing key of this generation; neither half is a real key."""
     halves = {"public_key": b"0\x82 public \x00\xff", "sealed_private_key": b"sealed \x00\xff"}
-    return made(SigningKey, overrides, **halves, generation=generation, algorithm="RS256")
+    return build_value(SigningKey, overrides, **halves, generation=generation, algorithm="RS256")
 
 
-def an_audit_event(**overrides: Any) -> AuditEvent:
+def make_audit_event(**overrides: Any) -> AuditEvent:
     """The system's note that an organization was created."""
-    return made(
-        AuditEvent, overrides, event="organization.created", actor=SYSTEM, object_kind="organization", object_id=an_id()
+    return build_value(
+        AuditEvent,
+        overrides,
+        event="organization.created",
+        actor=SYSTEM,
+        object_kind="organization",
+        object_id=make_id(),
     )

@@ -3,89 +3,99 @@
 import pytest
 
 from identity.domain.managers import Manager
-from identity.domain.permissions import INSTANCE_KEY, Level, ResourceKey
-from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import a_human_user, a_manager, a_service_user, an_id, an_organization
-from identity.storage.paging import PageRequest, Total
+from identity.domain.permissions import INSTANCE_KEY, ManagerLevel, ResourceKey
+from identity.storage.contract.factories import (
+    make_human_user,
+    make_id,
+    make_manager,
+    make_organization,
+    make_service_user,
+)
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.paging import PageRequest, RowTotal
 
 
 class ManagerContract(ContractBase):
     """A user is manager of a resource once; a resource is its level and its id together."""
 
     @pytest.fixture
-    def resource(self, on: On) -> ResourceKey:
+    def resource(self, on: StorageHarness) -> ResourceKey:
         """``organization`` as a resource."""
-        return ResourceKey(Level.ORGANIZATION, on.organization.id)
+        return ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)
 
     @pytest.fixture
-    def manager(self, on: On, resource: ResourceKey) -> Manager:
+    def manager(self, on: StorageHarness, resource: ResourceKey) -> Manager:
         """``human_user`` as a stored manager of ``organization``."""
-        return on.saved(a_manager(on.human_user, resource, roles=frozenset({"ORG_OWNER"}), organization_id=resource.id))
-
-    def test_managers_of_user_holds_everything_of_the_user_alone(self, on: On, manager: Manager) -> None:
-        stranger = a_human_user(on.organization)
-        on_project, on_instance = (
-            a_manager(on.human_user, ResourceKey(Level.PROJECT, an_id())),
-            a_manager(on.human_user),
+        return on.store_value(
+            make_manager(on.human_user, resource, roles=frozenset({"ORG_OWNER"}), organization_id=resource.id)
         )
-        on.save(stranger, on_project, on_instance, a_manager(stranger))
-        held = on.read.managers.of_user(on.human_user.id)
-        assert on.read.managers.of_user(an_id()) == ()
+
+    def test_managers_of_user_holds_everything_of_the_user_alone(self, on: StorageHarness, manager: Manager) -> None:
+        stranger = make_human_user(on.organization)
+        on_project, on_instance = (
+            make_manager(on.human_user, ResourceKey(ManagerLevel.PROJECT, make_id())),
+            make_manager(on.human_user),
+        )
+        on.store(stranger, on_project, on_instance, make_manager(stranger))
+        held = on.read.managers.list_for_user(on.human_user.id)
+        assert on.read.managers.list_for_user(make_id()) == ()
         assert len(held) == 3
         assert {each.id: each for each in held} == {each.id: each for each in (manager, on_project, on_instance)}
 
-    def test_managers_of_users_of_holds_everything_of_those_users_alone(self, on: On, manager: Manager) -> None:
-        elsewhere = an_organization()
-        robot, stranger = a_service_user(on.organization), a_human_user(elsewhere)
-        on_instance = a_manager(robot)
-        here = ResourceKey(Level.ORGANIZATION, on.organization.id)
-        on.save(elsewhere, robot, stranger, on_instance, a_manager(stranger, here))
-        held = on.read.managers.of_users_of(on.organization.id)
-        assert on.read.managers.of_users_of(an_id()) == ()
+    def test_managers_of_users_of_holds_everything_of_those_users_alone(
+        self, on: StorageHarness, manager: Manager
+    ) -> None:
+        elsewhere = make_organization()
+        robot, stranger = make_service_user(on.organization), make_human_user(elsewhere)
+        on_instance = make_manager(robot)
+        here = ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)
+        on.store(elsewhere, robot, stranger, on_instance, make_manager(stranger, here))
+        held = on.read.managers.list_for_users_of_organization(on.organization.id)
+        assert on.read.managers.list_for_users_of_organization(make_id()) == ()
         assert {each.id: each for each in held} == {each.id: each for each in (manager, on_instance)}
 
     def test_managers_page_within_holds_users_of_those_organizations_alone(
-        self, on: On, manager: Manager, resource: ResourceKey
+        self, on: StorageHarness, manager: Manager, resource: ResourceKey
     ) -> None:
-        elsewhere = an_organization()
-        stranger = a_human_user(elsewhere)
-        theirs = a_manager(stranger, resource)
-        on.save(elsewhere, stranger, theirs)
-        counted = PageRequest(limit=1, counted=True)
+        elsewhere = make_organization()
+        stranger = make_human_user(elsewhere)
+        theirs = make_manager(stranger, resource)
+        on.store(elsewhere, stranger, theirs)
+        counted = PageRequest(limit=1, with_total=True)
         for within, wanted in (
             (frozenset({on.organization.id}), {manager.id}),
             (frozenset({elsewhere.id}), {theirs.id}),
             (frozenset({on.organization.id, elsewhere.id}), {manager.id, theirs.id}),
             (frozenset(), set()),
         ):
-            found = on.read.managers.page(resource, within=within)
+            found = on.read.managers.page(resource, organization_ids=within)
             assert {one.id for one in found} == wanted
-            page = on.read.managers.page(resource, counted, within=within)
-            assert page.total == Total(len(wanted))
-            assert (page.next is not None) == (len(wanted) > 1)
+            page = on.read.managers.page(resource, counted, organization_ids=within)
+            assert page.total == RowTotal(len(wanted))
+            assert (page.next_cursor is not None) == (len(wanted) > 1)
 
-    def test_managers_lock_holders_returns_active_users_who_hold_the_role_there(self, on: On) -> None:
-        closed = an_organization(active=False)
+    def test_managers_lock_holders_returns_active_users_who_hold_the_role_there(self, on: StorageHarness) -> None:
+        closed = make_organization(active=False)
         owner, other_owner, idle, locked_out, viewer, elsewhere = (
-            a_human_user(on.organization),
-            a_service_user(on.organization),
-            a_human_user(on.organization, active=False),
-            a_human_user(closed),
-            a_human_user(on.organization),
-            a_human_user(on.organization),
+            make_human_user(on.organization),
+            make_service_user(on.organization),
+            make_human_user(on.organization, active=False),
+            make_human_user(closed),
+            make_human_user(on.organization),
+            make_human_user(on.organization),
         )
         both = frozenset({"IAM_OWNER", "IAM_OWNER_VIEWER"})
-        holders = [a_manager(owner), a_manager(other_owner, roles=both)]
-        on.save(closed, owner, other_owner, idle, locked_out, viewer, elsewhere, *holders)
-        on.save(
-            a_manager(idle),
-            a_manager(locked_out),
-            a_manager(viewer, roles=frozenset({"IAM_OWNER_VIEWER"})),
-            a_manager(elsewhere, ResourceKey(Level.ORGANIZATION, on.organization.id)),
+        holders = [make_manager(owner), make_manager(other_owner, roles=both)]
+        on.store(closed, owner, other_owner, idle, locked_out, viewer, elsewhere, *holders)
+        on.store(
+            make_manager(idle),
+            make_manager(locked_out),
+            make_manager(viewer, roles=frozenset({"IAM_OWNER_VIEWER"})),
+            make_manager(elsewhere, ResourceKey(ManagerLevel.ORGANIZATION, on.organization.id)),
         )
-        with on.writing() as storage:
-            found = storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")
-            nobody = storage.managers.lock_holders(INSTANCE_KEY, "IAM")
+        with on.transaction() as storage:
+            found = storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")
+            nobody = storage.managers.lock_by_role(INSTANCE_KEY, "IAM")
         assert len(found) == 2
         assert {each.id: each for each in found} == {each.id: each for each in holders}
         assert nobody == (), "a role is its whole name"

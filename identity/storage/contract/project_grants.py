@@ -5,29 +5,31 @@ from functools import partial
 import pytest
 
 from identity.domain.projects import ProjectGrant
-from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import a_project_grant, an_id, an_organization
-from identity.storage.contract.paging import check_query
+from identity.storage.contract.factories import make_id, make_organization, make_project_grant
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.contract.page_checks import check_query
 
 
 class ProjectGrantContract(ContractBase):
     """A project is granted to an organization once; what derives from the grant goes with it."""
 
     @pytest.fixture
-    def grant(self, on: On) -> ProjectGrant:
+    def grant(self, on: StorageHarness) -> ProjectGrant:
         """``project``, granted to ``other_organization``."""
-        return on.saved(a_project_grant(on.project, on.other_organization))
+        return on.store_value(make_project_grant(on.project, on.other_organization))
 
-    def test_project_grants_find_for(self, on: On, grant: ProjectGrant) -> None:
+    def test_project_grants_find_for(self, on: StorageHarness, grant: ProjectGrant) -> None:
         organization = on.organization
-        assert on.read.project_grants.find_for(on.project.id, on.other_organization.id) == grant
-        assert on.read.project_grants.find_for(on.project.id, organization.id) is None
-        assert on.read.project_grants.find_for(an_id(), on.other_organization.id) is None
+        assert on.read.project_grants.find_for_organization(on.project.id, on.other_organization.id) == grant
+        assert on.read.project_grants.find_for_organization(on.project.id, organization.id) is None
+        assert on.read.project_grants.find_for_organization(make_id(), on.other_organization.id) is None
 
-    def test_project_grants_pages_by_what_stands_at_the_other_end(self, on: On, grant: ProjectGrant) -> None:
-        holder = an_organization(name="Grande Société", primary_domain="societe.test")
-        lent = a_project_grant(on.project, holder)
-        on.save(holder, lent)
+    def test_project_grants_pages_by_what_stands_at_the_other_end(
+        self, on: StorageHarness, grant: ProjectGrant
+    ) -> None:
+        holder = make_organization(name="Grande Société", primary_domain="societe.test")
+        lent = make_project_grant(on.project, holder)
+        on.store(holder, lent)
         grants = partial(on.read.project_grants.page, "project_id", on.project.id)
         held = partial(on.read.project_grants.page, "organization_id", on.other_organization.id)
         check_query(grants, "societe", [lent])

@@ -20,28 +20,28 @@ from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.tokens import AccessToken, RefreshToken
 from identity.domain.users import HumanUser
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On
 from identity.storage.contract.factories import (
     NOW,
-    a_client_secret,
-    a_code,
-    a_digest,
-    a_family,
-    a_human_user,
-    a_manager,
-    a_project,
-    a_record,
-    a_refresh_token,
-    a_service_user_secret,
-    a_signing_key,
-    an_access_token,
-    an_audit_event,
-    an_id,
-    an_instance,
-    an_organization,
+    make_access_token,
+    make_audit_event,
+    make_authorization_code,
+    make_client_secret,
+    make_digest,
+    make_human_user,
+    make_id,
+    make_instance,
+    make_manager,
+    make_organization,
+    make_project,
+    make_record,
+    make_refresh_token,
+    make_service_user_secret,
+    make_signing_key,
+    make_token_family,
 )
-from identity.storage.contract.racing import Outcomes
-from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.contract.race_runner import RaceResult
+from identity.storage.errors import AlreadyUsed, RowNotFound
 from identity.storage.paging import PageRequest
 
 SECOND = timedelta(seconds=1)
@@ -53,156 +53,166 @@ SEVERAL = 5
 class RaceContract(ContractBase):
     """Of racing callers exactly one wins, over threads and processes, and the others are told what happened."""
 
-    def test_races_a_code_is_redeemed_once(self, on: On) -> None:
-        code, brought = on.saved(a_code(on.family)), [a_refresh_token(on.family) for _ in range(100)]
+    def test_races_a_code_is_redeemed_once(self, on: StorageHarness) -> None:
+        code, brought = (
+            on.store_value(make_authorization_code(on.family)),
+            [make_refresh_token(on.family) for _ in range(100)],
+        )
         winner = on.race(
             partial(redeem, digest=code.digest, client_id=code.client_id, brought=brought, at=NOW), 100
-        ).only_winner(losers="AlreadyUsed")
-        assert on.left(*brought) == [brought[winner.number]], "the winner's token alone is stored"
+        ).single_winner(losers="AlreadyUsed")
+        assert on.unchanged(*brought) == [brought[winner.number]], "the winner's token alone is stored"
         with pytest.raises(AlreadyUsed):
-            on.write.tokens.redeem_code(code.digest, client_id=code.client_id, at=NOW)
+            on.write.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
 
-    def test_races_a_refresh_token_is_rotated_once(self, on: On) -> None:
-        token, successors = a_refresh_token(on.family), [a_refresh_token(on.family) for _ in range(100)]
-        on.save(token)
-        winner = on.race(partial(rotate, digest=token.digest, successors=successors, at=NOW), 100).only_winner(
+    def test_races_a_refresh_token_is_rotated_once(self, on: StorageHarness) -> None:
+        token, successors = make_refresh_token(on.family), [make_refresh_token(on.family) for _ in range(100)]
+        on.store(token)
+        winner = on.race(partial(rotate, digest=token.digest, successors=successors, at=NOW), 100).single_winner(
             losers="AlreadyUsed"
         )
-        stored = [each for each in successors if on.stored(each) is not None]
+        stored = [each for each in successors if on.find_stored(each) is not None]
         assert stored == [successors[winner.number]], "the winner's successor alone is stored: there is one live chain"
 
-    def test_races_what_a_token_uses_up_is_used_once(self, on: On) -> None:
-        used, tokens = a_record(), [an_access_token(on.service_user, digest=a_digest()) for _ in range(100)]
-        winner = on.race(partial(add_token, tokens=tokens, used=used), 100).only_winner(losers="AlreadyUsed")
-        assert on.left(*tokens) == [tokens[winner.number]], "the winner's token alone is stored"
+    def test_races_what_a_token_uses_up_is_used_once(self, on: StorageHarness) -> None:
+        used, tokens = make_record(), [make_access_token(on.service_user, digest=make_digest()) for _ in range(100)]
+        winner = on.race(partial(add_token_with_shared_record, tokens=tokens, used=used), 100).single_winner(
+            losers="AlreadyUsed"
+        )
+        assert on.unchanged(*tokens) == [tokens[winner.number]], "the winner's token alone is stored"
 
-    def test_races_a_token_of_something_gone_takes_no_other_along(self, on: On) -> None:
-        tokens = [an_access_token(on.service_user, digest=a_digest()) for _ in range(60)]
-        tokens[7::10] = [an_access_token(None, user_id=an_id(), digest=a_digest()) for _ in tokens[7::10]]
-        outcomes = on.race(partial(add_token_of_its_own, tokens=tokens, used=[a_record() for _ in tokens]), 60)
-        assert outcomes.errors == {"Missing": 6}
-        assert on.left(*tokens) == [one for number, one in enumerate(tokens) if number % 10 != 7]
+    def test_races_a_token_of_something_gone_takes_no_other_along(self, on: StorageHarness) -> None:
+        tokens = [make_access_token(on.service_user, digest=make_digest()) for _ in range(60)]
+        tokens[7::10] = [make_access_token(None, user_id=make_id(), digest=make_digest()) for _ in tokens[7::10]]
+        outcomes = on.race(partial(add_token_with_own_record, tokens=tokens, used=[make_record() for _ in tokens]), 60)
+        assert outcomes.errors == {"RowNotFound": 6}
+        assert on.unchanged(*tokens) == [one for number, one in enumerate(tokens) if number % 10 != 7]
 
-    def test_races_each_of_several_codes_is_redeemed_once(self, on: On) -> None:
-        codes, brought = [a_code(on.family) for _ in range(SEVERAL)], [a_refresh_token(on.family) for _ in range(120)]
-        on.save(*codes)
+    def test_races_each_of_several_codes_is_redeemed_once(self, on: StorageHarness) -> None:
+        codes, brought = (
+            [make_authorization_code(on.family) for _ in range(SEVERAL)],
+            [make_refresh_token(on.family) for _ in range(120)],
+        )
+        on.store(*codes)
         outcomes = on.race(partial(redeem_one_of, codes=codes, brought=brought, at=NOW), len(brought))
-        assert one_winner_each(outcomes) == on.left(*brought), "the winners' tokens alone are stored"
+        assert one_winner_each(outcomes) == on.unchanged(*brought), "the winners' tokens alone are stored"
 
-    def test_races_each_of_several_refresh_tokens_is_rotated_once(self, on: On) -> None:
-        tokens = [a_refresh_token(on.family) for _ in range(SEVERAL)]
-        successors = [a_refresh_token(on.family) for _ in range(120)]
-        on.save(*tokens)
+    def test_races_each_of_several_refresh_tokens_is_rotated_once(self, on: StorageHarness) -> None:
+        tokens = [make_refresh_token(on.family) for _ in range(SEVERAL)]
+        successors = [make_refresh_token(on.family) for _ in range(120)]
+        on.store(*tokens)
         outcomes = on.race(partial(rotate_one_of, tokens=tokens, successors=successors, at=NOW), len(successors))
-        assert one_winner_each(outcomes) == on.left(*successors), "the winners' successors alone are stored"
+        assert one_winner_each(outcomes) == on.unchanged(*successors), "the winners' successors alone are stored"
 
-    def test_races_each_of_several_records_is_used_once(self, on: On) -> None:
-        used = [a_record() for _ in range(SEVERAL)]
-        tokens = [an_access_token(on.service_user, digest=a_digest()) for _ in range(120)]
+    def test_races_each_of_several_records_is_used_once(self, on: StorageHarness) -> None:
+        used = [make_record() for _ in range(SEVERAL)]
+        tokens = [make_access_token(on.service_user, digest=make_digest()) for _ in range(120)]
         outcomes = on.race(partial(use_one_of, tokens=tokens, used=used), len(tokens))
-        assert one_winner_each(outcomes) == on.left(*tokens), "the winners' tokens alone are stored"
+        assert one_winner_each(outcomes) == on.unchanged(*tokens), "the winners' tokens alone are stored"
 
-    def test_races_a_signing_key_generation_is_added_once(self, on: On) -> None:
-        winner = on.race(add_signing_key, 50).only_winner(losers="Duplicate")
-        assert [key.id for key in on.read.signing_keys.all()] == [winner.value]
+    def test_races_a_signing_key_generation_is_added_once(self, on: StorageHarness) -> None:
+        winner = on.race(add_signing_key, 50).single_winner(losers="DuplicateValue")
+        assert [key.id for key in on.read.signing_keys.list_all()] == [winner.value]
 
-    def test_races_the_instance_is_bootstrapped_once(self, on: On) -> None:
-        winner = on.race(bootstrap, 50).only_winner(losers="Duplicate")
+    def test_races_the_instance_is_bootstrapped_once(self, on: StorageHarness) -> None:
+        winner = on.race(add_instance, 50).single_winner(losers="DuplicateValue")
         instance = on.read.organizations.find_instance()
         organizations = on.read.organizations.page().items
         assert instance == winner.value
         assert [each.id for each in organizations] == [winner.value.organization_id], "losers leave nothing behind"
 
-    def test_races_a_user_name_is_taken_once(self, on: On) -> None:
+    def test_races_a_user_name_is_taken_once(self, on: StorageHarness) -> None:
         outcomes = on.race(partial(add_user, organization_id=on.organization.id), 50)
-        outcomes.only_winner(losers="Duplicate")
+        outcomes.single_winner(losers="DuplicateValue")
 
-    def test_races_a_version_is_updated_once(self, on: On) -> None:
-        winner = on.race(partial(rename, organization=on.organization), 50).only_winner(losers="Stale")
+    def test_races_a_version_is_updated_once(self, on: StorageHarness) -> None:
+        winner = on.race(partial(rename, organization=on.organization), 50).single_winner(losers="StaleRow")
         assert on.read.organizations.find(on.organization.id) == winner.value, "no update is lost"
 
-    def test_races_an_event_with_once_is_written_once(self, on: On) -> None:
+    def test_races_an_event_with_once_is_written_once(self, on: StorageHarness) -> None:
         outcomes = on.race(append_once, 50)
         assert outcomes.errors == {}
         assert outcomes.values.count(True) == 1
         assert len(on.read.audit.page()) == 1
 
-    def test_races_events_get_sequence_numbers_of_their_own(self, on: On) -> None:
+    def test_races_events_get_sequence_numbers_of_their_own(self, on: StorageHarness) -> None:
         outcomes = on.race(append, 50)
         assert outcomes.errors == {}
         sequences = [event.sequence for event in on.read.audit.page().items]
         assert len(set(sequences)) == 50
         assert sequences == sorted(sequences, key=lambda number: number or 0, reverse=True)
 
-    def test_races_a_follower_of_the_trail_misses_no_event(self, on: On) -> None:
+    def test_races_a_follower_of_the_trail_misses_no_event(self, on: StorageHarness) -> None:
         followed: list[AuditEvent] = []
         with ThreadPoolExecutor(1) as pool:
             racing = pool.submit(on.race, append_twice, 120)
             while not racing.done():
-                with on.reading() as storage:
-                    followed += storage.audit.after(followed[-1].sequence or 0 if followed else 0, 7)
+                with on.read_session() as storage:
+                    followed += storage.audit.list_after(followed[-1].sequence or 0 if followed else 0, 7)
         outcomes = racing.result()
         assert outcomes.errors == {}
-        followed += on.read.audit.after(followed[-1].sequence or 0 if followed else 0, 1000)
+        followed += on.read.audit.list_after(followed[-1].sequence or 0 if followed else 0, 1000)
         stored = on.read.audit.page(PageRequest(limit=1000)).items
         assert [event.id for event in followed] == [event.id for event in reversed(stored)]
         assert len(followed) == 240
 
-    def test_races_last_uses_move_forward_alone(self, on: On) -> None:
-        secrets = [a_service_user_secret(on.service_user) for _ in range(8)]
-        on.save(*secrets)
+    def test_races_last_uses_move_forward_alone(self, on: StorageHarness) -> None:
+        secrets = [make_service_user_secret(on.service_user) for _ in range(8)]
+        on.store(*secrets)
         ids = [secret.id for secret in secrets]
         outcomes = on.race(partial(touch, ids=ids, at=NOW), 60)
         assert outcomes.errors == {}, "nobody waits in a circle"
-        stored = on.read.credentials.secrets(on.service_user.id)
+        stored = on.read.credentials.list_secrets(on.service_user.id)
         assert {secret.last_used_at for secret in stored} == {NOW + 59 * SECOND}
 
-    def test_races_secrets_are_counted_by_one_at_a_time(self, on: On) -> None:
-        outcomes = on.race(partial(add_unless_two, user_id=on.service_user.id, application_id=on.application.id), 24)
+    def test_races_secrets_are_counted_by_one_at_a_time(self, on: StorageHarness) -> None:
+        outcomes = on.race(
+            partial(add_secret_unless_two, user_id=on.service_user.id, application_id=on.application.id), 24
+        )
         assert outcomes.errors == {}
         assert sorted(outcomes.values, reverse=True)[:2] == [True, True]
-        assert len(on.read.credentials.secrets(on.service_user.id)) == 2
-        assert len(on.read.applications.secrets(on.application.id)) == 2
+        assert len(on.read.credentials.list_secrets(on.service_user.id)) == 2
+        assert len(on.read.applications.list_secrets(on.application.id)) == 2
 
-    def test_races_what_a_record_forbids_is_not_done(self, on: On) -> None:
+    def test_races_what_a_record_forbids_is_not_done(self, on: StorageHarness) -> None:
         for _ in range(4):
-            record, thing = a_record(), a_record()
-            on.save(record, thing)
-            outcomes = on.race(partial(drop_or_forbid, record=record, thing=thing), 24)
-            assert set(outcomes.errors) <= {"Missing", "Stale"}, outcomes.errors
-            stored = on.stored(record)
+            record, thing = make_record(), make_record()
+            on.store(record, thing)
+            outcomes = on.race(partial(delete_or_change_record, record=record, thing=thing), 24)
+            assert set(outcomes.errors) <= {"RowNotFound", "StaleRow"}, outcomes.errors
+            stored = on.find_stored(record)
             assert stored is not None
-            assert (on.stored(thing) is None) == (stored.version == record.version), (
+            assert (on.find_stored(thing) is None) == (stored.version == record.version), (
                 "it is gone, or nobody may remove it"
             )
 
-    def test_races_the_last_holder_of_a_role_stays(self, on: On) -> None:
-        users = [a_human_user(on.organization) for _ in range(12)]
-        managers = [a_manager(user) for user in users]
-        on.save(*users, *managers)
-        outcomes = on.race(partial(remove_unless_last, managers=managers), len(managers))
+    def test_races_the_last_holder_of_a_role_stays(self, on: StorageHarness) -> None:
+        users = [make_human_user(on.organization) for _ in range(12)]
+        managers = [make_manager(user) for user in users]
+        on.store(*users, *managers)
+        outcomes = on.race(partial(delete_unless_last_manager, managers=managers), len(managers))
         assert outcomes.errors == {}
         left = on.read.managers.page(INSTANCE_KEY).items
         assert len(left) == 1, "two removals of the last two owners cannot both go through"
         assert outcomes.values.count(False) == 1
 
-    def test_races_a_revoked_family_leaves_no_live_token(self, on: On) -> None:
+    def test_races_a_revoked_family_leaves_no_live_token(self, on: StorageHarness) -> None:
         for _ in range(4):
-            family = a_family(on.human_user, on.application)
-            first = a_refresh_token(family)
-            on.save(family, first)
+            family = make_token_family(on.human_user, on.application)
+            first = make_refresh_token(family)
+            on.store(family, first)
             outcomes = on.race(
                 partial(rotate_or_revoke, user=on.human_user, application=on.application, first=first, at=NOW), 24
             )
-            assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
-            stored = on.stored(family)
-            issued = [on.read.tokens.find_issued(pair[1]) for pair in outcomes.values if pair]
+            assert set(outcomes.errors) <= {"AlreadyUsed", "RowNotFound"}, outcomes.errors
+            stored = on.find_stored(family)
+            issued = [on.read.tokens.find_access_token(pair[1]) for pair in outcomes.values if pair]
             assert stored is not None
             assert stored.revoked_at == NOW
-            assert all(each is not None and not each.live(NOW) for each in issued)
+            assert all(each is not None and not each.is_live(NOW) for each in issued)
             for refresh in [pair[0] for pair in outcomes.values if pair]:
-                with pytest.raises(Missing):
-                    on.write.tokens.rotate(refresh, a_refresh_token(family), NOW)
+                with pytest.raises(RowNotFound):
+                    on.write.tokens.rotate_refresh_token(refresh, make_refresh_token(family), NOW)
 
 
 def one_of(number: int) -> int:
@@ -210,11 +220,11 @@ def one_of(number: int) -> int:
     return number // 6 % SEVERAL
 
 
-def one_winner_each(outcomes: Outcomes) -> list[Any]:
+def one_winner_each(outcomes: RaceResult) -> list[Any]:
     """What the winners have stored; fails unless each of several was won by one, and all others were too late."""
-    assert sorted(one_of(outcome.number) for outcome in outcomes.won) == list(range(SEVERAL)), outcomes.errors
+    assert sorted(one_of(outcome.number) for outcome in outcomes.committed) == list(range(SEVERAL)), outcomes.errors
     assert outcomes.errors == {"AlreadyUsed": len(outcomes.outcomes) - SEVERAL}
-    return [outcome.value for outcome in sorted(outcomes.won, key=lambda one: one.number)]
+    return [outcome.value for outcome in sorted(outcomes.committed, key=lambda one: one.number)]
 
 
 # The attempts, which also run in other processes, so that they must be functions of the module.
@@ -224,12 +234,14 @@ def redeem(
     storage: Storage, number: int, *, digest: bytes, client_id: str, brought: list[RefreshToken], at: datetime
 ) -> None:
     """Redeem the code for a token of one's own, as an endpoint does."""
-    storage.tokens.redeem_code(digest, client_id=client_id, at=at, refresh=brought[number], last=True)
+    storage.tokens.redeem_authorization_code(
+        digest, client_id=client_id, redeemed_at=at, refresh=brought[number], is_last_write=True
+    )
 
 
 def rotate(storage: Storage, number: int, *, digest: bytes, successors: list[RefreshToken], at: datetime) -> None:
     """Rotate the token to a successor of one's own, as an endpoint does."""
-    storage.tokens.rotate(digest, successors[number], at, last=True)
+    storage.tokens.rotate_refresh_token(digest, successors[number], at, is_last_write=True)
 
 
 def redeem_one_of(
@@ -251,32 +263,32 @@ def rotate_one_of(
 
 def use_one_of(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> AccessToken:
     """Add a token of one's own that uses up one of these."""
-    add_token(storage, number, tokens=tokens, used=used[one_of(number)])
+    add_token_with_shared_record(storage, number, tokens=tokens, used=used[one_of(number)])
     return tokens[number]
 
 
-def add_token(storage: Storage, number: int, *, tokens: list[AccessToken], used: Record) -> None:
+def add_token_with_shared_record(storage: Storage, number: int, *, tokens: list[AccessToken], used: Record) -> None:
     """Add a token of one's own, for which all use up the same."""
-    storage.tokens.add_access(tokens[number], used=used, last=True)
+    storage.tokens.add_access_token(tokens[number], consumed_record=used, is_last_write=True)
 
 
-def add_token_of_its_own(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> None:
+def add_token_with_own_record(storage: Storage, number: int, *, tokens: list[AccessToken], used: list[Record]) -> None:
     """Add a token of one's own, for which nothing else is used up than one's own."""
-    storage.tokens.add_access(tokens[number], used=used[number], last=True)
+    storage.tokens.add_access_token(tokens[number], consumed_record=used[number], is_last_write=True)
 
 
 def add_signing_key(storage: Storage, number: int) -> str:
     """Add a first generation of one's own."""
-    key = a_signing_key(1)
+    key = make_signing_key(1)
     storage.signing_keys.add(key)
     return key.id
 
 
-def bootstrap(storage: Storage, number: int) -> Any:
+def add_instance(storage: Storage, number: int) -> Any:
     """Make an instance with an organization and a project of its own."""
-    organization = an_organization()
-    project = a_project(organization)
-    instance = an_instance(project)
+    organization = make_organization()
+    project = make_project(organization)
+    instance = make_instance(project)
     storage.organizations.add(organization)
     storage.projects.add(project)
     storage.organizations.add_instance(instance)
@@ -285,7 +297,7 @@ def bootstrap(storage: Storage, number: int) -> Any:
 
 def add_user(storage: Storage, number: int, *, organization_id: str) -> None:
     """Take the one user name, in one of two spellings."""
-    storage.users.add(a_human_user(organization_id=organization_id, user_name="ada" if number % 2 else "ADA"))
+    storage.users.add(make_human_user(organization_id=organization_id, user_name="ada" if number % 2 else "ADA"))
 
 
 def rename(storage: Storage, number: int, *, organization: Organization) -> Organization:
@@ -297,40 +309,40 @@ def rename(storage: Storage, number: int, *, organization: Organization) -> Orga
 
 def append_twice(storage: Storage, number: int) -> None:
     """Append two events, some time apart."""
-    storage.audit.append(an_audit_event())
+    storage.audit.append(make_audit_event())
     # Meanwhile others get higher numbers and commit.
     time.sleep(number % 5 / 500)
-    storage.audit.append(an_audit_event())
+    storage.audit.append(make_audit_event())
 
 
 def touch(storage: Storage, number: int, *, ids: list[str], at: datetime) -> None:
     """Note a use of all these secrets, later ones by higher numbers, in either order."""
     ordered = ids if number % 2 else ids[::-1]
-    storage.credentials.touch(ServiceUserSecret, dict.fromkeys(ordered, at + number * SECOND))
+    storage.credentials.update_last_used(ServiceUserSecret, dict.fromkeys(ordered, at + number * SECOND))
 
 
-def add_unless_two(storage: Storage, number: int, *, user_id: str, application_id: str) -> bool:
+def add_secret_unless_two(storage: Storage, number: int, *, user_id: str, application_id: str) -> bool:
     """Add a secret to either, or to none of them if it has two; True if one was added."""
-    service_user_has_room = len(storage.credentials.secrets(user_id, locked=True)) < 2
-    application_has_room = len(storage.applications.secrets(application_id, locked=True)) < 2
+    service_user_has_room = len(storage.credentials.list_secrets(user_id, locked=True)) < 2
+    application_has_room = len(storage.applications.list_secrets(application_id, locked=True)) < 2
     if service_user_has_room:
-        storage.credentials.add(a_service_user_secret(user_id=user_id))
+        storage.credentials.add(make_service_user_secret(user_id=user_id))
     if application_has_room:
-        storage.applications.add_secret(application_id, a_client_secret())
+        storage.applications.add_secret(application_id, make_client_secret())
     return service_user_has_room or application_has_room
 
 
 def append_once(storage: Storage, number: int) -> bool:
     """Append an event that is to be written once."""
-    return storage.audit.append(an_audit_event(once="key"))
+    return storage.audit.append(make_audit_event(once="key"))
 
 
 def append(storage: Storage, number: int) -> bool:
     """Append an event."""
-    return storage.audit.append(an_audit_event())
+    return storage.audit.append(make_audit_event())
 
 
-def drop_or_forbid(storage: Storage, number: int, *, record: Record, thing: Record) -> None:
+def delete_or_change_record(storage: Storage, number: int, *, record: Record, thing: Record) -> None:
     """Drop the thing unless the record was changed; every third time, change the record unless the thing is gone.
 
     Who changes it begins when others have asked, and is done before they go on with what they saw, if it can.
@@ -343,17 +355,17 @@ def drop_or_forbid(storage: Storage, number: int, *, record: Record, thing: Reco
     if forbids:
         storage.records.replace(replace(found, version=found.version + 1))
         if storage.records.find(thing.plugin, thing.kind, thing.key) is None:
-            raise Missing
+            raise RowNotFound
     elif found.version == record.version:
         time.sleep(0.01)
-        storage.records.drop(thing.plugin, thing.kind, thing.key)
+        storage.records.delete(thing.plugin, thing.kind, thing.key)
 
 
-def remove_unless_last(storage: Storage, number: int, *, managers: list[Manager]) -> bool:
+def delete_unless_last_manager(storage: Storage, number: int, *, managers: list[Manager]) -> bool:
     """Remove one's own manager unless it is the last owner; True if it was removed."""
-    if len(storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")) == 1:
+    if len(storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")) == 1:
         return False
-    storage.managers.remove(managers[number].id)
+    storage.managers.delete(managers[number].id)
     return True
 
 
@@ -361,10 +373,10 @@ def rotate_or_revoke(
     storage: Storage, number: int, *, user: HumanUser, application: Application, first: RefreshToken, at: datetime
 ) -> tuple[bytes, bytes] | None:
     """Rotate the family's token and issue an access token with it, or, every third time, revoke the family."""
-    family = a_family(user, application, id=first.family_id)
+    family = make_token_family(user, application, id=first.family_id)
     if number % 3 == 2:
         storage.tokens.revoke_family(family.id, at)
         return None
-    successor, access = a_refresh_token(family), an_access_token(user, application, family, digest=a_digest())
-    storage.tokens.rotate(first.digest, successor, at, access=access)
+    successor, access = make_refresh_token(family), make_access_token(user, application, family, digest=make_digest())
+    storage.tokens.rotate_refresh_token(first.digest, successor, at, access=access)
     return successor.digest, access.digest

@@ -9,14 +9,21 @@ import pytest
 
 from identity.domain.records import Record
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import NOW, a_digest, a_human_user, a_record, an_application, an_id
-from identity.storage.errors import AlreadyUsed, Missing, Stale
+from identity.storage.contract.factories import (
+    NOW,
+    make_application,
+    make_digest,
+    make_human_user,
+    make_id,
+    make_record,
+)
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
 
 SECOND = timedelta(seconds=1)
 
 
-def place(record: Record) -> tuple[str, str, bytes]:
+def record_key(record: Record) -> tuple[str, str, bytes]:
     """What the record is known by."""
     return record.plugin, record.kind, record.key
 
@@ -25,65 +32,67 @@ class RecordContract(ContractBase):
     """Stored once, taken once, replaced by the next version alone, and gone with whom it belongs to."""
 
     @pytest.mark.parametrize("other", [{"plugin": "other"}, {"kind": "other"}, {"key": bytes(32)}])
-    def test_records_name_spaces_and_kinds_know_nothing_of_each_other(self, on: On, other: dict[str, Any]) -> None:
-        mine = on.saved(a_record(on.human_user, on.application))
+    def test_records_name_spaces_and_kinds_know_nothing_of_each_other(
+        self, on: StorageHarness, other: dict[str, Any]
+    ) -> None:
+        mine = on.store_value(make_record(on.human_user, on.application))
         theirs = replace(mine, **other, value={"theirs": True})
-        with on.writing() as storage:
-            assert storage.records.find(*place(theirs)) is None
-            assert not storage.records.drop(*place(theirs))
-            with pytest.raises(Missing):
-                storage.records.take(*place(theirs), NOW)
-            with pytest.raises(Missing):
+        with on.transaction() as storage:
+            assert storage.records.find(*record_key(theirs)) is None
+            assert not storage.records.delete(*record_key(theirs))
+            with pytest.raises(RowNotFound):
+                storage.records.consume(*record_key(theirs), NOW)
+            with pytest.raises(RowNotFound):
                 storage.records.replace(replace(theirs, version=2))
             assert storage.records.add(theirs) is None
         owned = (theirs,) if "key" not in other else (theirs, mine) if theirs.key > mine.key else (mine, theirs)
-        with on.writing() as storage:
-            assert storage.records.of_owner(theirs.plugin, theirs.kind, user_id=theirs.user_id) == owned
-            assert storage.records.drop_of_owner(theirs.plugin, theirs.kind, user_id=theirs.user_id) == len(owned)
-            assert storage.records.find(*place(mine)) == (None if "key" in other else mine)
+        with on.transaction() as storage:
+            assert storage.records.list_for_owner(theirs.plugin, theirs.kind, user_id=theirs.user_id) == owned
+            assert storage.records.delete_for_owner(theirs.plugin, theirs.kind, user_id=theirs.user_id) == len(owned)
+            assert storage.records.find(*record_key(mine)) == (None if "key" in other else mine)
 
-    def test_records_the_first_one_holds_the_key(self, on: On) -> None:
-        first = a_record(expires_at=NOW + SECOND)
+    def test_records_the_first_one_holds_the_key(self, on: StorageHarness) -> None:
+        first = make_record(expires_at=NOW + SECOND)
         later = replace(first, value={"other": 1}, created_at=NOW + timedelta(days=1), expires_at=None)
-        with on.writing() as storage:
+        with on.transaction() as storage:
             assert storage.records.add(first) is None
             assert storage.records.add(later) == first, "also for the transaction that stored it, and if it has expired"
-        with on.writing() as storage:
+        with on.transaction() as storage:
             assert storage.records.add(later) == first
-            assert storage.records.add(replace(later, key=a_digest())) is None
-        assert on.read.records.find(*place(first)) == first
+            assert storage.records.add(replace(later, key=make_digest())) is None
+        assert on.read.records.find(*record_key(first)) == first
 
-    def test_records_one_that_was_rolled_back_holds_nothing(self, on: On) -> None:
-        record = a_record()
-        with on.aborted() as storage:
+    def test_records_one_that_was_rolled_back_holds_nothing(self, on: StorageHarness) -> None:
+        record = make_record()
+        with on.aborted_transaction() as storage:
             assert storage.records.add(record) is None
         assert on.write.records.add(record) is None
 
-    def test_records_an_expired_one_is_replaced_to_the_second_where_asked(self, on: On) -> None:
-        old = on.saved(a_record(sealed=b"old", taken_at=NOW, version=3, expires_at=NOW + 9 * SECOND))
+    def test_records_an_expired_one_is_replaced_to_the_second_where_asked(self, on: StorageHarness) -> None:
+        old = on.store_value(make_record(sealed=b"old", taken_at=NOW, version=3, expires_at=NOW + 9 * SECOND))
         early = replace(old, created_at=NOW + 8 * SECOND, value={}, sealed=b"", taken_at=None, version=1)
         late = replace(early, created_at=NOW + 9 * SECOND, expires_at=NOW + timedelta(days=1))
-        lasting = on.saved(a_record(expires_at=None))
-        with on.writing() as storage:
+        lasting = on.store_value(make_record(expires_at=None))
+        with on.transaction() as storage:
             assert storage.records.add(early, replacing_expired=True) == old
             assert storage.records.add(late, replacing_expired=True) is None
             assert storage.records.add(late, replacing_expired=True) == late, "nothing of the old one is left"
             assert storage.records.add(replace(lasting, value={}), replacing_expired=True) == lasting
 
-    @pytest.mark.parametrize("owner", [{"user_id": an_id()}, {"application_id": an_id()}])
-    def test_records_need_those_to_whom_they_belong(self, on: On, owner: dict[str, Any]) -> None:
-        stored = on.saved(a_record())
-        with on.writing() as storage:
+    @pytest.mark.parametrize("owner", [{"user_id": make_id()}, {"application_id": make_id()}])
+    def test_records_need_those_to_whom_they_belong(self, on: StorageHarness, owner: dict[str, Any]) -> None:
+        stored = on.store_value(make_record())
+        with on.transaction() as storage:
             for replacing_expired in (False, True):
-                with pytest.raises(Missing):
-                    storage.records.add(a_record(**owner), replacing_expired=replacing_expired)
-            with pytest.raises(Missing):
+                with pytest.raises(RowNotFound):
+                    storage.records.add(make_record(**owner), replacing_expired=replacing_expired)
+            with pytest.raises(RowNotFound):
                 storage.records.replace(replace(stored, **owner, version=2))
-            assert storage.records.add(a_record()) is None, "the transaction goes on"
-            assert storage.records.find(*place(stored)) == stored
+            assert storage.records.add(make_record()) is None, "the transaction goes on"
+            assert storage.records.find(*record_key(stored)) == stored
 
-    def test_records_replace_puts_the_next_version_in_its_place(self, on: On) -> None:
-        first, other = on.saved(a_record(value={"a": 1}, sealed=b"old")), on.saved(a_record())
+    def test_records_replace_puts_the_next_version_in_its_place(self, on: StorageHarness) -> None:
+        first, other = on.store_value(make_record(value={"a": 1}, sealed=b"old")), on.store_value(make_record())
         second = replace(
             first,
             user_id=on.human_user.id,
@@ -96,59 +105,68 @@ class RecordContract(ContractBase):
             version=2,
         )
         on.write.records.replace(second)
-        assert on.read.records.find(*place(first)) == second
-        assert on.read.records.find(*place(other)) == other
+        assert on.read.records.find(*record_key(first)) == second
+        assert on.read.records.find(*record_key(other)) == other
 
-    def test_records_replace_of_another_version_is_stale(self, on: On) -> None:
-        record = on.saved(a_record())
-        with on.writing() as storage:
+    def test_records_replace_of_another_version_is_stale(self, on: StorageHarness) -> None:
+        record = on.store_value(make_record())
+        with on.transaction() as storage:
             for version in (0, 1, 3):
-                with pytest.raises(Stale):
+                with pytest.raises(StaleRow):
                     storage.records.replace(replace(record, value={"lost": True}, version=version))
-            with pytest.raises(Missing):
-                storage.records.replace(a_record(version=2))
-        assert on.read.records.find(*place(record)) == record
+            with pytest.raises(RowNotFound):
+                storage.records.replace(make_record(version=2))
+        assert on.read.records.find(*record_key(record)) == record
 
-    def test_records_take_returns_the_record_as_it_was_and_counts_as_a_change(self, on: On) -> None:
-        for record in (on.saved(a_record(sealed=b"sealed")), on.saved(a_record(expires_at=None))):
-            assert on.write.records.take(*place(record), NOW) == record
-            with on.writing() as storage:
-                assert storage.records.find(*place(record)) == replace(record, taken_at=NOW, version=2)
-                with pytest.raises(Stale):
+    def test_records_take_returns_the_record_as_it_was_and_counts_as_a_change(self, on: StorageHarness) -> None:
+        for record in (on.store_value(make_record(sealed=b"sealed")), on.store_value(make_record(expires_at=None))):
+            assert on.write.records.consume(*record_key(record), NOW) == record
+            with on.transaction() as storage:
+                assert storage.records.find(*record_key(record)) == replace(record, taken_at=NOW, version=2)
+                with pytest.raises(StaleRow):
                     storage.records.replace(replace(record, version=2))
 
-    def test_records_a_second_take_is_told_with_the_record_even_after_it_expired(self, on: On) -> None:
-        record = on.saved(a_record())
-        on.write.records.take(*place(record), NOW)
+    def test_records_a_second_take_is_told_with_the_record_even_after_it_expired(self, on: StorageHarness) -> None:
+        record = on.store_value(make_record())
+        on.write.records.consume(*record_key(record), NOW)
         taken = replace(record, taken_at=NOW, version=2)
         for at in (NOW + SECOND, NOW + timedelta(days=9)):
-            with on.writing() as storage:
+            with on.transaction() as storage:
                 with pytest.raises(AlreadyUsed) as refusal:
-                    storage.records.take(*place(record), at)
-                storage.records.add(a_record())
+                    storage.records.consume(*record_key(record), at)
+                storage.records.add(make_record())
             assert refusal.value.value == taken
-        assert on.read.records.find(*place(record)) == taken
+        assert on.read.records.find(*record_key(record)) == taken
 
-    def test_records_expire_for_takers_to_the_second(self, on: On) -> None:
-        good, late = (on.saved(a_record(expires_at=NOW + 9 * SECOND)) for _ in range(2))
-        with on.writing() as storage:
-            storage.records.take(*place(good), NOW + 8 * SECOND)
-            with pytest.raises(Missing):
-                storage.records.take(*place(late), NOW + 9 * SECOND)
-        assert on.read.records.find(*place(late)) == late
+    def test_records_expire_for_takers_to_the_second(self, on: StorageHarness) -> None:
+        good, late = (on.store_value(make_record(expires_at=NOW + 9 * SECOND)) for _ in range(2))
+        with on.transaction() as storage:
+            storage.records.consume(*record_key(good), NOW + 8 * SECOND)
+            with pytest.raises(RowNotFound):
+                storage.records.consume(*record_key(late), NOW + 9 * SECOND)
+        assert on.read.records.find(*record_key(late)) == late
 
-    def test_records_of_owner_are_newest_first(self, on: On) -> None:
+    def test_records_of_owner_are_newest_first(self, on: StorageHarness) -> None:
         user, application = on.human_user, on.application
-        stranger = on.saved(a_human_user(on.organization))
-        other = on.saved(an_application(on.project))
+        stranger = on.store_value(make_human_user(on.organization))
+        other = on.store_value(make_application(on.project))
         keys = [bytes([number]) * 32 for number in range(4)]
-        old = a_record(user, application, key=keys[3], created_at=NOW - SECOND)
-        same, twin = a_record(user, other, key=keys[0]), a_record(user, key=keys[1])
-        new = a_record(user, application, key=keys[2], created_at=NOW + SECOND, taken_at=NOW)
-        foreign = a_record(stranger, application)
-        on.save(same, new, old, twin, foreign, a_record(user, kind="other"), a_record(user, plugin="other"), a_record())
+        old = make_record(user, application, key=keys[3], created_at=NOW - SECOND)
+        same, twin = make_record(user, other, key=keys[0]), make_record(user, key=keys[1])
+        new = make_record(user, application, key=keys[2], created_at=NOW + SECOND, taken_at=NOW)
+        foreign = make_record(stranger, application)
+        on.store(
+            same,
+            new,
+            old,
+            twin,
+            foreign,
+            make_record(user, kind="other"),
+            make_record(user, plugin="other"),
+            make_record(),
+        )
         space = (old.plugin, old.kind)
-        of_owner = on.read.records.of_owner
+        of_owner = on.read.records.list_for_owner
         assert of_owner(*space, user_id=user.id) == (new, twin, same, old)
         assert of_owner(*space, user_id=user.id, application_id=application.id) == (new, old)
         assert {one.key for one in of_owner(*space, application_id=application.id)} == {
@@ -156,66 +174,73 @@ class RecordContract(ContractBase):
             old.key,
             foreign.key,
         }
-        assert of_owner(*space, user_id=an_id()) == ()
+        assert of_owner(*space, user_id=make_id()) == ()
         assert of_owner(*space) == (), "what belongs to nobody is nobody's"
 
-    def test_records_drop_of_owner_deletes_those_of_one_kind(self, on: On) -> None:
+    def test_records_drop_of_owner_deletes_those_of_one_kind(self, on: StorageHarness) -> None:
         user, application = on.human_user, on.application
-        gone = [a_record(user, application), a_record(user, application, taken_at=NOW)]
-        kept = [a_record(user), a_record(user, application, kind="other"), a_record(None, application), a_record()]
-        on.save(*gone, *kept)
+        gone = [make_record(user, application), make_record(user, application, taken_at=NOW)]
+        kept = [
+            make_record(user),
+            make_record(user, application, kind="other"),
+            make_record(None, application),
+            make_record(),
+        ]
+        on.store(*gone, *kept)
         space = (gone[0].plugin, gone[0].kind)
-        with on.writing() as storage:
-            assert storage.records.drop_of_owner(*space) == 0
-            assert storage.records.drop_of_owner(*space, user_id=an_id()) == 0
-            assert storage.records.drop_of_owner(*space, user_id=user.id, application_id=application.id) == 2
-            assert storage.records.drop_of_owner(*space, user_id=user.id, application_id=application.id) == 0
-        with on.writing() as storage:
-            assert [storage.records.find(*place(one)) for one in gone] == [None, None]
-            assert [storage.records.find(*place(one)) for one in kept] == kept
-            assert storage.records.drop_of_owner(*space, application_id=application.id) == 1
-            assert storage.records.drop_of_owner(*space, user_id=user.id) == 1
+        with on.transaction() as storage:
+            assert storage.records.delete_for_owner(*space) == 0
+            assert storage.records.delete_for_owner(*space, user_id=make_id()) == 0
+            assert storage.records.delete_for_owner(*space, user_id=user.id, application_id=application.id) == 2
+            assert storage.records.delete_for_owner(*space, user_id=user.id, application_id=application.id) == 0
+        with on.transaction() as storage:
+            assert [storage.records.find(*record_key(one)) for one in gone] == [None, None]
+            assert [storage.records.find(*record_key(one)) for one in kept] == kept
+            assert storage.records.delete_for_owner(*space, application_id=application.id) == 1
+            assert storage.records.delete_for_owner(*space, user_id=user.id) == 1
 
-    def test_records_drop(self, on: On) -> None:
-        gone, kept = on.saved(a_record()), on.saved(a_record())
-        with on.writing() as storage:
-            assert storage.records.drop(*place(gone))
-            assert not storage.records.drop(*place(gone))
-            assert storage.records.find(*place(kept)) == kept
+    def test_records_drop(self, on: StorageHarness) -> None:
+        gone, kept = on.store_value(make_record()), on.store_value(make_record())
+        with on.transaction() as storage:
+            assert storage.records.delete(*record_key(gone))
+            assert not storage.records.delete(*record_key(gone))
+            assert storage.records.find(*record_key(kept)) == kept
             assert storage.records.add(gone) is None, "the key is free"
 
-    def test_records_races_one_is_taken_once(self, on: On) -> None:
-        record = on.saved(a_record(expires_at=NOW + timedelta(days=1)))
-        winner = on.race(partial(take, record=record), 100).only_winner(losers="AlreadyUsed")
+    def test_records_races_one_is_taken_once(self, on: StorageHarness) -> None:
+        record = on.store_value(make_record(expires_at=NOW + timedelta(days=1)))
+        winner = on.race(partial(consume, record=record), 100).single_winner(losers="AlreadyUsed")
         assert winner.value == record
-        found = on.read.records.find(*place(record))
+        found = on.read.records.find(*record_key(record))
         assert found == replace(record, taken_at=NOW + winner.number * SECOND, version=2)
 
     @pytest.mark.parametrize("expired", [False, True])
-    def test_records_races_a_key_is_taken_once_and_the_others_see_by_whom(self, on: On, expired: bool) -> None:
-        record = a_record(on.human_user)
+    def test_records_races_a_key_is_taken_once_and_the_others_see_by_whom(
+        self, on: StorageHarness, expired: bool
+    ) -> None:
+        record = make_record(on.human_user)
         if expired:
-            on.save(replace(record, created_at=NOW - 2 * SECOND, expires_at=NOW, value={"old": 1}, version=7))
+            on.store(replace(record, created_at=NOW - 2 * SECOND, expires_at=NOW, value={"old": 1}, version=7))
         outcomes = on.race(partial(add_and_replace, record=record), 50)
         assert outcomes.errors == {}
-        winners = [outcome.number for outcome in outcomes.won if outcome.value is None]
+        winners = [outcome.number for outcome in outcomes.committed if outcome.value is None]
         assert len(winners) == 1, "exactly one does the work"
         answer = replace(record, value={"by": winners[0]}, version=2)
         seen = [value for value in outcomes.values if value is not None]
         assert seen == [answer] * 49, "all others see all of what the one did"
 
-    def test_records_races_a_version_is_replaced_once(self, on: On) -> None:
-        record = on.saved(a_record())
-        winner = on.race(partial(replace_once, record=record), 50).only_winner(losers="Stale")
-        assert on.read.records.find(*place(record)) == winner.value, "no change is lost"
+    def test_records_races_a_version_is_replaced_once(self, on: StorageHarness) -> None:
+        record = on.store_value(make_record())
+        winner = on.race(partial(replace_once, record=record), 50).single_winner(losers="StaleRow")
+        assert on.read.records.find(*record_key(record)) == winner.value, "no change is lost"
 
 
 # The attempts, which also run in other processes, so that they must be functions of the module.
 
 
-def take(storage: Storage, number: int, *, record: Record) -> Record:
+def consume(storage: Storage, number: int, *, record: Record) -> Record:
     """Take the record at a moment of one's own."""
-    return storage.records.take(*place(record), NOW + number * SECOND)
+    return storage.records.consume(*record_key(record), NOW + number * SECOND)
 
 
 def add_and_replace(storage: Storage, number: int, *, record: Record) -> Record | None:

@@ -7,25 +7,25 @@ from typing import Any
 
 import pytest
 
-from identity.domain.applications import Client
-from identity.domain.tokens import Connection, PresentedRefreshToken, RefreshToken
+from identity.domain.applications import ApplicationClient
+from identity.domain.tokens import ConnectedApplication, PresentedRefreshToken, RefreshToken
 from identity.domain.users import Subject
 from identity.storage.backend import Storage
-from identity.storage.contract.base import ContractBase, On, there
 from identity.storage.contract.factories import (
     NOW,
-    a_client_secret,
-    a_digest,
-    a_family,
-    a_human_user,
-    a_refresh_token,
-    an_access_token,
-    an_application,
-    an_id,
-    an_organization,
+    make_access_token,
+    make_application,
+    make_client_secret,
+    make_digest,
+    make_human_user,
+    make_id,
+    make_organization,
+    make_refresh_token,
+    make_token_family,
 )
-from identity.storage.errors import AlreadyUsed, Missing
-from identity.storage.stores.purges import Purged
+from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
+from identity.storage.errors import AlreadyUsed, RowNotFound
+from identity.storage.stores.purges import PurgeKind
 
 SECOND = timedelta(seconds=1)
 
@@ -34,58 +34,62 @@ class RefreshTokenContract(ContractBase):
     """A refresh token is rotated once while it is live; a replay is told from a mere unknown."""
 
     @pytest.fixture
-    def refresh(self, on: On) -> RefreshToken:
+    def refresh(self, on: StorageHarness) -> RefreshToken:
         """A stored, live refresh token of ``family``."""
-        return on.saved(a_refresh_token(on.family))
+        return on.store_value(make_refresh_token(on.family))
 
-    def test_refresh_tokens_rotate_stores_the_successor(self, on: On, refresh: RefreshToken) -> None:
-        successor = a_refresh_token(on.family, predecessor_id=refresh.id, issued_at=NOW + SECOND)
-        on.write.tokens.rotate(refresh.digest, successor, NOW + SECOND)
-        assert on.stored(refresh) == replace(refresh, rotated_at=NOW + SECOND)
-        assert on.stored(successor) == successor
-        assert on.read.tokens.find_issued(successor.digest) is None, "a refresh token is no access token"
+    def test_refresh_tokens_rotate_stores_the_successor(self, on: StorageHarness, refresh: RefreshToken) -> None:
+        successor = make_refresh_token(on.family, predecessor_id=refresh.id, issued_at=NOW + SECOND)
+        on.write.tokens.rotate_refresh_token(refresh.digest, successor, NOW + SECOND)
+        assert on.find_stored(refresh) == replace(refresh, rotated_at=NOW + SECOND)
+        assert on.find_stored(successor) == successor
+        assert on.read.tokens.find_access_token(successor.digest) is None, "a refresh token is no access token"
 
     @pytest.mark.parametrize("last", [False, True])
     def test_refresh_tokens_rotate_stores_the_access_token_beside_the_successor(
-        self, on: On, refresh: RefreshToken, last: bool
+        self, on: StorageHarness, refresh: RefreshToken, last: bool
     ) -> None:
-        successor, other = (a_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
-        access, unwanted = (an_access_token(on.human_user, on.application, on.family, digest=a_digest()) for _ in "ab")
-        with on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, successor, NOW, access=access, last=last)
-        assert on.stored(refresh) == replace(refresh, rotated_at=NOW)
-        assert on.left(successor, access) == [successor, access]
-        with on.writing() as storage:
+        successor, other = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
+        access, unwanted = (
+            make_access_token(on.human_user, on.application, on.family, digest=make_digest()) for _ in "ab"
+        )
+        with on.transaction() as storage:
+            storage.tokens.rotate_refresh_token(refresh.digest, successor, NOW, access=access, is_last_write=last)
+        assert on.find_stored(refresh) == replace(refresh, rotated_at=NOW)
+        assert on.unchanged(successor, access) == [successor, access]
+        with on.transaction() as storage:
             with pytest.raises(AlreadyUsed):
-                storage.tokens.rotate(refresh.digest, other, NOW, access=unwanted, last=last)
+                storage.tokens.rotate_refresh_token(refresh.digest, other, NOW, access=unwanted, is_last_write=last)
             storage.tokens.revoke_family(on.family.id, NOW)
-        assert on.left(other, unwanted) == []
-        assert on.stored(on.family) == replace(on.family, revoked_at=NOW), "the transaction goes on after the refusal"
+        assert on.unchanged(other, unwanted) == []
+        assert on.find_stored(on.family) == replace(on.family, revoked_at=NOW), (
+            "the transaction goes on after the refusal"
+        )
 
     @pytest.mark.parametrize("last", [False, True])
     def test_refresh_tokens_are_not_rotated_where_what_is_new_cannot_be_stored(
-        self, on: On, refresh: RefreshToken, last: bool
+        self, on: StorageHarness, refresh: RefreshToken, last: bool
     ) -> None:
-        gone = a_family(on.human_user, on.application)
-        successor, access = a_refresh_token(on.family), an_access_token(on.human_user, on.application, gone)
-        for new, beside in ((a_refresh_token(gone), None), (successor, access)):
-            with pytest.raises(Missing), on.writing() as storage:
-                storage.tokens.rotate(refresh.digest, new, NOW, access=beside, last=last)
-            assert on.left(refresh, new) == [refresh]
+        gone = make_token_family(on.human_user, on.application)
+        successor, access = make_refresh_token(on.family), make_access_token(on.human_user, on.application, gone)
+        for new, beside in ((make_refresh_token(gone), None), (successor, access)):
+            with pytest.raises(RowNotFound), on.transaction() as storage:
+                storage.tokens.rotate_refresh_token(refresh.digest, new, NOW, access=beside, is_last_write=last)
+            assert on.unchanged(refresh, new) == [refresh]
 
     def test_refresh_tokens_a_second_rotation_is_told_with_the_row_also_when_it_expired_and_the_transaction_goes_on(
-        self, on: On, refresh: RefreshToken
+        self, on: StorageHarness, refresh: RefreshToken
     ) -> None:
-        on.write.tokens.rotate(refresh.digest, a_refresh_token(on.family), NOW)
-        second = a_refresh_token(on.family)
-        with on.writing() as storage:
+        on.write.tokens.rotate_refresh_token(refresh.digest, make_refresh_token(on.family), NOW)
+        second = make_refresh_token(on.family)
+        with on.transaction() as storage:
             for at in (NOW, refresh.expires_at + SECOND):
                 with pytest.raises(AlreadyUsed) as refusal:
-                    storage.tokens.rotate(refresh.digest, second, at)
+                    storage.tokens.rotate_refresh_token(refresh.digest, second, at)
                 assert refusal.value.value == replace(refresh, rotated_at=NOW), "the first one is the one that counts"
             storage.tokens.revoke_family(on.family.id, NOW)
-        assert on.stored(second) is None
-        assert on.stored(on.family) == replace(on.family, revoked_at=NOW)
+        assert on.find_stored(second) is None
+        assert on.find_stored(on.family) == replace(on.family, revoked_at=NOW)
 
     @pytest.mark.parametrize(
         ("dead", "live"),
@@ -93,117 +97,127 @@ class RefreshTokenContract(ContractBase):
             ({"revoked_at": NOW - SECOND}, {}),
             ({"expires_at": NOW}, {"expires_at": NOW + SECOND}),
             ({"ends_at": NOW}, {"ends_at": NOW + SECOND}),
-            ({"digest": a_digest()}, {}),
+            ({"digest": make_digest()}, {}),
         ],
     )
     def test_refresh_tokens_that_are_not_live_cannot_be_rotated(
-        self, on: On, refresh: RefreshToken, dead: dict[str, Any], live: dict[str, Any]
+        self, on: StorageHarness, refresh: RefreshToken, dead: dict[str, Any], live: dict[str, Any]
     ) -> None:
-        token = replace(refresh, id=an_id(), **({"digest": a_digest()} | dead))
-        successor, other = a_refresh_token(on.family), a_refresh_token(on.family, **live)
-        on.save(other)
+        token = replace(refresh, id=make_id(), **({"digest": make_digest()} | dead))
+        successor, other = make_refresh_token(on.family), make_refresh_token(on.family, **live)
+        on.store(other)
         if "digest" not in dead:
-            on.save(token)
-        with on.writing() as storage, pytest.raises(Missing):
-            storage.tokens.rotate(token.digest, successor, NOW)
-        assert on.left(token, successor) == ([] if "digest" in dead else [token])
-        on.write.tokens.rotate(other.digest, successor, NOW)
+            on.store(token)
+        with on.transaction() as storage, pytest.raises(RowNotFound):
+            storage.tokens.rotate_refresh_token(token.digest, successor, NOW)
+        assert on.unchanged(token, successor) == ([] if "digest" in dead else [token])
+        on.write.tokens.rotate_refresh_token(other.digest, successor, NOW)
 
-    def test_refresh_tokens_find_presented_returns_everything_around_the_token(self, on: On) -> None:
+    def test_refresh_tokens_find_presented_returns_everything_around_the_token(self, on: StorageHarness) -> None:
         family = on.family
-        token = a_refresh_token(family, scope=("openid", "b"), session_id=on.session.id, nonce="nönce")
-        rotated = a_refresh_token(family, rotated_at=NOW, revoked_at=NOW + SECOND)
-        on.save(token, rotated)
+        token = make_refresh_token(family, scope=("openid", "b"), session_id=on.session.id, nonce="nönce")
+        rotated = make_refresh_token(family, rotated_at=NOW, revoked_at=NOW + SECOND)
+        on.store(token, rotated)
         subject = Subject(on.human_user, on.organization)
-        assert on.read.tokens.find_presented(token.digest) == PresentedRefreshToken(token, family, subject)
-        assert on.read.tokens.find_presented(rotated.digest) == PresentedRefreshToken(rotated, family, subject)
-        assert on.read.tokens.find_presented(a_digest()) is None
+        assert on.read.tokens.find_refresh_token(token.digest) == PresentedRefreshToken(token, family, subject)
+        assert on.read.tokens.find_refresh_token(rotated.digest) == PresentedRefreshToken(rotated, family, subject)
+        assert on.read.tokens.find_refresh_token(make_digest()) is None
         inactive = replace(on.human_user, active=False, version=2)
-        with on.writing() as storage:
+        with on.transaction() as storage:
             storage.tokens.revoke_family(family.id, NOW)
             storage.users.update(inactive)
         revoked = replace(family, revoked_at=NOW)
-        assert on.read.tokens.find_presented(token.digest) == PresentedRefreshToken(
+        assert on.read.tokens.find_refresh_token(token.digest) == PresentedRefreshToken(
             token, revoked, Subject(inactive, on.organization)
         )
 
-    def test_refresh_tokens_find_presented_tells_that_the_session_has_ended_while_it_is_known(self, on: On) -> None:
-        tokens = [a_refresh_token(on.family, session_id=session_id) for session_id in (on.session.id, None, an_id())]
-        on.save(*tokens)
+    def test_refresh_tokens_find_presented_tells_that_the_session_has_ended_while_it_is_known(
+        self, on: StorageHarness
+    ) -> None:
+        tokens = [
+            make_refresh_token(on.family, session_id=session_id) for session_id in (on.session.id, None, make_id())
+        ]
+        on.store(*tokens)
         on.write.sessions.end(on.session.id, NOW)
-        found = [on.read.tokens.find_presented(token.digest) for token in tokens]
+        found = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
         assert [each is not None and each.session_ended for each in found] == [True, False, False]
-        assert on.purged(Purged.SESSIONS, on.session.ends_at + SECOND, 10) == 1
-        found = [on.read.tokens.find_presented(token.digest) for token in tokens]
+        assert on.purge(PurgeKind.SESSIONS, on.session.ends_at + SECOND, 10) == 1
+        found = [on.read.tokens.find_refresh_token(token.digest) for token in tokens]
         assert [each is not None and each.session_ended for each in found] == [False, False, False]
         assert [each and each.token for each in found] == tokens
 
-    def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: On, refresh: RefreshToken) -> None:
-        first, second, third = (a_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
-        on.write.tokens.rotate(refresh.digest, first, NOW)
+    def test_refresh_tokens_a_successor_is_replaced_by_another(self, on: StorageHarness, refresh: RefreshToken) -> None:
+        first, second, third = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(3))
+        on.write.tokens.rotate_refresh_token(refresh.digest, first, NOW)
         rotated = replace(refresh, rotated_at=NOW)
         for index, successor in enumerate((second, third), 1):
             assert on.write.tokens.replace_successor(rotated, successor, NOW + index * SECOND)
-        assert on.stored(first) == replace(first, revoked_at=NOW + SECOND)
-        assert on.stored(second) == replace(second, revoked_at=NOW + 2 * SECOND)
-        assert on.stored(third) == third
-        assert on.stored(refresh) == rotated
-        on.write.tokens.rotate(third.digest, a_refresh_token(on.family, predecessor_id=third.id), NOW)
+        assert on.find_stored(first) == replace(first, revoked_at=NOW + SECOND)
+        assert on.find_stored(second) == replace(second, revoked_at=NOW + 2 * SECOND)
+        assert on.find_stored(third) == third
+        assert on.find_stored(refresh) == rotated
+        on.write.tokens.rotate_refresh_token(third.digest, make_refresh_token(on.family, predecessor_id=third.id), NOW)
 
     @pytest.mark.parametrize("reason", ["used", "revoked", "family", "never rotated"])
-    def test_refresh_tokens_a_successor_that_is_not_live_is_not_replaced(self, on: On, reason: str) -> None:
-        refresh = a_refresh_token(on.family, rotated_at=NOW)
-        successor, other = (a_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
+    def test_refresh_tokens_a_successor_that_is_not_live_is_not_replaced(self, on: StorageHarness, reason: str) -> None:
+        refresh = make_refresh_token(on.family, rotated_at=NOW)
+        successor, other = (make_refresh_token(on.family, predecessor_id=refresh.id) for _ in range(2))
         successor = replace(successor, revoked_at=NOW if reason == "revoked" else None)
-        on.save(refresh, *([] if reason == "never rotated" else [successor]))
+        on.store(refresh, *([] if reason == "never rotated" else [successor]))
         if reason == "used":
             # The successor of the successor is live: it is not the one that is asked for.
-            on.write.tokens.rotate(successor.digest, a_refresh_token(on.family, predecessor_id=successor.id), NOW)
+            on.write.tokens.rotate_refresh_token(
+                successor.digest, make_refresh_token(on.family, predecessor_id=successor.id), NOW
+            )
         if reason == "family":
             on.write.tokens.revoke_family(on.family.id, NOW)
-        before = on.stored(successor)
+        before = on.find_stored(successor)
         assert not on.write.tokens.replace_successor(refresh, other, NOW + SECOND)
-        assert on.stored(other) is None
-        assert on.stored(successor) == before
+        assert on.find_stored(other) is None
+        assert on.find_stored(successor) == before
 
-    def test_refresh_tokens_replacing_a_successor_leaves_others_alone(self, on: On, refresh: RefreshToken) -> None:
+    def test_refresh_tokens_replacing_a_successor_leaves_others_alone(
+        self, on: StorageHarness, refresh: RefreshToken
+    ) -> None:
         family = on.family
-        other_family = a_family(on.human_user, on.application)
+        other_family = make_token_family(on.human_user, on.application)
         strangers = [
-            a_refresh_token(family),
-            a_refresh_token(family, predecessor_id=an_id()),
-            a_refresh_token(other_family),
+            make_refresh_token(family),
+            make_refresh_token(family, predecessor_id=make_id()),
+            make_refresh_token(other_family),
         ]
-        on.save(other_family, *strangers)
-        with on.writing() as storage:
-            storage.tokens.rotate(refresh.digest, a_refresh_token(family, predecessor_id=refresh.id), NOW)
-            assert storage.tokens.replace_successor(refresh, a_refresh_token(family, predecessor_id=refresh.id), NOW)
-        assert [on.stored(each) for each in strangers] == strangers
+        on.store(other_family, *strangers)
+        with on.transaction() as storage:
+            storage.tokens.rotate_refresh_token(
+                refresh.digest, make_refresh_token(family, predecessor_id=refresh.id), NOW
+            )
+            assert storage.tokens.replace_successor(refresh, make_refresh_token(family, predecessor_id=refresh.id), NOW)
+        assert [on.find_stored(each) for each in strangers] == strangers
 
-    def test_refresh_tokens_races_one_of_many_successors_stays_live(self, on: On) -> None:
+    def test_refresh_tokens_races_one_of_many_successors_stays_live(self, on: StorageHarness) -> None:
         for times in (100, 24, 24):
-            first = a_refresh_token(on.family, rotated_at=NOW)
-            successors = [a_refresh_token(on.family, predecessor_id=first.id) for _ in range(times + 1)]
-            on.save(first, successors[-1])
+            first = make_refresh_token(on.family, rotated_at=NOW)
+            successors = [make_refresh_token(on.family, predecessor_id=first.id) for _ in range(times + 1)]
+            on.store(first, successors[-1])
             outcomes = on.race(partial(replace_successor, predecessor=first, successors=successors, at=NOW), times)
             assert outcomes.errors == {}
             assert outcomes.values == [True] * times, "each puts its own in the place of the one before"
-            stored = [on.stored(each) for each in successors]
+            stored = [on.find_stored(each) for each in successors]
             assert all(each is not None for each in stored)
             assert [each is not None and each.revoked_at is None for each in stored].count(True) == 1
 
-    def test_refresh_tokens_races_a_used_successor_is_not_replaced(self, on: On) -> None:
+    def test_refresh_tokens_races_a_used_successor_is_not_replaced(self, on: StorageHarness) -> None:
         for _ in range(4):
-            first = a_refresh_token(on.family, rotated_at=NOW)
-            successors = [a_refresh_token(on.family, predecessor_id=first.id) for _ in range(25)]
-            following = [a_refresh_token(on.family, predecessor_id=successors[-1].id) for _ in range(24)]
-            on.save(first, successors[-1])
+            first = make_refresh_token(on.family, rotated_at=NOW)
+            successors = [make_refresh_token(on.family, predecessor_id=first.id) for _ in range(25)]
+            following = [make_refresh_token(on.family, predecessor_id=successors[-1].id) for _ in range(24)]
+            on.store(first, successors[-1])
             attempt = partial(
                 rotate_or_replace_successor, predecessor=first, successors=successors, following=following, at=NOW
             )
             outcomes = on.race(attempt, 24)
-            assert set(outcomes.errors) <= {"AlreadyUsed", "Missing"}, outcomes.errors
-            stored = [on.stored(each) for each in (*successors, *following)]
+            assert set(outcomes.errors) <= {"AlreadyUsed", "RowNotFound"}, outcomes.errors
+            stored = [on.find_stored(each) for each in (*successors, *following)]
             live = [each for each in stored if each and each.revoked_at is None and each.rotated_at is None]
             assert len(live) == 1, "there is one live chain"
 
@@ -211,81 +225,89 @@ class RefreshTokenContract(ContractBase):
 class ConnectionContract(ContractBase):
     """A person sees what applications hold, and can take it away from one of them."""
 
-    def test_connections_are_what_each_application_holds_last_used_first(self, on: On) -> None:
-        other = an_application(on.project, name="Other", active=False)
-        online = a_family(
+    def test_connections_are_what_each_application_holds_last_used_first(self, on: StorageHarness) -> None:
+        other = make_application(on.project, name="Other", active=False)
+        online = make_token_family(
             on.human_user, on.application, scope=("openid", "email"), offline=False, started_at=NOW - 3 * SECOND
         )
-        offline = a_family(on.human_user, on.application, scope=("openid", "profile"), started_at=NOW - 2 * SECOND)
-        later = a_family(on.human_user, other, scope=("openid",), offline=False, started_at=NOW - SECOND)
-        on.save(other, online, offline, later)
-        shop = Connection(
-            client=Client(on.application, (), on.project, on.organization),
+        offline = make_token_family(
+            on.human_user, on.application, scope=("openid", "profile"), started_at=NOW - 2 * SECOND
+        )
+        later = make_token_family(on.human_user, other, scope=("openid",), offline=False, started_at=NOW - SECOND)
+        on.store(other, online, offline, later)
+        shop = ConnectedApplication(
+            client=ApplicationClient(on.application, (), on.project, on.organization),
             scope=("openid", "email", "profile"),
             offline=True,
             since=NOW - 3 * SECOND,
             last_used_at=NOW - 2 * SECOND,
         )
-        second = Connection(
-            client=Client(other, (), on.project, on.organization),
+        second = ConnectedApplication(
+            client=ApplicationClient(other, (), on.project, on.organization),
             scope=("openid",),
             offline=False,
             since=NOW - SECOND,
             last_used_at=NOW - SECOND,
         )
-        assert on.read.tokens.connections_of_user(on.human_user.id, NOW) == (second, shop)
-        first_token = a_refresh_token(online, issued_at=NOW, rotated_at=NOW + SECOND)
-        on.save(first_token, a_refresh_token(online, issued_at=NOW + SECOND), a_refresh_token(offline, issued_at=NOW))
-        assert on.read.tokens.connections_of_user(on.human_user.id, NOW) == (
+        assert on.read.tokens.list_connected_applications(on.human_user.id, NOW) == (second, shop)
+        first_token = make_refresh_token(online, issued_at=NOW, rotated_at=NOW + SECOND)
+        on.store(
+            first_token, make_refresh_token(online, issued_at=NOW + SECOND), make_refresh_token(offline, issued_at=NOW)
+        )
+        assert on.read.tokens.list_connected_applications(on.human_user.id, NOW) == (
             replace(shop, last_used_at=NOW + SECOND),
             second,
         )
-        assert on.read.tokens.connections_of_user(an_id(), NOW) == ()
+        assert on.read.tokens.list_connected_applications(make_id(), NOW) == ()
 
-    def test_connections_do_not_show_secrets(self, on: On) -> None:
+    def test_connections_do_not_show_secrets(self, on: StorageHarness) -> None:
         application = on.application
-        on.save(a_family(on.human_user, application))
-        with on.writing() as storage:
-            storage.applications.add_secret(application.id, a_client_secret())
-            storage.applications.add_secret(application.id, a_client_secret())
-        (connection,) = on.read.tokens.connections_of_user(on.human_user.id, NOW)
+        on.store(make_token_family(on.human_user, application))
+        with on.transaction() as storage:
+            storage.applications.add_secret(application.id, make_client_secret())
+            storage.applications.add_secret(application.id, make_client_secret())
+        (connection,) = on.read.tokens.list_connected_applications(on.human_user.id, NOW)
         assert connection.client.secrets == ()
 
-    def test_connections_are_of_families_that_are_neither_revoked_nor_ended_nor_another_s(self, on: On) -> None:
+    def test_connections_are_of_families_that_are_neither_revoked_nor_ended_nor_another_s(
+        self, on: StorageHarness
+    ) -> None:
         family = on.family
-        revoked = a_family(on.human_user, on.application, scope=("revoked",), revoked_at=NOW)
-        ended = a_family(on.human_user, on.application, scope=("ended",), started_at=NOW - SECOND, ends_at=NOW)
-        foreign = a_family(on.service_user, on.application, scope=("foreign",))
-        on.save(revoked, ended, foreign, a_refresh_token(ended, issued_at=NOW + SECOND))
-        (connection,) = on.read.tokens.connections_of_user(on.human_user.id, NOW)
+        revoked = make_token_family(on.human_user, on.application, scope=("revoked",), revoked_at=NOW)
+        ended = make_token_family(on.human_user, on.application, scope=("ended",), started_at=NOW - SECOND, ends_at=NOW)
+        foreign = make_token_family(on.service_user, on.application, scope=("foreign",))
+        on.store(revoked, ended, foreign, make_refresh_token(ended, issued_at=NOW + SECOND))
+        (connection,) = on.read.tokens.list_connected_applications(on.human_user.id, NOW)
         assert connection.scope == family.scope
         assert connection.last_used_at == family.started_at
         on.write.tokens.revoke_family(family.id, NOW)
-        assert on.read.tokens.connections_of_user(on.human_user.id, NOW) == ()
+        assert on.read.tokens.list_connected_applications(on.human_user.id, NOW) == ()
 
-    def test_connections_know_the_client_s_organization_from_the_user_s(self, on: On) -> None:
-        elsewhere = an_organization()
-        stranger = a_human_user(elsewhere)
-        on.save(elsewhere, stranger, a_family(stranger, on.application))
-        (connection,) = on.read.tokens.connections_of_user(stranger.id, NOW)
+    def test_connections_know_the_client_s_organization_from_the_user_s(self, on: StorageHarness) -> None:
+        elsewhere = make_organization()
+        stranger = make_human_user(elsewhere)
+        on.store(elsewhere, stranger, make_token_family(stranger, on.application))
+        (connection,) = on.read.tokens.list_connected_applications(stranger.id, NOW)
         assert connection.client.organization == on.organization
 
-    def test_connections_can_be_taken_from_one_client(self, on: On) -> None:
+    def test_connections_can_be_taken_from_one_client(self, on: StorageHarness) -> None:
         human_user, application, family = on.human_user, on.application, on.family
-        other = an_application(on.project)
-        second = a_family(human_user, application, offline=False)
-        earlier = a_family(human_user, application, revoked_at=NOW - SECOND)
-        others = [a_family(human_user, other), a_family(on.service_user, application), earlier]
-        access = an_access_token(human_user, application, second)
-        on.save(other, second, *others, access)
-        with on.writing() as storage:
-            assert storage.tokens.revoke_of_user(human_user.id, NOW, client_id=application.id) == 2
-            assert storage.tokens.revoke_of_user(human_user.id, NOW + SECOND, client_id=application.id) == 0
-            assert storage.tokens.revoke_of_user(human_user.id, NOW, client_id=an_id()) == 0
-        assert [on.stored(each) for each in (family, second)] == [replace(e, revoked_at=NOW) for e in (family, second)]
-        assert on.left(*others) == others
-        issued = there(on.read.tokens.find_issued(access.digest))
-        assert not issued.live(NOW)
+        other = make_application(on.project)
+        second = make_token_family(human_user, application, offline=False)
+        earlier = make_token_family(human_user, application, revoked_at=NOW - SECOND)
+        others = [make_token_family(human_user, other), make_token_family(on.service_user, application), earlier]
+        access = make_access_token(human_user, application, second)
+        on.store(other, second, *others, access)
+        with on.transaction() as storage:
+            assert storage.tokens.revoke_for_user(human_user.id, NOW, client_id=application.id) == 2
+            assert storage.tokens.revoke_for_user(human_user.id, NOW + SECOND, client_id=application.id) == 0
+            assert storage.tokens.revoke_for_user(human_user.id, NOW, client_id=make_id()) == 0
+        assert [on.find_stored(each) for each in (family, second)] == [
+            replace(e, revoked_at=NOW) for e in (family, second)
+        ]
+        assert on.unchanged(*others) == others
+        issued = require_found(on.read.tokens.find_access_token(access.digest))
+        assert not issued.is_live(NOW)
 
 
 # The attempts, which also run in other processes, so that they must be functions of the module.
@@ -309,6 +331,6 @@ def rotate_or_replace_successor(
 ) -> None:
     """Rotate the last of the successors to one of one's own or, every other time, replace it."""
     if number % 2:
-        storage.tokens.rotate(successors[-1].digest, following[number], at)
+        storage.tokens.rotate_refresh_token(successors[-1].digest, following[number], at)
     else:
         storage.tokens.replace_successor(predecessor, successors[number], at)

@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from identity.domain.applications import Client
-from identity.domain.tokens import AccessToken, IssuedToken
+from identity.domain.applications import ApplicationClient
+from identity.domain.tokens import AccessToken, PresentedAccessToken
 from identity.domain.users import Subject
-from identity.storage.contract.base import ContractBase, On, there
 from identity.storage.contract.factories import (
     NOW,
-    a_digest,
-    a_family,
-    a_human_user,
-    a_refresh_token,
-    an_access_token,
-    an_id,
+    make_access_token,
+    make_digest,
+    make_human_user,
+    make_id,
+    make_refresh_token,
+    make_token_family,
 )
-from identity.storage.errors import Duplicate, Missing
-from identity.storage.stores.purges import Purged
+from identity.storage.contract.harness import ContractBase, StorageHarness, require_found
+from identity.storage.errors import DuplicateValue, RowNotFound
+from identity.storage.stores.purges import PurgeKind
 
 SECOND = timedelta(seconds=1)
 
@@ -29,59 +29,66 @@ class TokenContract(ContractBase):
     """A token is found with all that decides whether it is live; revoked is for ever, with the family for all of it."""
 
     @pytest.fixture
-    def token(self, on: On) -> AccessToken:
+    def token(self, on: StorageHarness) -> AccessToken:
         """A stored token of ``human_user`` for ``application``."""
-        return on.saved(an_access_token(on.human_user, on.application, on.family))
+        return on.store_value(make_access_token(on.human_user, on.application, on.family))
 
-    def issued(self, on: On, token: AccessToken) -> IssuedToken:
-        return there(on.read.tokens.find_issued(token.digest))
+    def issued(self, on: StorageHarness, token: AccessToken) -> PresentedAccessToken:
+        return require_found(on.read.tokens.find_access_token(token.digest))
 
-    def test_families_a_revoked_family_keeps_its_moment_and_all_its_tokens_are_dead(self, on: On) -> None:
-        other = a_family(on.human_user, on.application)
-        access, refresh = an_access_token(on.human_user, on.application, on.family), a_refresh_token(on.family)
-        other_access, other_refresh = an_access_token(on.human_user, on.application, other), a_refresh_token(other)
-        late_access, late_refresh = replace(access, digest=a_digest(), id=an_id()), a_refresh_token(on.family)
-        on.save(other, access, refresh, other_access, other_refresh)
+    def test_families_a_revoked_family_keeps_its_moment_and_all_its_tokens_are_dead(self, on: StorageHarness) -> None:
+        other = make_token_family(on.human_user, on.application)
+        access, refresh = make_access_token(on.human_user, on.application, on.family), make_refresh_token(on.family)
+        other_access, other_refresh = make_access_token(on.human_user, on.application, other), make_refresh_token(other)
+        late_access, late_refresh = replace(access, digest=make_digest(), id=make_id()), make_refresh_token(on.family)
+        on.store(other, access, refresh, other_access, other_refresh)
         for at in (NOW, NOW + SECOND):
             on.write.tokens.revoke_family(on.family.id, at)
-        on.save(late_access, late_refresh)
-        assert on.stored(on.family) == replace(on.family, revoked_at=NOW)
-        assert [self.issued(on, each).live(NOW) for each in (access, late_access, other_access)] == [False, False, True]
+        on.store(late_access, late_refresh)
+        assert on.find_stored(on.family) == replace(on.family, revoked_at=NOW)
+        assert [self.issued(on, each).is_live(NOW) for each in (access, late_access, other_access)] == [
+            False,
+            False,
+            True,
+        ]
         for each in (refresh, late_refresh):
-            with pytest.raises(Missing):
-                on.write.tokens.rotate(each.digest, a_refresh_token(on.family), NOW)
-        on.write.tokens.rotate(other_refresh.digest, a_refresh_token(other), NOW)
+            with pytest.raises(RowNotFound):
+                on.write.tokens.rotate_refresh_token(each.digest, make_refresh_token(on.family), NOW)
+        on.write.tokens.rotate_refresh_token(other_refresh.digest, make_refresh_token(other), NOW)
 
-    def test_access_tokens_are_found_by_their_whole_digest(self, on: On, token: AccessToken) -> None:
-        for digest in (a_digest(), token.digest[:-1]):
-            assert on.read.tokens.find_issued(digest) is None
-        assert on.read.tokens.find_presented(token.digest) is None, "an access token is no refresh token"
+    def test_access_tokens_are_found_by_their_whole_digest(self, on: StorageHarness, token: AccessToken) -> None:
+        for digest in (make_digest(), token.digest[:-1]):
+            assert on.read.tokens.find_access_token(digest) is None
+        assert on.read.tokens.find_refresh_token(token.digest) is None, "an access token is no refresh token"
 
-    def test_access_tokens_a_taken_digest_is_refused(self, on: On, token: AccessToken) -> None:
-        with pytest.raises(Duplicate):
-            on.write.tokens.add_access(an_access_token(on.service_user, digest=token.digest))
-        assert on.stored(token) == token
+    def test_access_tokens_a_taken_digest_is_refused(self, on: StorageHarness, token: AccessToken) -> None:
+        with pytest.raises(DuplicateValue):
+            on.write.tokens.add_access_token(make_access_token(on.service_user, digest=token.digest))
+        assert on.find_stored(token) == token
 
-    def test_access_tokens_are_found_with_everything_around_them(self, on: On, token: AccessToken) -> None:
-        stranger = a_human_user(on.other_organization)
-        foreign, of_program = an_access_token(stranger, on.application), an_access_token(on.service_user)
-        of_application, claiming = an_access_token(None, on.application), a_family(on.human_user, on.application)
+    def test_access_tokens_are_found_with_everything_around_them(self, on: StorageHarness, token: AccessToken) -> None:
+        stranger = make_human_user(on.other_organization)
+        foreign, of_program = make_access_token(stranger, on.application), make_access_token(on.service_user)
+        of_application, claiming = (
+            make_access_token(None, on.application),
+            make_token_family(on.human_user, on.application),
+        )
         claiming = replace(claiming, userinfo_claims=("email", "name"), authenticated_at=NOW)
-        of_claiming = an_access_token(on.human_user, on.application, claiming)
-        on.save(stranger, foreign, of_program, of_application, claiming, of_claiming)
-        client = Client(on.application, (), on.project, on.organization)
+        of_claiming = make_access_token(on.human_user, on.application, claiming)
+        on.store(stranger, foreign, of_program, of_application, claiming, of_claiming)
+        client = ApplicationClient(on.application, (), on.project, on.organization)
         expected = [
-            IssuedToken(
+            PresentedAccessToken(
                 token,
                 Subject(on.human_user, on.organization),
                 client,
                 methods=on.family.methods,
                 acr=on.family.acr,
             ),
-            IssuedToken(foreign, Subject(stranger, on.other_organization), client),
-            IssuedToken(of_program, Subject(on.service_user, on.organization), None),
-            IssuedToken(of_application, None, client),
-            IssuedToken(
+            PresentedAccessToken(foreign, Subject(stranger, on.other_organization), client),
+            PresentedAccessToken(of_program, Subject(on.service_user, on.organization), None),
+            PresentedAccessToken(of_application, None, client),
+            PresentedAccessToken(
                 of_claiming,
                 Subject(on.human_user, on.organization),
                 client,
@@ -92,36 +99,38 @@ class TokenContract(ContractBase):
             ),
         ]
         assert [self.issued(on, each.token) for each in expected] == expected
-        assert all(each.live(NOW) for each in expected)
+        assert all(each.is_live(NOW) for each in expected)
 
     @pytest.mark.parametrize("member", ["human_user", "application", "project", "organization"])
     def test_access_tokens_a_token_is_dead_while_a_member_is_deactivated(
-        self, on: On, token: AccessToken, member: str
+        self, on: StorageHarness, token: AccessToken, member: str
     ) -> None:
         store: Any = getattr(on.write, "users" if member == "human_user" else f"{member}s")
         store.update(replace(getattr(on, member), active=False, version=2))
-        assert not self.issued(on, token).live(NOW), f"the {member} is deactivated"
+        assert not self.issued(on, token).is_live(NOW), f"the {member} is deactivated"
 
-    def test_access_tokens_a_token_is_dead_once_its_session_has_ended_while_it_is_known(self, on: On) -> None:
-        sessions = (on.session.id, an_id(), None)
-        tokens = [an_access_token(on.human_user, on.application, on.family, session_id=one) for one in sessions]
-        on.save(*tokens)
-        assert all(self.issued(on, token).live(NOW) for token in tokens)
+    def test_access_tokens_a_token_is_dead_once_its_session_has_ended_while_it_is_known(
+        self, on: StorageHarness
+    ) -> None:
+        sessions = (on.session.id, make_id(), None)
+        tokens = [make_access_token(on.human_user, on.application, on.family, session_id=one) for one in sessions]
+        on.store(*tokens)
+        assert all(self.issued(on, token).is_live(NOW) for token in tokens)
         on.write.sessions.end(on.session.id, NOW)
-        assert [self.issued(on, token).live(NOW) for token in tokens] == [False, True, True]
+        assert [self.issued(on, token).is_live(NOW) for token in tokens] == [False, True, True]
         assert [self.issued(on, token).session_ended for token in tokens] == [True, False, False]
-        assert on.purged(Purged.SESSIONS, on.session.ends_at + SECOND, 10) == 1
-        assert all(self.issued(on, token).live(NOW) for token in tokens)
-        assert on.left(*tokens, on.family) == [*tokens, on.family], "nothing is written to them"
+        assert on.purge(PurgeKind.SESSIONS, on.session.ends_at + SECOND, 10) == 1
+        assert all(self.issued(on, token).is_live(NOW) for token in tokens)
+        assert on.unchanged(*tokens, on.family) == [*tokens, on.family], "nothing is written to them"
 
-    def test_access_tokens_a_revoked_token_keeps_its_moment(self, on: On, token: AccessToken) -> None:
-        other = on.saved(an_access_token(on.human_user, on.application, on.family))
+    def test_access_tokens_a_revoked_token_keeps_its_moment(self, on: StorageHarness, token: AccessToken) -> None:
+        other = on.store_value(make_access_token(on.human_user, on.application, on.family))
         for at in (NOW, NOW + SECOND):
-            on.write.tokens.revoke_access(token.digest, at)
-            on.write.tokens.revoke_access(a_digest(), at)
-        assert on.stored(token) == replace(token, revoked_at=NOW)
-        assert not self.issued(on, token).live(NOW)
-        assert on.left(other, on.family) == [other, on.family]
+            on.write.tokens.revoke_access_token(token.digest, at)
+            on.write.tokens.revoke_access_token(make_digest(), at)
+        assert on.find_stored(token) == replace(token, revoked_at=NOW)
+        assert not self.issued(on, token).is_live(NOW)
+        assert on.unchanged(other, on.family) == [other, on.family]
 
     @pytest.mark.parametrize(
         "parent",
@@ -130,26 +139,26 @@ class TokenContract(ContractBase):
             "family_id",
         ],
     )
-    def test_access_tokens_are_of_things_that_exist(self, on: On, parent: str) -> None:
-        with pytest.raises(Missing):
-            on.write.tokens.add_access(an_access_token(on.service_user, None, None, **{parent: an_id()}))
+    def test_access_tokens_are_of_things_that_exist(self, on: StorageHarness, parent: str) -> None:
+        with pytest.raises(RowNotFound):
+            on.write.tokens.add_access_token(make_access_token(on.service_user, None, None, **{parent: make_id()}))
 
-    def test_access_tokens_of_a_user_are_revoked_with_all_families(self, on: On) -> None:
+    def test_access_tokens_of_a_user_are_revoked_with_all_families(self, on: StorageHarness) -> None:
         human_user = on.human_user
-        family, earlier = on.family, a_family(human_user, on.application, revoked_at=NOW - SECOND)
-        foreign = a_family(on.service_user, on.application)
-        live = [an_access_token(human_user, on.application, family), an_access_token(human_user)]
+        family, earlier = on.family, make_token_family(human_user, on.application, revoked_at=NOW - SECOND)
+        foreign = make_token_family(on.service_user, on.application)
+        live = [make_access_token(human_user, on.application, family), make_access_token(human_user)]
         others: list[Any] = [
-            an_access_token(human_user, on.application, revoked_at=NOW - SECOND),
-            an_access_token(human_user, expires_at=NOW),
-            an_access_token(on.service_user),
-            an_access_token(None, on.application),
+            make_access_token(human_user, on.application, revoked_at=NOW - SECOND),
+            make_access_token(human_user, expires_at=NOW),
+            make_access_token(on.service_user),
+            make_access_token(None, on.application),
         ]
-        on.save(earlier, foreign, *live, *others)
-        with on.writing() as storage:
-            assert storage.tokens.revoke_of_user(human_user.id, NOW) == 1
-            assert storage.tokens.revoke_of_user(human_user.id, NOW + SECOND) == 0
-            assert storage.tokens.revoke_of_user(an_id(), NOW) == 0
+        on.store(earlier, foreign, *live, *others)
+        with on.transaction() as storage:
+            assert storage.tokens.revoke_for_user(human_user.id, NOW) == 1
+            assert storage.tokens.revoke_for_user(human_user.id, NOW + SECOND) == 0
+            assert storage.tokens.revoke_for_user(make_id(), NOW) == 0
         revoked: list[Any] = [*live, family]
-        assert [on.stored(one) for one in revoked] == [replace(one, revoked_at=NOW) for one in revoked]
-        assert on.left(earlier, foreign, *others) == [earlier, foreign, *others]
+        assert [on.find_stored(one) for one in revoked] == [replace(one, revoked_at=NOW) for one in revoked]
+        assert on.unchanged(earlier, foreign, *others) == [earlier, foreign, *others]

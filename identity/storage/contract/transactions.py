@@ -1,62 +1,371 @@
-"""Transactions for the contract: one manager per process, one current transaction per thread or greenlet."""
+"""What is demanded of backends and of transactions."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 
-import transaction
+import pytest
 
+from identity.domain.organizations import Organization
 from identity.storage.backend import Backend, Storage
+from identity.storage.contract.factories import (
+    NOW,
+    make_access_token,
+    make_audit_event,
+    make_authorization_code,
+    make_human_user,
+    make_organization,
+    make_outbox_message,
+    make_pending_authorization,
+    make_project,
+    make_record,
+    make_refresh_token,
+    make_session,
+    make_signing_key,
+    make_token_family,
+)
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.errors import AlreadyUsed, DuplicateValue, RowNotFound, StaleRow, StorageError
+from identity.storage.paging import PageRequest
+from identity.storage.stores.users import UserKind
+from identity.storage.transaction_participant import TransactionParticipant
+
+SECOND = timedelta(seconds=1)
 
 
-class Transactions:
-    """A transaction manager with a current transaction for each thread and greenlet, which must be begun explicitly."""
+class RefusingParticipant(TransactionParticipant):
+    """Votes against the commit, before all others."""
 
-    def __init__(self) -> None:
-        self._manager: ContextVar[Any] = ContextVar("manager")
+    def tpc_vote(self, transaction: object) -> None:
+        raise ZeroDivisionError("no")
 
-    def __enter__(self) -> Any:
-        return self.begin()
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if error is None:
-            self.commit()
-        else:
-            self.abort()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        manager = self._manager.get(None)
-        if manager is None:
-            manager = transaction.TransactionManager(explicit=True)
-            self._manager.set(manager)
-        return getattr(manager, name)
+    def sortKey(self) -> str:  # noqa: N802
+        return "!first"
 
 
-def is_worth_another_attempt(error: Exception) -> bool:
-    """True if it was lost against another transaction alone: requests are made again then."""
-    return isinstance(error, transaction.interfaces.TransientError)
+class LateParticipant(TransactionParticipant):
+    """Votes against the commit after all ordinary participants, having looked at what others see by then."""
+
+    def __init__(self, on: StorageHarness, organization: Organization) -> None:
+        super().__init__(on.transactions)
+        self._on, self._organization = on, organization
+        self.seen: Organization | None = None
+
+    def tpc_vote(self, transaction: object) -> None:
+        with self._on.read_session() as others:
+            self.seen = others.organizations.find(self._organization.id)
+        raise ZeroDivisionError("no")
+
+    def sortKey(self) -> str:  # noqa: N802
+        return "zzz:late"
 
 
-@contextmanager
-def aborting(backend: Backend, transactions: Any) -> Iterator[Storage]:
-    """A Storage in a transaction of its own, which is aborted at the end."""
-    transactions.begin()
-    try:
-        yield backend.writing(transactions)
-    finally:
-        transactions.abort()
+class BackendContract(ContractBase):
+    """A migrated backend is at rest, answers, and can be closed and used again."""
+
+    def test_backend_a_migrated_backend_has_nothing_to_migrate(self, on: StorageHarness) -> None:
+        assert list(on.backend.migrate(dry_run=True)) == []
+        assert list(on.backend.migrate()) == []
+
+    def test_backend_check_is_content(self, on: StorageHarness) -> None:
+        on.backend.check()
+
+    def test_backend_a_closed_backend_can_be_used_again(self, on: StorageHarness) -> None:
+        organization = on.organization
+        on.backend.close()
+        assert on.read.organizations.find(organization.id) == organization
+        on.backend.close()
+        on.store(make_project(organization))
+
+    def test_backend_what_is_committed_is_there_when_it_is_opened_once_more(
+        self, on: StorageHarness, request: pytest.FixtureRequest
+    ) -> None:
+        """By another object, which knows nothing of this one; and what that writes is there for a third."""
+        if not on.backend.is_durable:
+            pytest.skip("it says that it is not durable")
+        kept = [on.organization, on.human_user, on.application, on.session, on.family]
+        event, once, added = make_audit_event(), make_record(on.human_user), make_organization()
+        on.store(once)
+        on.write.audit.append(event)
+        on.backend.close()
+        reopen: Callable[[], Backend] = request.getfixturevalue("reopen")
+        second, third = StorageHarness(reopen(), request), StorageHarness(reopen(), request)
+        try:
+            second.backend.check()
+            assert list(second.backend.migrate()) == []
+            assert second.unchanged(*kept, once) == [*kept, once]
+            assert second.read.audit.find(event.id) is not None
+            second.store(added)
+            second.backend.close()
+            assert third.read.organizations.find(added.id) == added
+        finally:
+            second.backend.close()
+            third.backend.close()
+
+    def test_backend_it_has_a_name(self, on: StorageHarness) -> None:
+        assert on.backend.name.isidentifier()
 
 
-@contextmanager
-def committing(backend: Backend, transactions: Any) -> Iterator[Storage]:
-    """A Storage in a transaction of its own, which is committed at the end and aborted by an exception."""
-    transactions.begin()
-    try:
-        yield backend.writing(transactions)
-        transactions.commit()
-    except BaseException:
-        transactions.abort()
-        raise
+class TransactionContract(ContractBase):
+    """A transaction sees its own changes; others see all of them after the commit, and none after an abort."""
+
+    def test_transactions_own_changes_are_seen(self, on: StorageHarness) -> None:
+        organization = make_organization()
+        on.storage.organizations.add(organization)
+        assert on.storage.organizations.find(organization.id) == organization
+        assert organization in on.storage.organizations.page().items
+        changed = replace(organization, name="Changed", version=2)
+        on.storage.organizations.update(changed)
+        assert on.storage.organizations.find(organization.id) == changed
+        on.storage.organizations.delete(organization.id)
+        assert on.storage.organizations.find(organization.id) is None
+
+    def test_transactions_changes_of_others_are_seen_after_the_commit_alone(self, on: StorageHarness) -> None:
+        organization = on.organization
+        changed, added = replace(organization, name="Changed", version=2), make_organization()
+        with on.transaction() as storage:
+            storage.organizations.update(changed)
+            storage.organizations.add(added)
+            with on.read_session() as others:
+                assert others.organizations.find(organization.id) == organization, "not committed yet"
+                assert others.organizations.find(added.id) is None, "not committed yet"
+        with on.read_session() as others:
+            assert others.organizations.find(organization.id) == changed
+            assert others.organizations.find(added.id) == added
+
+    def test_transactions_a_snapshot_stays_as_it_began_and_keeps_nobody_from_writing(self, on: StorageHarness) -> None:
+        organization = on.organization
+        people = [make_human_user(organization, user_name=f"user-{number}") for number in range(6)]
+        on.store(*people[:5])
+        changed = replace(organization, name="Changed", version=2)
+        first, rest = PageRequest(limit=2), PageRequest(limit=10)
+        with on.backend.snapshot() as storage:
+            begun = storage.users.page(organization.id, UserKind.HUMAN, first)
+            with on.transaction() as others:
+                others.organizations.update(changed)
+                others.users.add(people[5])
+                others.users.delete(people[4].id)
+            after = storage.users.page(organization.id, UserKind.HUMAN, replace(rest, cursor=begun.next_cursor))
+            assert [*begun, *after] == people[:5]
+            assert storage.organizations.find(organization.id) == organization
+        with on.backend.snapshot() as storage, on.backend.read_session() as reading:
+            assert storage.organizations.find(organization.id) == changed
+            assert [*storage.users.page(organization.id, UserKind.HUMAN, rest)] == [*people[:4], people[5]]
+            assert reading.organizations.find(organization.id) == changed
+
+    def test_transactions_a_snapshot_begins_when_it_is_opened(self, on: StorageHarness) -> None:
+        organization = on.organization
+        with on.backend.snapshot() as storage:
+            with on.transaction() as others:
+                others.organizations.delete(organization.id)
+            assert storage.organizations.find(organization.id) == organization
+
+    def test_transactions_a_reading_after_a_snapshot_sees_everything_again(self, on: StorageHarness) -> None:
+        organization = on.organization
+        with on.backend.snapshot() as storage:
+            assert storage.organizations.find(organization.id) == organization
+        with on.transaction() as others:
+            others.organizations.delete(organization.id)
+        with on.backend.read_session() as storage:
+            assert storage.organizations.find(organization.id) is None
+
+    def test_transactions_writing_through_a_snapshot_is_an_error(self, on: StorageHarness) -> None:
+        with on.backend.snapshot() as storage, pytest.raises(StorageError):
+            storage.organizations.add(make_organization())
+
+    def test_transactions_an_abort_undoes_everything(self, on: StorageHarness) -> None:
+        organization, human_user, application, family = on.organization, on.human_user, on.application, on.family
+        code, refresh = make_authorization_code(family), make_refresh_token(family)
+        access, key = make_access_token(human_user, application, family), make_signing_key(1)
+        session, pending, once = make_session(human_user), make_pending_authorization(), make_record(human_user)
+        on.store(code, refresh, access, key, session, pending, once)
+        successor, added, event = make_refresh_token(family), make_organization(), make_audit_event()
+        added_record, message = make_record(), make_outbox_message()
+        with on.aborted_transaction() as storage:
+            storage.organizations.add(added)
+            storage.users.update(replace(human_user, active=False, version=2))
+            storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
+            storage.tokens.rotate_refresh_token(refresh.digest, successor, NOW)
+            storage.tokens.revoke_access_token(access.digest, NOW)
+            storage.tokens.revoke_family(family.id, NOW)
+            storage.records.add(added_record)
+            storage.audit.append(event)
+            storage.signing_keys.delete(key.id)
+            storage.sessions.end(session.id, NOW)
+            storage.authorization_requests.finish(pending.id, NOW, version=1)
+            storage.records.consume(once.plugin, once.kind, once.key, NOW)
+            storage.attempts.reserve("ada", reserved_at=NOW)
+            storage.outbox.add(message)
+            storage.applications.delete(application.id)
+            storage.organizations.delete(organization.id)
+        kept = [organization, human_user, application, family, code, refresh, access, key, session, pending, once]
+        assert on.unchanged(*kept, added, successor, added_record, message) == kept
+        assert on.read.audit.find(event.id) is None
+        with on.transaction() as storage:
+            assert storage.attempts.reserve("ada", reserved_at=NOW).failures == 1
+            storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
+            assert storage.records.add(added_record) is None
+
+    def test_transactions_a_last_change_is_not_the_first_one_s_commit(self, on: StorageHarness) -> None:
+        """Who said that nothing else is changed has changed something before: an abort takes back both."""
+        code, refresh = make_authorization_code(on.family), make_refresh_token(on.family)
+        access, added = make_access_token(on.service_user), make_organization()
+        on.store(code, refresh)
+        changes: tuple[Callable[[Storage], object], ...] = (
+            lambda storage: storage.tokens.add_access_token(access, is_last_write=True),
+            lambda storage: storage.tokens.rotate_refresh_token(
+                refresh.digest, make_refresh_token(on.family), NOW, is_last_write=True
+            ),
+            lambda storage: storage.tokens.redeem_authorization_code(
+                code.digest, client_id=code.client_id, redeemed_at=NOW, is_last_write=True
+            ),
+        )
+        for change in changes:
+            with on.aborted_transaction() as storage:
+                storage.organizations.add(added)
+                change(storage)
+        assert on.unchanged(added, code, refresh, access) == [code, refresh]
+
+    def test_transactions_after_a_last_change_there_can_be_others(self, on: StorageHarness) -> None:
+        access, added = make_access_token(on.service_user), make_organization()
+        with on.transaction() as storage:
+            storage.tokens.add_access_token(access, is_last_write=True)
+            storage.organizations.add(added)
+        assert on.unchanged(access, added) == [access, added]
+
+    def test_transactions_a_refusal_by_another_participant_undoes_everything(self, on: StorageHarness) -> None:
+        organization = make_organization()
+        on.transactions.begin()
+        on.transactions.get().join(RefusingParticipant(on.transactions))
+        on.backend.join_transaction(on.transactions).organizations.add(organization)
+        with pytest.raises(ZeroDivisionError):
+            on.transactions.commit()
+        on.transactions.abort()
+        assert on.read.organizations.find(organization.id) is None
+
+    def test_transactions_refusal_by_another_participant_undoes_last_changes(self, on: StorageHarness) -> None:
+        """They may be committed at once only if no other participant votes, whether it joined before or after."""
+        refresh, access, used = (
+            make_refresh_token(on.family),
+            make_access_token(on.service_user),
+            make_record(on.human_user),
+        )
+        code = make_authorization_code(on.family)
+        on.store(refresh, code)
+        changes: list[Callable[[Storage], object]] = [
+            lambda storage: storage.tokens.add_access_token(access, is_last_write=True),
+            lambda storage: storage.tokens.add_access_token(access, consumed_record=used, is_last_write=True),
+            lambda storage: storage.tokens.rotate_refresh_token(
+                refresh.digest, make_refresh_token(on.family), NOW, is_last_write=True
+            ),
+            lambda storage: storage.tokens.redeem_authorization_code(
+                code.digest, client_id=code.client_id, redeemed_at=NOW, is_last_write=True
+            ),
+        ]
+        for change in changes:
+            for joins_first in (True, False):
+                on.transactions.begin()
+                other = RefusingParticipant(on.transactions)
+                if joins_first:
+                    on.transactions.get().join(other)
+                storage = on.backend.join_transaction(on.transactions)
+                if not joins_first:
+                    on.transactions.get().join(other)
+                change(storage)
+                with pytest.raises(ZeroDivisionError):
+                    on.transactions.commit()
+                on.transactions.abort()
+        assert on.unchanged(refresh, code) == [refresh, code]
+        assert on.unchanged(access, used) == []
+
+    def test_transactions_nothing_is_seen_before_all_others_have_voted(self, on: StorageHarness) -> None:
+        """A backend that is done at the vote votes last; then whoever refuses late still undoes everything."""
+        organization, changed = make_organization(), replace(on.organization, name="Changed", version=2)
+        on.transactions.begin()
+        late = LateParticipant(on, organization)
+        on.transactions.get().join(late)
+        storage = on.backend.join_transaction(on.transactions)
+        storage.organizations.add(organization)
+        storage.organizations.update(changed)
+        with pytest.raises(ZeroDivisionError):
+            on.transactions.commit()
+        on.transactions.abort()
+        assert late.seen is None
+        assert on.read.organizations.find(organization.id) is None
+        assert on.read.organizations.find(changed.id) == on.organization
+        # The next writer does not wait for what was refused.
+        on.store(organization)
+
+    def test_transactions_the_next_transaction_begins_anew(self, on: StorageHarness) -> None:
+        organization = on.organization
+        with pytest.raises(RowNotFound), on.transaction() as storage:
+            _remove_and_fail(storage, organization)
+        added = make_organization()
+        with on.transaction() as storage:
+            assert storage.organizations.find(organization.id) == organization
+            storage.organizations.add(added)
+        assert on.read.organizations.find(organization.id) == organization
+        assert on.read.organizations.find(added.id) == added
+
+    def test_transactions_a_refusal_by_a_store_leaves_the_transaction_usable(self, on: StorageHarness) -> None:
+        taken = make_organization(primary_domain=on.organization.primary_domain)
+        family = make_token_family(on.human_user, on.application)
+        code = make_authorization_code(family)
+        later = make_signing_key(generation=8)
+        other = make_organization()
+        with on.transaction() as storage:
+            storage.tokens.add_family(family)
+            storage.tokens.add_authorization_code(code)
+            storage.signing_keys.add(make_signing_key(generation=7))
+            storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
+            with pytest.raises(DuplicateValue):
+                storage.organizations.add(taken)
+            with pytest.raises(StaleRow):
+                storage.organizations.update(on.organization)
+            with pytest.raises(RowNotFound):
+                storage.projects.add(make_project(make_organization()))
+            with pytest.raises(DuplicateValue):
+                storage.signing_keys.add(make_signing_key(generation=7))
+            with pytest.raises(AlreadyUsed):
+                storage.tokens.redeem_authorization_code(code.digest, client_id=code.client_id, redeemed_at=NOW)
+            storage.signing_keys.add(later)
+            storage.organizations.add(other)
+        assert on.read.organizations.find(taken.id) is None
+        assert on.read.organizations.find(other.id) == other
+        assert later in on.read.signing_keys.list_all()
+
+    def test_transactions_writing_twice_in_a_transaction_is_writing_to_one_state(self, on: StorageHarness) -> None:
+        first, second = make_organization(), make_organization()
+        on.transactions.begin()
+        on.backend.join_transaction(on.transactions).organizations.add(first)
+        storage = on.backend.join_transaction(on.transactions)
+        assert storage.organizations.find(first.id) == first
+        storage.organizations.add(second)
+        on.transactions.commit()
+        with on.read_session() as others:
+            assert others.organizations.find(first.id) == first
+            assert others.organizations.find(second.id) == second
+
+    def test_transactions_a_transaction_without_changes_leaves_all_as_it_was(self, on: StorageHarness) -> None:
+        assert on.write.organizations.find(on.organization.id) == on.organization
+        with on.transaction():
+            pass
+        assert on.read.organizations.find(on.organization.id) == on.organization
+
+    def test_transactions_writing_through_a_reading_storage_is_an_error(self, on: StorageHarness) -> None:
+        organization, family = on.organization, on.family
+        added = make_organization()
+        with pytest.raises(Exception), on.read_session() as storage:  # noqa: B017, PT011 - any kind will do
+            storage.organizations.add(added)
+        with pytest.raises(Exception), on.read_session() as storage:  # noqa: B017, PT011
+            storage.organizations.update(replace(organization, name="Changed", version=2))
+        with pytest.raises(Exception), on.read_session() as storage:  # noqa: B017, PT011
+            storage.tokens.revoke_family(family.id, NOW)
+        assert on.read.organizations.find(added.id) is None
+        assert on.read.organizations.find(organization.id) == organization
+        assert on.find_stored(family) == family
+
+
+def _remove_and_fail(storage: Storage, organization: Organization) -> None:
+    storage.organizations.delete(organization.id)
+    storage.organizations.delete(organization.id)

@@ -7,47 +7,53 @@ import pytest
 
 from identity.domain.projects import ProjectGrant, UserGrant
 from identity.domain.users import Profile
-from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import a_human_user, a_project, a_project_grant, a_user_grant, an_id
-from identity.storage.contract.paging import check_query
-from identity.storage.paging import PageRequest, Total
+from identity.storage.contract.factories import (
+    make_human_user,
+    make_id,
+    make_project,
+    make_project_grant,
+    make_user_grant,
+)
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.contract.page_checks import check_query
+from identity.storage.paging import PageRequest, RowTotal
 
 
 class UserGrantContract(ContractBase):
     """A user holds roles in a project once directly and once by way of each project grant."""
 
     @pytest.fixture
-    def user_grant(self, on: On) -> UserGrant:
+    def user_grant(self, on: StorageHarness) -> UserGrant:
         """The role reader in ``project``, given to ``human_user``."""
-        return on.saved(a_user_grant(on.human_user, on.project))
+        return on.store_value(make_user_grant(on.human_user, on.project))
 
     @pytest.fixture
-    def project_grant(self, on: On) -> ProjectGrant:
+    def project_grant(self, on: StorageHarness) -> ProjectGrant:
         """A project of ``other_organization``, granted to ``organization`` with the roles reader and writer."""
-        project = a_project(on.other_organization)
-        grant = a_project_grant(project, on.organization, roles=frozenset({"reader", "writer"}))
-        on.save(project, grant)
+        project = make_project(on.other_organization)
+        grant = make_project_grant(project, on.organization, roles=frozenset({"reader", "writer"}))
+        on.store(project, grant)
         return grant
 
     def test_user_grants_a_direct_and_a_derived_grant_stand_side_by_side(
-        self, on: On, project_grant: ProjectGrant
+        self, on: StorageHarness, project_grant: ProjectGrant
     ) -> None:
-        derived = a_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id)
-        direct = replace(derived, id=an_id(), project_grant_id=None)
-        on.save(direct, derived)
+        derived = make_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id)
+        direct = replace(derived, id=make_id(), project_grant_id=None)
+        on.store(direct, derived)
         assert on.read.user_grants.find(direct.id) == direct
         assert on.read.user_grants.find(derived.id) == derived
 
-    def test_user_grants_pages_by_what_stands_at_the_other_end(self, on: On) -> None:
-        zoe = a_human_user(on.organization, user_name="zoe", profile=Profile(given_name="Zoë", family_name="Hopper"))
-        saturn = a_project(on.organization, name="Saturn")
-        lent = a_project_grant(on.project, on.other_organization)
+    def test_user_grants_pages_by_what_stands_at_the_other_end(self, on: StorageHarness) -> None:
+        zoe = make_human_user(on.organization, user_name="zoe", profile=Profile(given_name="Zoë", family_name="Hopper"))
+        saturn = make_project(on.organization, name="Saturn")
+        lent = make_project_grant(on.project, on.other_organization)
         mine, hers, on_loan = (
-            a_user_grant(on.human_user, saturn),
-            a_user_grant(zoe, on.project),
-            a_user_grant(zoe, on.project, project_grant_id=lent.id),
+            make_user_grant(on.human_user, saturn),
+            make_user_grant(zoe, on.project),
+            make_user_grant(zoe, on.project, project_grant_id=lent.id),
         )
-        on.save(zoe, saturn, lent, a_user_grant(on.human_user, on.project), mine, hers, on_loan)
+        on.store(zoe, saturn, lent, make_user_grant(on.human_user, on.project), mine, hers, on_loan)
         of_user = partial(on.read.user_grants.page, "user_id", on.human_user.id)
         of_project = partial(on.read.user_grants.page, "project_id", on.project.id)
         derived = partial(on.read.user_grants.page, "project_grant_id", lent.id)
@@ -62,18 +68,18 @@ class UserGrantContract(ContractBase):
         check_query(derived, "ada", [])
 
     def test_user_grants_searches_find_users_of_the_organizations_that_they_are_within(
-        self, on: On, user_grant: UserGrant
+        self, on: StorageHarness, user_grant: UserGrant
     ) -> None:
-        lent = a_project_grant(on.project, on.other_organization)
-        foreign = a_human_user(on.other_organization, profile=on.human_user.profile)
-        derived = a_user_grant(foreign, None, lent, project_id=on.project.id)
-        on.save(lent, foreign, derived)
+        lent = make_project_grant(on.project, on.other_organization)
+        foreign = make_human_user(on.other_organization, profile=on.human_user.profile)
+        derived = make_user_grant(foreign, None, lent, project_id=on.project.id)
+        on.store(lent, foreign, derived)
         name, own = on.human_user.profile.family_name, frozenset({on.human_user.organization_id})
 
         def found(within: frozenset[str] | None, query: str = name) -> set[str]:
-            request = PageRequest(query=query, counted=True)
-            page = on.read.user_grants.page("project_id", on.project.id, request, within=within)
-            assert page.total == Total(len(page))
+            request = PageRequest(query=query, with_total=True)
+            page = on.read.user_grants.page("project_id", on.project.id, request, organization_ids=within)
+            assert page.total == RowTotal(len(page))
             return {one.id for one in page}
 
         assert found(None) == {user_grant.id, derived.id}
@@ -81,26 +87,28 @@ class UserGrantContract(ContractBase):
         assert found(frozenset()) == set()
         assert found(frozenset(), "") == {user_grant.id, derived.id}, "only searches are narrowed"
         request = PageRequest(query=name)
-        assert on.read.user_grants.page("project_grant_id", lent.id, request, within=own).items == ()
+        assert on.read.user_grants.page("project_grant_id", lent.id, request, organization_ids=own).items == ()
         assert on.read.user_grants.page("project_grant_id", lent.id, request).items == (derived,)
 
-    def test_user_grants_effective_holds_active_grants_of_the_asked_projects(self, on: On) -> None:
-        wanted, inactive, unasked = (a_project(on.organization) for _ in range(3))
-        stranger = a_human_user(on.organization)
-        grant = a_user_grant(on.human_user, wanted)
-        on.save(wanted, inactive, unasked, stranger, grant)
-        on.save(
-            a_user_grant(on.human_user, inactive, active=False),
-            a_user_grant(on.human_user, unasked),
-            a_user_grant(stranger, wanted),
+    def test_user_grants_effective_holds_active_grants_of_the_asked_projects(self, on: StorageHarness) -> None:
+        wanted, inactive, unasked = (make_project(on.organization) for _ in range(3))
+        stranger = make_human_user(on.organization)
+        grant = make_user_grant(on.human_user, wanted)
+        on.store(wanted, inactive, unasked, stranger, grant)
+        on.store(
+            make_user_grant(on.human_user, inactive, active=False),
+            make_user_grant(on.human_user, unasked),
+            make_user_grant(stranger, wanted),
         )
-        assert on.read.user_grants.effective(on.human_user.id, frozenset({wanted.id, inactive.id})) == (grant,)
-        assert on.read.user_grants.effective(on.human_user.id, frozenset()) == ()
-        assert on.read.user_grants.effective(an_id(), frozenset({wanted.id})) == ()
+        assert on.read.user_grants.list_effective(on.human_user.id, frozenset({wanted.id, inactive.id})) == (grant,)
+        assert on.read.user_grants.list_effective(on.human_user.id, frozenset()) == ()
+        assert on.read.user_grants.list_effective(make_id(), frozenset({wanted.id})) == ()
 
-    def test_user_grants_effective_is_narrowed_to_the_project_grant(self, on: On, project_grant: ProjectGrant) -> None:
-        grant = on.saved(
-            a_user_grant(
+    def test_user_grants_effective_is_narrowed_to_the_project_grant(
+        self, on: StorageHarness, project_grant: ProjectGrant
+    ) -> None:
+        grant = on.store_value(
+            make_user_grant(
                 on.human_user,
                 None,
                 project_grant,
@@ -108,14 +116,14 @@ class UserGrantContract(ContractBase):
                 roles=frozenset({"reader", "admin"}),
             )
         )
-        effective = on.read.user_grants.effective(on.human_user.id, frozenset({project_grant.project_id}))
+        effective = on.read.user_grants.list_effective(on.human_user.id, frozenset({project_grant.project_id}))
         stored = on.read.user_grants.find(grant.id)
         assert effective == (replace(grant, roles=frozenset({"reader"})),)
         assert stored == grant, "the stored grant keeps its roles"
 
     def test_user_grants_effective_lacks_grants_of_an_inactive_project_grant(
-        self, on: On, project_grant: ProjectGrant
+        self, on: StorageHarness, project_grant: ProjectGrant
     ) -> None:
-        on.save(a_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id))
+        on.store(make_user_grant(on.human_user, None, project_grant, project_id=project_grant.project_id))
         on.write.project_grants.update(replace(project_grant, active=False, version=2))
-        assert on.read.user_grants.effective(on.human_user.id, frozenset({project_grant.project_id})) == ()
+        assert on.read.user_grants.list_effective(on.human_user.id, frozenset({project_grant.project_id})) == ()

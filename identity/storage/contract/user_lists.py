@@ -7,30 +7,39 @@ from functools import partial
 import pytest
 
 from identity.domain.users import HumanUser, Profile, User
-from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import NOW, a_human_user, a_service_user
-from identity.storage.contract.paging import Fetch, check_active, check_order, check_query, check_sorts, check_totals
-from identity.storage.paging import MOST_COUNTED, PageRequest, Sort, Total
-from identity.storage.stores.users import ORDERS, UserKind
+from identity.storage.contract.factories import NOW, make_human_user, make_service_user
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.contract.page_checks import (
+    Fetch,
+    check_active,
+    check_order,
+    check_query,
+    check_sorts,
+    check_totals,
+)
+from identity.storage.paging import MAX_COUNTED_ROWS, PageRequest, RowTotal, SortOrder
+from identity.storage.stores.users import USER_SORT_KEYS, UserKind
 
 
 class UserListContract(ContractBase):
     """Users are found by any part of what is known of them, and listed by kind, by organization or all."""
 
     @pytest.fixture
-    def people(self, on: On) -> Fetch[User]:
+    def people(self, on: StorageHarness) -> Fetch[User]:
         """The list of the people of ``organization``."""
         return partial(on.read.users.page, on.organization.id, UserKind.HUMAN)
 
     @pytest.fixture
-    def service_users(self, on: On) -> Fetch[User]:
+    def service_users(self, on: StorageHarness) -> Fetch[User]:
         """The list of the service users of ``organization``."""
         return partial(on.read.users.page, on.organization.id, UserKind.SERVICE)
 
-    def test_users_many_are_added_as_one_by_one(self, on: On, people: Fetch[User], service_users: Fetch[User]) -> None:
-        added = [a_human_user(on.organization, user_name=f"p{number}") for number in range(7)]
-        robot = a_service_user(on.organization)
-        with on.writing() as storage:
+    def test_users_many_are_added_as_one_by_one(
+        self, on: StorageHarness, people: Fetch[User], service_users: Fetch[User]
+    ) -> None:
+        added = [make_human_user(on.organization, user_name=f"p{number}") for number in range(7)]
+        robot = make_service_user(on.organization)
+        with on.transaction() as storage:
             storage.users.add_many([*added, robot])
             storage.users.add_many([])
         assert list(people(PageRequest())) == added
@@ -66,12 +75,12 @@ class UserListContract(ContractBase):
         ],
     )
     def test_users_page_of_people_by_any_part_of_what_is_known_of_them(
-        self, on: On, people: Fetch[User], query: str, user_names: set[str]
+        self, on: StorageHarness, people: Fetch[User], query: str, user_names: set[str]
     ) -> None:
         organization = on.organization
 
         def person(user_name: str, **profile: str) -> HumanUser:
-            return a_human_user(organization, user_name=user_name, profile=Profile(**profile))  # type: ignore[arg-type]
+            return make_human_user(organization, user_name=user_name, profile=Profile(**profile))  # type: ignore[arg-type]
 
         rows = [
             person("karl", given_name="Count"),
@@ -83,17 +92,19 @@ class UserListContract(ContractBase):
         ]
         named = replace(organization, primary_domain="acme.test", version=2)
         on.write.organizations.update(named)
-        on.save(
-            *rows, a_human_user(on.other_organization, user_name="karl"), a_service_user(organization, user_name="kar")
+        on.store(
+            *rows,
+            make_human_user(on.other_organization, user_name="karl"),
+            make_service_user(organization, user_name="kar"),
         )
         check_query(people, query, [row for row in rows if row.user_name in user_names])
 
     def test_users_page_of_service_users_by_any_part_of_what_is_known_of_them(
-        self, on: On, service_users: Fetch[User]
+        self, on: StorageHarness, service_users: Fetch[User]
     ) -> None:
-        robot = a_service_user(on.organization, user_name="fetcher", display_name="Größe Messer")
-        other = a_service_user(on.organization, user_name="worker", display_name="Worker")
-        on.save(robot, other)
+        robot = make_service_user(on.organization, user_name="fetcher", display_name="Größe Messer")
+        other = make_service_user(on.organization, user_name="worker", display_name="Worker")
+        on.store(robot, other)
         check_query(service_users, "FETCH", [robot])
         check_query(service_users, "GRÖSSE", [robot])
         check_query(service_users, "messer grosse", [robot])
@@ -104,10 +115,10 @@ class UserListContract(ContractBase):
         check_query(service_users, robot.id[:13], [robot])
         check_query(service_users, other.id, [other])
 
-    def test_users_page_sorted_by_each_of_its_orders(self, on: On, people: Fetch[User]) -> None:
+    def test_users_page_sorted_by_each_of_its_orders(self, on: StorageHarness, people: Fetch[User]) -> None:
         moments = [NOW + timedelta(seconds=seconds) for seconds in (3, 1, 2, 2)]
         rows = [
-            a_human_user(
+            make_human_user(
                 on.organization,
                 user_name=f"{name}-of-all",
                 profile=Profile(display_name=display_name, email=email),
@@ -121,37 +132,44 @@ class UserListContract(ContractBase):
                 ("ann", "Anna", "", moments[3], None),
             )
         ]
-        on.save(*rows)
-        check_sorts(people, ORDERS, "of-all")
+        on.store(*rows)
+        check_sorts(people, USER_SORT_KEYS, "of-all")
         check_totals(people, rows=4, active=4)
 
-    def test_users_page_finds_and_counts_what_is_found_often(self, on: On, people: Fetch[User]) -> None:
-        on.save(*(a_human_user(on.organization, user_name=f"crowd{number:04}") for number in range(MOST_COUNTED + 1)))
-        for query, total in (("crowd", Total(MOST_COUNTED, exact=False)), ("crowd0", Total(MOST_COUNTED))):
-            page = people(PageRequest(limit=2, query=query, sort=Sort("user_name", descending=True), counted=True))
+    def test_users_page_finds_and_counts_what_is_found_often(self, on: StorageHarness, people: Fetch[User]) -> None:
+        on.store(
+            *(make_human_user(on.organization, user_name=f"crowd{number:04}") for number in range(MAX_COUNTED_ROWS + 1))
+        )
+        for query, total in (
+            ("crowd", RowTotal(MAX_COUNTED_ROWS, is_exact=False)),
+            ("crowd0", RowTotal(MAX_COUNTED_ROWS)),
+        ):
+            page = people(
+                PageRequest(limit=2, query=query, sort=SortOrder("user_name", descending=True), with_total=True)
+            )
             assert page.total == total
             assert page.items[0].user_name == ("crowd1000" if query == "crowd" else "crowd0999")
-        assert people(PageRequest(limit=2, counted=True)).total == Total(MOST_COUNTED, exact=False)
+        assert people(PageRequest(limit=2, with_total=True)).total == RowTotal(MAX_COUNTED_ROWS, is_exact=False)
         assert [user.user_name for user in people(PageRequest(query="crowd0500"))] == ["crowd0500"]
 
-    def test_users_page_finds_what_was_changed(self, on: On, people: Fetch[User]) -> None:
+    def test_users_page_finds_what_was_changed(self, on: StorageHarness, people: Fetch[User]) -> None:
         profile = Profile(given_name="Grace", family_name="Hopper")
         changed = replace(on.human_user, user_name="gh", profile=profile, version=2)
         on.write.users.update(changed)
         check_query(people, on.human_user.user_name, [])
         check_query(people, "hopper", [changed])
 
-    def test_users_page_of_both_kinds_and_all_organizations(self, on: On) -> None:
+    def test_users_page_of_both_kinds_and_all_organizations(self, on: StorageHarness) -> None:
         own: list[User] = [
-            a_human_user(on.organization, user_name="Ada"),
-            a_service_user(on.organization, user_name="bob", active=False),
-            a_human_user(on.organization, user_name="dora"),
+            make_human_user(on.organization, user_name="Ada"),
+            make_service_user(on.organization, user_name="bob", active=False),
+            make_human_user(on.organization, user_name="dora"),
         ]
         foreign: list[User] = [
-            a_service_user(on.other_organization, user_name="Carl"),
-            a_human_user(on.other_organization, user_name="eve", active=False),
+            make_service_user(on.other_organization, user_name="Carl"),
+            make_human_user(on.other_organization, user_name="eve", active=False),
         ]
-        on.save(*reversed(own), *reversed(foreign))
+        on.store(*reversed(own), *reversed(foreign))
         everyone: list[User] = sorted([*own, *foreign], key=lambda user: user.user_name.lower())
 
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
@@ -165,13 +183,13 @@ class UserListContract(ContractBase):
         check_order(users("", None), [])
         check_active(users(None, None), active=[own[0], foreign[0], own[2]], inactive=[own[1], foreign[1]])
 
-    def test_users_page_by_query_without_letters_of_one_language(self, on: On) -> None:
+    def test_users_page_by_query_without_letters_of_one_language(self, on: StorageHarness) -> None:
         names = ("Michał Wałęsa", "Søren Ærø", "Đorđe", "Þór Ðóra", "Işıl", "Œuvre")
         people = [
-            a_human_user(on.organization, user_name=f"person-{place}", profile=Profile(display_name=name))
+            make_human_user(on.organization, user_name=f"person-{place}", profile=Profile(display_name=name))
             for place, name in enumerate(names)
         ]
-        on.save(*people)
+        on.store(*people)
         users = partial(on.read.users.page, on.organization.id, None)
         for person, queries in zip(
             people,
@@ -188,14 +206,14 @@ class UserListContract(ContractBase):
             for query in queries:
                 check_query(users, query, [person])
 
-    def test_users_page_by_query_over_all_organizations(self, on: On) -> None:
-        ada = a_human_user(
+    def test_users_page_by_query_over_all_organizations(self, on: StorageHarness) -> None:
+        ada = make_human_user(
             on.organization, user_name="ada", profile=Profile(display_name="Zoë", email="z@acme.example")
         )
-        adam = a_service_user(on.other_organization, user_name="robot", display_name="ADAM")
-        zoe = a_human_user(on.other_organization, user_name="zoe", profile=Profile(email="adele@bolt.example"))
-        twin = a_human_user(on.other_organization, user_name="ADA", profile=Profile(email="z@bolt.example"))
-        on.save(ada, adam, zoe, twin)
+        adam = make_service_user(on.other_organization, user_name="robot", display_name="ADAM")
+        zoe = make_human_user(on.other_organization, user_name="zoe", profile=Profile(email="adele@bolt.example"))
+        twin = make_human_user(on.other_organization, user_name="ADA", profile=Profile(email="z@bolt.example"))
+        on.store(ada, adam, zoe, twin)
 
         def users(organization_id: str | None, kind: UserKind | None) -> Fetch[User]:
             return partial(on.read.users.page, organization_id, kind)

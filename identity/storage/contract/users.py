@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 
 from identity.domain.organizations import Organization
-from identity.domain.users import PROVEN, EmailVerifier, HumanUser, Profile, Subject
-from identity.storage.contract.base import ContractBase, On
-from identity.storage.contract.factories import NOW, a_human_user, a_service_user, an_id, an_organization
-from identity.storage.errors import Duplicate, Missing
-from identity.storage.stores.users import MOST_WITH_ONE_EMAIL
+from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, EmailVerifier, HumanUser, Profile, Subject
+from identity.storage.contract.factories import NOW, make_human_user, make_id, make_organization, make_service_user
+from identity.storage.contract.harness import ContractBase, StorageHarness
+from identity.storage.errors import DuplicateValue, RowNotFound
+from identity.storage.stores.users import MAX_USERS_PER_EMAIL
 
 #: Pairs of spellings that name_key makes one.
 SPELLINGS = [("ada", "ADA"), ("straße", "STRASSE"), ("ﬁona", "Fiona"), ("Ａda", "ada"), ("zoe\u0308", "Zoë")]
@@ -22,26 +22,26 @@ class UserContract(ContractBase):
     @pytest.mark.parametrize("among", ["those that are there", "the new ones"])
     @pytest.mark.parametrize("field", ["user_name", "id"])
     def test_users_many_of_which_one_is_taken_are_not_added_and_the_transaction_goes_on(
-        self, on: On, among: str, field: str
+        self, on: StorageHarness, among: str, field: str
     ) -> None:
-        first, last, other = (a_human_user(on.organization) for _ in range(3))
+        first, last, other = (make_human_user(on.organization) for _ in range(3))
         twin = on.human_user if among == "those that are there" else first
         value = twin.user_name.upper() if field == "user_name" else twin.id
-        with on.writing() as storage:
-            with pytest.raises(Duplicate) as refusal:
-                storage.users.add_many([first, a_human_user(on.organization, **{field: value}), last])
+        with on.transaction() as storage:
+            with pytest.raises(DuplicateValue) as refusal:
+                storage.users.add_many([first, make_human_user(on.organization, **{field: value}), last])
             assert refusal.value.field == field
             storage.users.add(other)
         found = on.read.users.find_subjects([on.human_user.id, first.id, last.id, other.id])
         assert found.keys() == {on.human_user.id, other.id}
 
-    def test_users_many_of_an_unknown_organization_are_refused(self, on: On) -> None:
-        with pytest.raises(Missing):
-            on.storage.users.add_many([a_human_user()])
+    def test_users_many_of_an_unknown_organization_are_refused(self, on: StorageHarness) -> None:
+        with pytest.raises(RowNotFound):
+            on.storage.users.add_many([make_human_user()])
 
-    def test_users_find_subject_shows_user_and_organization_as_they_are(self, on: On) -> None:
+    def test_users_find_subject_shows_user_and_organization_as_they_are(self, on: StorageHarness) -> None:
         service_user = on.service_user
-        assert on.read.users.find_subject(an_id()) is None
+        assert on.read.users.find_subject(make_id()) is None
         assert on.read.users.find_subject(on.human_user.id) == Subject(on.human_user, on.organization)
         assert on.read.users.find_subject(service_user.id) == Subject(service_user, on.organization)
         closed = replace(on.organization, active=False, version=2)
@@ -51,25 +51,25 @@ class UserContract(ContractBase):
 
     @pytest.mark.parametrize(("stored", "asked"), SPELLINGS)
     def test_users_are_found_and_a_taken_name_is_refused_in_every_spelling_and_kind(
-        self, on: On, stored: str, asked: str
+        self, on: StorageHarness, stored: str, asked: str
     ) -> None:
-        user = on.saved(a_human_user(on.organization, user_name=stored))
+        user = on.store_value(make_human_user(on.organization, user_name=stored))
         assert on.read.users.find_by_name(on.organization.id, asked) == user, "the name is kept as it was written"
-        with pytest.raises(Duplicate) as refusal:
-            on.write.users.add(a_service_user(on.organization, user_name=asked))
+        with pytest.raises(DuplicateValue) as refusal:
+            on.write.users.add(make_service_user(on.organization, user_name=asked))
         assert refusal.value.field == "user_name"
 
-    def test_users_of_two_organizations_may_have_the_same_user_name(self, on: On) -> None:
-        here, there = (a_human_user(one, user_name="ada") for one in (on.organization, on.other_organization))
-        on.save(here, there)
+    def test_users_of_two_organizations_may_have_the_same_user_name(self, on: StorageHarness) -> None:
+        here, there = (make_human_user(one, user_name="ada") for one in (on.organization, on.other_organization))
+        on.store(here, there)
         for user in (here, there):
             assert on.read.users.find_by_name(user.organization_id, "ada") == user
             assert on.read.users.find_by_name(user.organization_id, "nobody") is None
 
-    def test_users_find_by_login_name(self, on: On) -> None:
-        acme, bolt = an_organization(primary_domain="acme.example"), an_organization(primary_domain="bolt.example")
-        here, there = a_human_user(acme, user_name="Straße"), a_human_user(bolt, user_name="straße")
-        on.save(acme, bolt, here, there)
+    def test_users_find_by_login_name(self, on: StorageHarness) -> None:
+        acme, bolt = make_organization(primary_domain="acme.example"), make_organization(primary_domain="bolt.example")
+        here, there = make_human_user(acme, user_name="Straße"), make_human_user(bolt, user_name="straße")
+        on.store(acme, bolt, here, there)
         assert on.read.users.find_by_login_name("straße@acme.example") == Subject(here, acme)
         assert on.read.users.find_by_login_name("STRASSE@Bolt.Example") == Subject(there, bolt)
         assert on.read.users.find_by_login_name("straße@other.example") is None
@@ -78,36 +78,42 @@ class UserContract(ContractBase):
         assert on.read.users.find_by_login_name("@acme.example") is None
         assert on.read.users.find_by_login_name("") is None
 
-    def test_users_find_by_bare_name_the_one_who_has_had_it_for_longest(self, on: On) -> None:
-        third = an_organization()
-        first = a_human_user(on.organization, user_name="Ada", named_at=NOW)
-        second = a_human_user(on.other_organization, user_name="ada", named_at=NOW + timedelta(seconds=1))
-        on.save(third, second, first, a_human_user(third, user_name="ada"))
-        on.save(a_service_user(on.organization, user_name="bob"), a_human_user(third, user_name="bob"))
-        assert on.read.users.find_by_bare_name("ADA", first_in=an_id()) == Subject(first, on.organization)
-        assert on.read.users.find_by_bare_name("ada", first_in=third.id) == Subject(first, on.organization)
-        found = on.read.users.find_by_bare_name("ada", first_in=on.other_organization.id)
+    def test_users_find_by_bare_name_the_one_who_has_had_it_for_longest(self, on: StorageHarness) -> None:
+        third = make_organization()
+        first = make_human_user(on.organization, user_name="Ada", named_at=NOW)
+        second = make_human_user(on.other_organization, user_name="ada", named_at=NOW + timedelta(seconds=1))
+        on.store(third, second, first, make_human_user(third, user_name="ada"))
+        on.store(make_service_user(on.organization, user_name="bob"), make_human_user(third, user_name="bob"))
+        assert on.read.users.find_by_user_name_alone("ADA", preferred_organization_id=make_id()) == Subject(
+            first, on.organization
+        )
+        assert on.read.users.find_by_user_name_alone("ada", preferred_organization_id=third.id) == Subject(
+            first, on.organization
+        )
+        found = on.read.users.find_by_user_name_alone("ada", preferred_organization_id=on.other_organization.id)
         assert found == Subject(second, on.other_organization), "those of one organization come first"
-        assert on.read.users.find_by_bare_name("bob", first_in=third.id) is None, "nobody vouches for them"
-        assert on.read.users.find_by_bare_name("nobody", first_in=third.id) is None
+        assert on.read.users.find_by_user_name_alone("bob", preferred_organization_id=third.id) is None, (
+            "nobody vouches for them"
+        )
+        assert on.read.users.find_by_user_name_alone("nobody", preferred_organization_id=third.id) is None
         assert on.read.users.find_by_login_name("ada") is None, "a login name has a domain"
 
-    def test_users_find_by_bare_name_prefers_nobody_who_registered(self, on: On) -> None:
-        first = a_human_user(on.organization, user_name="ada", named_at=NOW)
+    def test_users_find_by_bare_name_prefers_nobody_who_registered(self, on: StorageHarness) -> None:
+        first = make_human_user(on.organization, user_name="ada", named_at=NOW)
         later = NOW + timedelta(seconds=1)
-        on.save(first, a_human_user(on.other_organization, user_name="ada", registered=True, named_at=later))
-        found = on.read.users.find_by_bare_name("ada", first_in=on.other_organization.id)
+        on.store(first, make_human_user(on.other_organization, user_name="ada", registered=True, named_at=later))
+        found = on.read.users.find_by_user_name_alone("ada", preferred_organization_id=on.other_organization.id)
         assert found == Subject(first, on.organization)
 
-    def test_users_find_by_email_stays_in_the_organization(self, on: On) -> None:
+    def test_users_find_by_email_stays_in_the_organization(self, on: StorageHarness) -> None:
         profile = Profile(email="ada@acme.example")
         here, there = (
-            a_human_user(on.organization, profile=profile),
-            a_human_user(on.other_organization, profile=profile),
+            make_human_user(on.organization, profile=profile),
+            make_human_user(on.other_organization, profile=profile),
         )
-        on.save(here, there)
+        on.store(here, there)
         assert on.read.users.find_by_email(on.organization.id, profile.email) == (Subject(here, on.organization),)
-        assert on.read.users.find_by_email(an_id(), profile.email) == ()
+        assert on.read.users.find_by_email(make_id(), profile.email) == ()
         assert on.read.users.find_by_email(on.organization.id, "nobody@acme.example") == ()
         assert on.read.users.find_by_email(on.organization.id, "ada") == ()
 
@@ -123,28 +129,30 @@ class UserContract(ContractBase):
         ],
     )
     @pytest.mark.parametrize("domain", ["bücher.example", "xn--bcher-kva.example"])
-    def test_users_find_by_email_goes_by_the_mailbox(self, on: On, domain: str, asked: str, is_same: bool) -> None:
-        fiona = on.saved(a_human_user(on.organization, profile=Profile(email=f"Fiona@{domain}")))
-        other = on.saved(a_human_user(on.organization, profile=Profile(email=f"ﬁona@{domain}")))
+    def test_users_find_by_email_goes_by_the_mailbox(
+        self, on: StorageHarness, domain: str, asked: str, is_same: bool
+    ) -> None:
+        fiona = on.store_value(make_human_user(on.organization, profile=Profile(email=f"Fiona@{domain}")))
+        other = on.store_value(make_human_user(on.organization, profile=Profile(email=f"ﬁona@{domain}")))
         found = [one.user for one in on.read.users.find_by_email(on.organization.id, asked)]
         assert found == ([fiona] if is_same else [other] if asked.startswith("ﬁ") else [])
 
-    def test_users_find_by_email_finds_the_oldest_and_so_many_at_most(self, on: On) -> None:
+    def test_users_find_by_email_finds_the_oldest_and_so_many_at_most(self, on: StorageHarness) -> None:
         users = [
-            a_human_user(on.organization, created_at=NOW + timedelta(seconds=index), active=index > 0)
-            for index in range(MOST_WITH_ONE_EMAIL + 1)
+            make_human_user(on.organization, created_at=NOW + timedelta(seconds=index), active=index > 0)
+            for index in range(MAX_USERS_PER_EMAIL + 1)
         ]
-        on.save(*reversed(users))
+        on.store(*reversed(users))
         found = on.read.users.find_by_email(on.organization.id, "ada@acme.example")
-        assert [subject.user for subject in found] == users[:MOST_WITH_ONE_EMAIL]
+        assert [subject.user for subject in found] == users[:MAX_USERS_PER_EMAIL]
 
-    def test_users_are_found_by_their_verified_address_alone(self, on: On) -> None:
+    def test_users_are_found_by_their_verified_address_alone(self, on: StorageHarness) -> None:
         verified = Profile(email="Ada@BÜCHER.example", email_verified=True)
-        ada, elsewhere = (a_human_user(one, profile=verified) for one in (on.organization, on.other_organization))
-        on.save(ada, a_human_user(on.organization, profile=Profile(email="ada@bücher.example")))
+        ada, elsewhere = (make_human_user(one, profile=verified) for one in (on.organization, on.other_organization))
+        on.store(ada, make_human_user(on.organization, profile=Profile(email="ada@bücher.example")))
         key = "ada@xn--bcher-kva.example"
         assert on.read.users.find_by_verified_email(key) == (Subject(ada, on.organization),)
-        on.save(elsewhere)
+        on.store(elsewhere)
         found = on.read.users.find_by_verified_email(key, organization_id=on.other_organization.id)
         assert found == (Subject(elsewhere, on.other_organization),)
         assert {one.user.id for one in on.read.users.find_by_verified_email(key)} == {ada.id, elsewhere.id}
@@ -154,56 +162,56 @@ class UserContract(ContractBase):
         assert on.read.users.find_by_verified_email(key, organization_id=on.organization.id) == ()
 
     @pytest.mark.parametrize("by", EmailVerifier)
-    def test_users_who_proved_an_address_can_be_asked_for(self, on: On, by: EmailVerifier) -> None:
+    def test_users_who_proved_an_address_can_be_asked_for(self, on: StorageHarness, by: EmailVerifier) -> None:
         profile = Profile(email="ada@acme.example", email_verified=True)
-        user = on.saved(a_human_user(on.organization, profile=profile, email_verified_by=by))
+        user = on.store_value(make_human_user(on.organization, profile=profile, email_verified_by=by))
         assert on.read.users.find(user.id) == user
-        found = on.read.users.find_by_verified_email("ada@acme.example", proven=True)
-        assert found == ((Subject(user, on.organization),) if by in PROVEN else ())
+        found = on.read.users.find_by_verified_email("ada@acme.example", is_proven=True)
+        assert found == ((Subject(user, on.organization),) if by in GLOBALLY_TRUSTED_VERIFIERS else ())
 
-    def test_users_with_one_verified_address_can_be_narrowed_to_those_who_can_sign_in(self, on: On) -> None:
+    def test_users_with_one_verified_address_can_be_narrowed_to_those_who_can_sign_in(self, on: StorageHarness) -> None:
         profile, key = Profile(email="ada@acme.example", email_verified=True), "ada@acme.example"
-        closed = an_organization(active=False)
+        closed = make_organization(active=False)
         users = [
-            a_human_user(organization, profile=profile, active=active, created_at=NOW + timedelta(seconds=index))
+            make_human_user(organization, profile=profile, active=active, created_at=NOW + timedelta(seconds=index))
             for index, (organization, active) in enumerate(
                 [(closed, True), (on.organization, False), (on.other_organization, True), (on.organization, True)]
             )
         ]
-        on.save(closed, *reversed(users))
+        on.store(closed, *reversed(users))
         assert [one.user for one in on.read.users.find_by_verified_email(key)] == users
         assert [one.user for one in on.read.users.find_by_verified_email(key, limit=2)] == users[:2]
         found = on.read.users.find_by_verified_email(key, active=True, limit=2)
         assert [one.user for one in found] == users[2:], "the others take nobody's place"
 
-    def test_users_of_whom_one_verified_what_would_be_the_login_name_of_another(self, on: On) -> None:
+    def test_users_of_whom_one_verified_what_would_be_the_login_name_of_another(self, on: StorageHarness) -> None:
         def person(user_name: str, email: str, **fields: object) -> object:
             profile = Profile(email=email, email_verified=True)
-            return a_human_user(on.organization, **{"user_name": user_name, "profile": profile, **fields})
+            return make_human_user(on.organization, **{"user_name": user_name, "profile": profile, **fields})
 
         unverified = Profile(email="carl@new.example")
-        on.save(
+        on.store(
             person("ada", "Ada@New.Example"),
             person("bob", "x@other.example", profile=unverified),
-            a_service_user(on.organization, user_name="carl"),
-            a_human_user(on.other_organization, user_name="dora"),
+            make_service_user(on.organization, user_name="carl"),
+            make_human_user(on.other_organization, user_name="dora"),
             person("elsa", "dora@new.example"),
         )
-        assert not on.read.users.has_address_as_login_name(on.organization.id, "new.example")
-        on.save(person("frank", "CARL@new.example"))
-        assert on.read.users.has_address_as_login_name(on.organization.id, "new.example")
-        assert not on.read.users.has_address_as_login_name(on.organization.id, "w.example")
-        assert not on.read.users.has_address_as_login_name(on.other_organization.id, "new.example")
+        assert not on.read.users.has_email_used_as_login_name(on.organization.id, "new.example")
+        on.store(person("frank", "CARL@new.example"))
+        assert on.read.users.has_email_used_as_login_name(on.organization.id, "new.example")
+        assert not on.read.users.has_email_used_as_login_name(on.organization.id, "w.example")
+        assert not on.read.users.has_email_used_as_login_name(on.other_organization.id, "new.example")
 
-    def test_users_addresses_proven_elsewhere_are_those_of_the_domain(self, on: On) -> None:
+    def test_users_addresses_proven_elsewhere_are_those_of_the_domain(self, on: StorageHarness) -> None:
         def with_address(
             email: str, organization: Organization, by: EmailVerifier, *, active: bool = True
         ) -> HumanUser:
             profile = Profile(email=email, email_verified=True)
-            return a_human_user(organization, profile=profile, email_verified_by=by, active=active)
+            return make_human_user(organization, profile=profile, email_verified_by=by, active=active)
 
         there, own = on.other_organization, EmailVerifier.OWN_LINK
-        on.save(
+        on.store(
             with_address("bob@bolt.example", there, own),
             with_address("Ada@BOLT.example", there, own),
             with_address("ada@bolt.example", there, EmailVerifier.OPERATOR),
@@ -213,31 +221,31 @@ class UserContract(ContractBase):
             with_address("ada@x.bolt.example", there, own),
             with_address("ada@notbolt.example", there, own),
         )
-        find = on.read.users.addresses_proven_elsewhere
+        find = on.read.users.list_email_keys_verified_in_other_organizations
         assert find(on.organization.id, "bolt.example", 9) == ("ada@bolt.example", "bob@bolt.example")
         assert find(on.organization.id, "bolt.example", 1) == ("ada@bolt.example",)
         assert find(there.id, "bolt.example", 9) == ("joe@bolt.example",)
 
-    def test_users_to_delete_are_those_whose_moment_has_come(self, on: On) -> None:
+    def test_users_to_delete_are_those_whose_moment_has_come(self, on: StorageHarness) -> None:
         second = timedelta(seconds=1)
         late, due, coming, off = (
-            a_human_user(on.organization, deletion_at=at, active=at != NOW)
+            make_human_user(on.organization, deletion_at=at, active=at != NOW)
             for at in (NOW - second, NOW, NOW + second, None)
         )
-        on.save(due, off, coming, late)
-        assert on.read.users.to_delete(NOW, 10) == (late.id, due.id)
-        assert on.read.users.to_delete(NOW, 1) == (late.id,)
-        assert on.read.users.to_delete(NOW - 2 * second, 10) == ()
+        on.store(due, off, coming, late)
+        assert on.read.users.list_due_deletions(NOW, 10) == (late.id, due.id)
+        assert on.read.users.list_due_deletions(NOW, 1) == (late.id,)
+        assert on.read.users.list_due_deletions(NOW - 2 * second, 10) == ()
         on.write.users.update(replace(late, deletion_at=None, version=late.version + 1))
-        assert on.read.users.to_delete(NOW, 10) == (due.id,)
+        assert on.read.users.list_due_deletions(NOW, 10) == (due.id,)
 
-    def test_users_nobody_is_found_by_an_empty_email(self, on: On) -> None:
-        on.save(a_service_user(on.organization))
-        on.save(a_human_user(on.organization, profile=Profile()))
+    def test_users_nobody_is_found_by_an_empty_email(self, on: StorageHarness) -> None:
+        on.store(make_service_user(on.organization))
+        on.store(make_human_user(on.organization, profile=Profile()))
         assert on.read.users.find_by_email(on.organization.id, "") == ()
         assert on.read.users.find_by_email(on.organization.id, " ") == ()
 
-    def test_users_are_found_by_what_they_are_changed_to(self, on: On) -> None:
+    def test_users_are_found_by_what_they_are_changed_to(self, on: StorageHarness) -> None:
         before, organization = on.human_user, on.organization
         changed = replace(before, user_name="Grace", profile=Profile(email="new@acme.example"), version=2)
         on.write.users.update(changed)
@@ -246,41 +254,41 @@ class UserContract(ContractBase):
         assert on.read.users.find_by_email(organization.id, "NEW@acme.example") == (Subject(changed, organization),)
         assert on.read.users.find_by_email(organization.id, before.profile.email) == ()
 
-    def test_users_update_may_respell_the_own_name(self, on: On) -> None:
-        user = on.saved(a_human_user(on.organization, user_name="ada"))
+    def test_users_update_may_respell_the_own_name(self, on: StorageHarness) -> None:
+        user = on.store_value(make_human_user(on.organization, user_name="ada"))
         on.write.users.update(replace(user, user_name="ADA", version=2))
         assert on.read.users.find(user.id) == replace(user, user_name="ADA", version=2)
 
-    def test_users_update_to_a_taken_user_name_is_refused(self, on: On) -> None:
-        with pytest.raises(Duplicate) as refusal:
+    def test_users_update_to_a_taken_user_name_is_refused(self, on: StorageHarness) -> None:
+        with pytest.raises(DuplicateValue) as refusal:
             on.write.users.update(replace(on.human_user, user_name=on.service_user.user_name.upper(), version=2))
         assert refusal.value.field == "user_name"
 
-    def test_users_the_name_of_a_removed_user_is_free(self, on: On) -> None:
-        on.write.users.remove(on.human_user.id)
-        on.save(a_service_user(on.organization, user_name=on.human_user.user_name))
+    def test_users_the_name_of_a_removed_user_is_free(self, on: StorageHarness) -> None:
+        on.write.users.delete(on.human_user.id)
+        on.store(make_service_user(on.organization, user_name=on.human_user.user_name))
 
-    def test_users_find_many_of_both_kinds(self, on: On) -> None:
+    def test_users_find_many_of_both_kinds(self, on: StorageHarness) -> None:
         organization, human_user = on.organization, on.human_user
-        robot = on.saved(a_service_user(on.other_organization))
-        assert on.read.users.find_subjects([human_user.id, an_id(), robot.id]) == {
+        robot = on.store_value(make_service_user(on.other_organization))
+        assert on.read.users.find_subjects([human_user.id, make_id(), robot.id]) == {
             human_user.id: Subject(human_user, organization),
             robot.id: Subject(robot, on.other_organization),
         }
         assert on.read.users.find_subjects(()) == {}
 
-    def test_users_the_last_sign_in_moves_forward_alone(self, on: On) -> None:
+    def test_users_the_last_sign_in_moves_forward_alone(self, on: StorageHarness) -> None:
         human_user, service_user = on.human_user, on.service_user
         second = timedelta(seconds=1)
         for at, expected in ((NOW, NOW), (NOW - second, NOW), (NOW + second, NOW + second)):
-            with on.writing() as storage:
-                for user_id in (human_user.id, service_user.id, an_id()):
-                    storage.users.note_sign_in(user_id, at)
+            with on.transaction() as storage:
+                for user_id in (human_user.id, service_user.id, make_id()):
+                    storage.users.update_last_sign_in(user_id, at)
             assert on.read.users.find(human_user.id) == replace(human_user, last_sign_in_at=expected)
             assert on.read.users.find(service_user.id) == service_user
 
-    def test_users_update_keeps_the_last_sign_in(self, on: On) -> None:
-        on.write.users.note_sign_in(on.human_user.id, NOW)
+    def test_users_update_keeps_the_last_sign_in(self, on: StorageHarness) -> None:
+        on.write.users.update_last_sign_in(on.human_user.id, NOW)
         changed = replace(on.human_user, user_name="lovelace", version=2)
         on.write.users.update(changed)
         assert on.read.users.find(on.human_user.id) == replace(changed, last_sign_in_at=NOW)

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from identity.domain.applications import Application, Client, ClientSecret
-from identity.domain.search import is_found
-from identity.storage.memory.entities import MemoryEntityStore, oldest_first, touch
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
-from identity.storage.stores.applications import ORDERS, ApplicationStore
+from identity.domain.applications import Application, ApplicationClient, ClientSecret
+from identity.domain.search import matches_query
+from identity.storage.memory.entity_store import MemoryEntityStore, sort_oldest_first, update_last_used
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, page_in_memory
+from identity.storage.stores.applications import APPLICATION_SORT_KEYS, ApplicationStore
 
 
 class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
@@ -16,24 +16,24 @@ class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
 
     table = "applications"
 
-    def find_client(self, client_id: str) -> Client | None:
+    def find_client(self, client_id: str) -> ApplicationClient | None:
         application = self._tables.applications.find(client_id)
         if application is None:
             return None
         project = self._tables.projects.get(application.project_id)
         organization = self._tables.organizations.get(project.organization_id)
-        return Client(application, self.secrets(client_id), project, organization)
+        return ApplicationClient(application, self.list_secrets(client_id), project, organization)
 
-    def is_origin(self, origin: str) -> bool:
-        return any(each.active and origin in each.origins for each in self._tables.applications)
+    def is_registered_origin(self, origin: str) -> bool:
+        return any(each.active and origin in each.web_origins for each in self._tables.applications)
 
-    def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[Application]:
+    def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
         rows = (
             each
             for each in self._tables.applications
-            if each.project_id == project_id and is_found(request.query, each)
+            if each.project_id == project_id and matches_query(request.query, each)
         )
-        return page_sorted(rows, request, ORDERS)
+        return page_in_memory(rows, request, APPLICATION_SORT_KEYS)
 
     def add_secret(self, application_id: str, secret: ClientSecret) -> None:
         self._tables.applications.get(application_id)
@@ -42,14 +42,14 @@ class MemoryApplicationStore(MemoryEntityStore[Application], ApplicationStore):
     def remove_secret(self, application_id: str, secret_id: str) -> None:
         self._tables.client_secrets.delete((application_id, secret_id))
 
-    def secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
+    def list_secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
         # A writer has the whole storage for itself, so there is nothing more to lock.
         secrets = self._tables.client_secrets.rows.items()
-        return oldest_first(secret for (owner, _), secret in secrets if owner == application_id)
+        return sort_oldest_first(secret for (owner, _), secret in secrets if owner == application_id)
 
-    def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
+    def count_secrets(self, ids: Collection[str]) -> Mapping[str, int]:
         counts = Counter(owner for owner, _ in self._tables.client_secrets.rows)
         return {id_: counts[id_] for id_ in ids if id_ in self._tables.applications}
 
-    def touch_secrets(self, uses: Mapping[str, datetime]) -> None:
-        touch(self._tables.client_secrets, uses)
+    def update_secrets_last_used(self, uses: Mapping[str, datetime]) -> None:
+        update_last_used(self._tables.client_secrets, uses)

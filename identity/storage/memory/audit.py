@@ -5,9 +5,9 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 
-from identity.domain.audit import ERASED, EVERYTHING, AuditEvent, AuditFilter
-from identity.storage.memory.entities import MemoryStore
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest, Sort, page_sorted
+from identity.domain.audit import ERASED, UNFILTERED, AuditEvent, AuditFilter
+from identity.storage.memory.entity_store import MemoryStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortOrder, page_in_memory
 from identity.storage.stores.audit import AuditStore
 
 
@@ -19,7 +19,7 @@ class MemoryAuditStore(MemoryStore, AuditStore):
         if event.once is not None and any(other.once == event.once for other in events):
             return False
         # Copied, since the caller may go on changing what it gave as detail.
-        stored = replace(event, detail=deepcopy(dict(event.detail)), sequence=_last(events.rows) + 1)
+        stored = replace(event, detail=deepcopy(dict(event.detail)), sequence=_last_sequence(events.rows) + 1)
         events.insert({event.id: stored})
         return True
 
@@ -27,32 +27,32 @@ class MemoryAuditStore(MemoryStore, AuditStore):
         for event in events:
             self.append(event)
 
-    def erase(self, gone: str) -> int:
+    def erase_personal_details(self, deleted_ids: str) -> int:
         doomed = [
             (key, event)
             for key, event in self._tables.audit_events.rows.items()
-            if gone in (event.object_id, event.organization_id)
+            if deleted_ids in (event.object_id, event.organization_id)
             and event.object_kind == "user"
             and (event.object_id or "") not in self._tables.users
             and event.detail not in ({}, ERASED)
         ]
         for key, event in doomed:
-            self._tables.audit_events.put(key, replace(event, detail=ERASED))
+            self._tables.audit_events.replace_unchecked(key, replace(event, detail=ERASED))
         return len(doomed)
 
     def find(self, event_id: str) -> AuditEvent | None:
         return self._tables.audit_events.find(event_id)
 
-    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = EVERYTHING) -> Page[AuditEvent]:  # noqa: A002
-        rows = (row for row in self._tables.audit_events if filter.fits(row))
+    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:  # noqa: A002
+        rows = (row for row in self._tables.audit_events if filter.matches(row))
         orders = {"sequence": lambda row: f"{row.sequence:020}"}
-        return page_sorted(rows, request, orders, usual=Sort("sequence", descending=True))
+        return page_in_memory(rows, request, orders, usual=SortOrder("sequence", descending=True))
 
-    def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
+    def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:  # noqa: A002
         later = (row for row in self._tables.audit_events.rows.values() if (row.sequence or 0) > sequence)
-        return tuple(islice((row for row in later if filter.fits(row)), limit))
+        return tuple(islice((row for row in later if filter.matches(row)), limit))
 
 
-def _last(rows: dict[str, AuditEvent]) -> int:
+def _last_sequence(rows: dict[str, AuditEvent]) -> int:
     """The number of the event that was appended last; 0 for none."""
     return next((row.sequence or 0 for row in reversed(rows.values())), 0)

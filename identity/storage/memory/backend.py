@@ -6,13 +6,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from identity.storage.backend import Backend, Storage
-from identity.storage.errors import Unavailable
+from identity.storage.errors import StorageUnavailable
 from identity.storage.memory.applications import MemoryApplicationStore
 from identity.storage.memory.attempts import MemoryAttemptStore
 from identity.storage.memory.audit import MemoryAuditStore
 from identity.storage.memory.authorization_requests import MemoryAuthorizationRequestStore
 from identity.storage.memory.credentials import MemoryCredentialStore
-from identity.storage.memory.effects import MemoryEffectStore
+from identity.storage.memory.deletion_impact import MemoryDeletionImpactStore
 from identity.storage.memory.managers import MemoryManagerStore
 from identity.storage.memory.organizations import MemoryOrganizationStore
 from identity.storage.memory.outbox import MemoryOutboxStore
@@ -20,27 +20,27 @@ from identity.storage.memory.project_grants import MemoryProjectGrantStore
 from identity.storage.memory.projects import MemoryProjectStore
 from identity.storage.memory.purges import MemoryPurgeStore
 from identity.storage.memory.records import MemoryRecordStore
-from identity.storage.memory.sealed import MemorySealedStore
+from identity.storage.memory.sealed_values import MemorySealedValueStore
 from identity.storage.memory.sessions import MemorySessionStore
 from identity.storage.memory.signing_keys import MemorySigningKeyStore
-from identity.storage.memory.tables import Tables
+from identity.storage.memory.tables import MemoryTables
 from identity.storage.memory.tokens import MemoryTokenStore
 from identity.storage.memory.upstream_providers import MemoryUpstreamProviderStore
 from identity.storage.memory.user_grants import MemoryUserGrantStore
 from identity.storage.memory.users import MemoryUserStore
-from identity.storage.participant import Participant
+from identity.storage.transaction_participant import TransactionParticipant
 
 if TYPE_CHECKING:
     from transaction.interfaces import ITransaction, ITransactionManager
 
 #: How long a writer waits for the one before it.
-PATIENCE_SECONDS = 10
+WRITE_LOCK_TIMEOUT = 10
 
 
 class MemoryStorage(Storage):
     """All stores over the same tables."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: MemoryTables) -> None:
         self.organizations = MemoryOrganizationStore(tables)
         self.projects = MemoryProjectStore(tables)
         self.project_grants = MemoryProjectGrantStore(tables)
@@ -58,41 +58,41 @@ class MemoryStorage(Storage):
         self.outbox = MemoryOutboxStore(tables)
         self.audit = MemoryAuditStore(tables)
         self.records = MemoryRecordStore(tables)
-        self.effects = MemoryEffectStore(tables)
+        self.deletion_impact = MemoryDeletionImpactStore(tables)
         self.purges = MemoryPurgeStore(tables)
-        self.sealed = MemorySealedStore(tables)
+        self.sealed_values = MemorySealedValueStore(tables)
 
 
 class MemoryBackend(Backend):
     """Keeps one committed state, which is replaced as a whole and never changed."""
 
     name: ClassVar[str] = "memory"
-    concurrent: ClassVar[bool] = False
-    durable: ClassVar[bool] = False
-    contends = False
+    is_concurrent: ClassVar[bool] = False
+    is_durable: ClassVar[bool] = False
+    has_write_conflicts = False
 
     def __init__(self) -> None:
         self._committed: dict[str, dict[Any, Any]] = {}
-        self._writer = threading.Lock()
+        self._write_lock = threading.Lock()
 
-    def begin_with(self, other: "MemoryBackend") -> None:
+    def copy_state_from(self, other: "MemoryBackend") -> None:
         """Hold what the other one holds now; what each does from then on is its own."""
         self._committed = other._committed
 
     @contextmanager
-    def reading(self) -> Iterator[Storage]:
-        yield MemoryStorage(Tables.of(self._committed, writable=False))
+    def read_session(self) -> Iterator[Storage]:
+        yield MemoryStorage(MemoryTables.from_state(self._committed, writable=False))
 
     def snapshot(self) -> AbstractContextManager[Storage]:
         # The committed state is replaced as a whole.
-        return self.reading()
+        return self.read_session()
 
-    def writing(self, transactions: "ITransactionManager") -> Storage:
-        transaction = transactions.get()
+    def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
+        transaction = transaction_manager.get()
         try:
-            participant: MemoryParticipant = transaction.data(self)
+            participant: MemoryTransactionParticipant = transaction.data(self)
         except KeyError:
-            participant = self._join(transaction, transactions)
+            participant = self._create_participant(transaction, transaction_manager)
         return participant.storage
 
     def migrate(self, *, dry_run: bool = False) -> Sequence[str]:
@@ -104,13 +104,15 @@ class MemoryBackend(Backend):
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _join(self, transaction: "ITransaction", transactions: "ITransactionManager") -> "MemoryParticipant":
-        if not self._writer.acquire(timeout=PATIENCE_SECONDS):
-            raise Unavailable("another transaction has been writing for too long")
+    def _create_participant(
+        self, transaction: "ITransaction", transactions: "ITransactionManager"
+    ) -> "MemoryTransactionParticipant":
+        if not self._write_lock.acquire(timeout=WRITE_LOCK_TIMEOUT):
+            raise StorageUnavailable("another transaction has been writing for too long")
         try:
-            participant = MemoryParticipant(self, transactions)
+            participant = MemoryTransactionParticipant(self, transactions)
         except BaseException:
-            self._writer.release()
+            self._write_lock.release()
             raise
         try:
             transaction.join(participant)
@@ -120,41 +122,41 @@ class MemoryBackend(Backend):
             raise
         return participant
 
-    def begin(self) -> Tables:
+    def begin_write(self) -> MemoryTables:
         """The committed state, to be written to by the one who holds the lock."""
-        return Tables.of(self._committed, writable=True)
+        return MemoryTables.from_state(self._committed, writable=True)
 
-    def end(self, tables: Tables, *, commit: bool) -> None:
+    def end_write(self, tables: MemoryTables, *, commit: bool) -> None:
         """Make the tables the committed state, or drop them, and let the next writer in."""
         try:
             tables.close()
             if commit:
                 self._committed = tables.state()
         finally:
-            self._writer.release()
+            self._write_lock.release()
 
 
-class MemoryParticipant(Participant):
+class MemoryTransactionParticipant(TransactionParticipant):
     """Makes the changes visible when all participants have agreed, or drops them."""
 
     def __init__(self, backend: MemoryBackend, transactions: "ITransactionManager") -> None:
         super().__init__(transactions)
         self._backend = backend
-        self._tables = backend.begin()
+        self._tables = backend.begin_write()
         self._over = False
         self.storage = MemoryStorage(self._tables)
 
     def tpc_finish(self, transaction: "ITransaction") -> None:
         """Make the changes visible."""
-        self._end(commit=True)
+        self._finish(commit=True)
 
     def abort(self, transaction: "ITransaction") -> None:
         """Drop the changes."""
-        self._end(commit=False)
+        self._finish(commit=False)
 
     tpc_abort = abort
 
-    def _end(self, *, commit: bool) -> None:
+    def _finish(self, *, commit: bool) -> None:
         if not self._over:
             self._over = True
-            self._backend.end(self._tables, commit=commit)
+            self._backend.end_write(self._tables, commit=commit)

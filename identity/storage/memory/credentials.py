@@ -8,11 +8,11 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import ServiceUser, Subject
-from identity.storage.errors import Missing
-from identity.storage.memory.entities import MemoryStore, oldest_first, page_newest_first, touch
-from identity.storage.memory.tables import Table
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.credentials import Credential, CredentialStore, Expiring
+from identity.storage.errors import RowNotFound
+from identity.storage.memory.entity_store import MemoryStore, page_newest_first, sort_oldest_first, update_last_used
+from identity.storage.memory.tables import MemoryTable
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
+from identity.storage.stores.credentials import CredentialStore, CredentialT, ExpiringCredentialT
 
 
 class MemoryCredentialStore(MemoryStore, CredentialStore):
@@ -21,30 +21,30 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
     def add(self, credential: ServiceUserKey | ServiceUserSecret | PersonalAccessToken) -> None:
         self._rows(type(credential)).insert({credential.id: credential})
 
-    def find(self, kind: type[Credential], id: str, user_id: str) -> Credential | None:  # noqa: A002
-        found: Credential | None = self._rows(kind).find(id)
+    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:  # noqa: A002
+        found: CredentialT | None = self._rows(kind).find(id)
         return found if found is not None and found.user_id == user_id else None
 
-    def remove(self, kind: type[Credential], user_id: str, id: str) -> None:  # noqa: A002
+    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:  # noqa: A002
         if self.find(kind, id, user_id) is None:
-            raise Missing(id)
+            raise RowNotFound(id)
         self._rows(kind).delete(id)
 
-    def touch(self, kind: type[Credential], uses: Mapping[str, datetime]) -> None:
-        touch(self._rows(kind), uses)
+    def update_last_used(self, kind: type[CredentialT], uses: Mapping[str, datetime]) -> None:
+        update_last_used(self._rows(kind), uses)
 
-    def page(self, kind: type[Credential], user_id: str, request: PageRequest = FIRST_PAGE) -> Page[Credential]:
+    def page(self, kind: type[CredentialT], user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[CredentialT]:
         return page_newest_first((one for one in self._rows(kind) if one.user_id == user_id), request)
 
-    def expiring(
+    def list_expiring(
         self,
-        kind: type[Expiring],
+        kind: type[ExpiringCredentialT],
         after: datetime,
         until: datetime,
         limit: int,
         *,
         organization_id: str | None = None,
-    ) -> tuple[Expiring, ...]:
+    ) -> tuple[ExpiringCredentialT, ...]:
         users = self._tables.users
         found = [
             one
@@ -53,31 +53,31 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
         ]
         return tuple(sorted(found, key=lambda one: (one.expires_at, one.id))[:limit])
 
-    def find_signer(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
+    def find_key_with_subject(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
         key, user = self.find(ServiceUserKey, key_id, user_id), self._tables.users.find(user_id)
         if key is None or not isinstance(user, ServiceUser):
             return None
         return key, Subject(user, self._tables.organizations.get(user.organization_id))
 
-    def key_summaries(self, user_ids: Collection[str], at: datetime) -> Mapping[str, KeySummary]:
+    def key_summaries(self, user_ids: Collection[str], now: datetime) -> Mapping[str, KeySummary]:
         of_users: dict[str, list[ServiceUserKey]] = {}
         for key in self._tables.service_user_keys:
             if key.user_id in user_ids:
                 of_users.setdefault(key.user_id, []).append(key)
-        return {user_id: _summary_of(keys, at) for user_id, keys in of_users.items()}
+        return {user_id: _summarize_keys(keys, now) for user_id, keys in of_users.items()}
 
-    def find_holder(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
-        user, secrets = self._tables.users.find(user_id), self.secrets(user_id)
+    def find_subject_with_secrets(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
+        user, secrets = self._tables.users.find(user_id), self.list_secrets(user_id)
         if not isinstance(user, ServiceUser) or not secrets:
             return None
         return Subject(user, self._tables.organizations.get(user.organization_id)), secrets
 
-    def secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
+    def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         # A writer has the whole storage for itself, so there is nothing more to lock.
-        return oldest_first(secret for secret in self._tables.service_user_secrets if secret.user_id == user_id)
+        return sort_oldest_first(secret for secret in self._tables.service_user_secrets if secret.user_id == user_id)
 
-    def _rows(self, kind: type) -> Table[str, Any]:
-        tables: dict[type, Table[str, Any]] = {
+    def _rows(self, kind: type) -> MemoryTable[str, Any]:
+        tables: dict[type, MemoryTable[str, Any]] = {
             ServiceUserKey: self._tables.service_user_keys,
             ServiceUserSecret: self._tables.service_user_secrets,
             PersonalAccessToken: self._tables.personal_access_tokens,
@@ -85,10 +85,10 @@ class MemoryCredentialStore(MemoryStore, CredentialStore):
         return tables[kind]
 
 
-def _summary_of(keys: Sequence[ServiceUserKey], at: datetime) -> KeySummary:
-    live = [key.expires_at for key in keys if key.live(at)]
+def _summarize_keys(keys: Sequence[ServiceUserKey], at: datetime) -> KeySummary:
+    live = [key.expires_at for key in keys if key.is_live(at)]
     return KeySummary(
-        live=len(live),
-        next_expiry=min(live) if live else max(key.expires_at for key in keys),
+        live_count=len(live),
+        next_expires_at=min(live) if live else max(key.expires_at for key in keys),
         last_used_at=max((key.last_used_at for key in keys if key.last_used_at is not None), default=None),
     )

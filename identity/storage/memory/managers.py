@@ -2,8 +2,8 @@
 
 from identity.domain.managers import Manager
 from identity.domain.permissions import ResourceKey
-from identity.storage.memory.entities import MemoryEntityStore, page_newest_first
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.memory.entity_store import MemoryEntityStore, page_newest_first
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.managers import ManagerStore
 
 
@@ -12,28 +12,32 @@ class MemoryManagerStore(MemoryEntityStore[Manager], ManagerStore):
 
     table = "managers"
 
-    def of_user(self, user_id: str) -> tuple[Manager, ...]:
+    def list_for_user(self, user_id: str) -> tuple[Manager, ...]:
         return tuple(manager for manager in self._tables.managers if manager.user_id == user_id)
 
-    def of_users_of(self, organization_id: str) -> tuple[Manager, ...]:
+    def list_for_users_of_organization(self, organization_id: str) -> tuple[Manager, ...]:
         users = self._tables.users
         return tuple(one for one in self._tables.managers if users.get(one.user_id).organization_id == organization_id)
 
     def page(
-        self, resource: ResourceKey, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
-    ) -> Page[Manager]:
+        self,
+        resource: ResourceKey,
+        request: PageRequest = FIRST_PAGE,
+        *,
+        organization_ids: frozenset[str] | None = None,
+    ) -> ResultPage[Manager]:
         users = self._tables.users
         return page_newest_first(
             (
                 manager
                 for manager in self._tables.managers
                 if manager.resource == resource
-                and (within is None or users.get(manager.user_id).organization_id in within)
+                and (organization_ids is None or users.get(manager.user_id).organization_id in organization_ids)
             ),
             request,
         )
 
-    def lock_holders(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
+    def lock_by_role(self, resource: ResourceKey, role: str) -> tuple[Manager, ...]:
         # A writer has the whole storage for itself, so there is nothing more to lock.
         return tuple(
             manager

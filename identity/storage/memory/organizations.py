@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from identity.domain.domains import OrganizationDomain, Proof
+from identity.domain.domains import DomainProof, OrganizationDomain
 from identity.domain.instance import Instance
 from identity.domain.organizations import Organization
-from identity.domain.search import is_found
-from identity.storage.errors import Missing
-from identity.storage.memory.entities import MemoryEntityStore
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
-from identity.storage.stores.organizations import ORDERS, OrganizationStore
+from identity.domain.search import matches_query
+from identity.storage.errors import RowNotFound
+from identity.storage.memory.entity_store import MemoryEntityStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, page_in_memory
+from identity.storage.stores.organizations import ORGANIZATION_SORT_KEYS, OrganizationStore
 
 
 class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore):
@@ -21,9 +21,9 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
     def find_by_domain(self, primary_domain: str) -> Organization | None:
         return next((each for each in self._tables.organizations if each.primary_domain == primary_domain), None)
 
-    def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
-        rows = (each for each in self._tables.organizations if is_found(request.query, each))
-        return page_sorted(rows, request, ORDERS)
+    def page(self, request: PageRequest = FIRST_PAGE) -> ResultPage[Organization]:
+        rows = (each for each in self._tables.organizations if matches_query(request.query, each))
+        return page_in_memory(rows, request, ORGANIZATION_SORT_KEYS)
 
     def add_domain(self, domain: OrganizationDomain) -> None:
         self._tables.domains.insert({(domain.organization_id, domain.name): domain})
@@ -31,25 +31,25 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
     def find_domain(self, organization_id: str, name: str) -> OrganizationDomain | None:
         return self._tables.domains.find((organization_id, name))
 
-    def find_domain_holder(self, name: str) -> OrganizationDomain | None:
-        return next((each for each in self._tables.domains if each.name == name and each.counts), None)
+    def find_effective_domain(self, name: str) -> OrganizationDomain | None:
+        return next((each for each in self._tables.domains if each.name == name and each.is_effective), None)
 
-    def domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
+    def list_domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
         # A writer has the whole storage for itself, so there is nothing more to lock.
-        return _by_name(each for each in self._tables.domains if each.organization_id == organization_id)
+        return _sort_by_name(each for each in self._tables.domains if each.organization_id == organization_id)
 
-    def unproven_domains(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
-        found = (each for each in self._tables.domains if each.proof is Proof.UNPROVEN)
-        return _by_name(each for each in found if not each.name.endswith(f".{name_space}"))[:limit]
+    def list_unproven_domains(self, reserved: str, limit: int) -> tuple[OrganizationDomain, ...]:
+        found = (each for each in self._tables.domains if each.proof is DomainProof.UNPROVEN)
+        return _sort_by_name(each for each in found if not each.name.endswith(f".{reserved}"))[:limit]
 
     def prove_domain(self, domain: OrganizationDomain) -> None:
         stored = self.find_domain(domain.organization_id, domain.name)
         if stored is None or stored.challenge != domain.challenge:
-            raise Missing
+            raise RowNotFound
         proven = replace(stored, proof=domain.proof, verified_at=domain.verified_at)
         self._tables.domains.replace((domain.organization_id, domain.name), proven)
 
-    def remove_domain(self, organization_id: str, name: str) -> None:
+    def delete_domain(self, organization_id: str, name: str) -> None:
         self._tables.domains.delete((organization_id, name))
 
     def find_instance(self) -> Instance | None:
@@ -59,5 +59,5 @@ class MemoryOrganizationStore(MemoryEntityStore[Organization], OrganizationStore
         self._tables.instance.insert({"instance": instance})
 
 
-def _by_name(domains: Iterable[OrganizationDomain]) -> tuple[OrganizationDomain, ...]:
+def _sort_by_name(domains: Iterable[OrganizationDomain]) -> tuple[OrganizationDomain, ...]:
     return tuple(sorted(domains, key=lambda each: (each.name, each.organization_id)))

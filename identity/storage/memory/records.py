@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from identity.domain.records import Record
-from identity.storage.errors import AlreadyUsed, Missing, Stale
-from identity.storage.memory.entities import MemoryStore
+from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow
+from identity.storage.memory.entity_store import MemoryStore
 from identity.storage.stores.records import RecordStore
 
 
@@ -18,7 +18,7 @@ class MemoryRecordStore(MemoryStore, RecordStore):
             expired = holder.expires_at is not None and holder.expires_at <= record.created_at
             if not (expired and replacing_expired):
                 return holder
-        self._put(record)
+        self._store(record)
         return None
 
     def find(self, plugin: str, kind: str, key: bytes, *, locked: bool = False) -> Record | None:
@@ -27,19 +27,19 @@ class MemoryRecordStore(MemoryStore, RecordStore):
 
     def replace(self, record: Record) -> None:
         if record.version != self._tables.records.get((record.plugin, record.kind, record.key)).version + 1:
-            raise Stale
-        self._put(record)
+            raise StaleRow
+        self._store(record)
 
-    def take(self, plugin: str, kind: str, key: bytes, at: datetime) -> Record:
+    def consume(self, plugin: str, kind: str, key: bytes, consumed_at: datetime) -> Record:
         record = self._tables.records.get((plugin, kind, key))
         if record.taken_at is not None:
             raise AlreadyUsed(record)
-        if not record.live(at):
-            raise Missing
-        self._put(replace(record, taken_at=at, version=record.version + 1))
+        if not record.is_live(consumed_at):
+            raise RowNotFound
+        self._store(replace(record, taken_at=consumed_at, version=record.version + 1))
         return record
 
-    def of_owner(
+    def list_for_owner(
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> tuple[Record, ...]:
         if user_id is None and application_id is None:
@@ -53,17 +53,17 @@ class MemoryRecordStore(MemoryStore, RecordStore):
         ]
         return tuple(sorted(found, key=lambda one: (one.created_at, one.key), reverse=True))
 
-    def drop(self, plugin: str, kind: str, key: bytes) -> bool:
+    def delete(self, plugin: str, kind: str, key: bytes) -> bool:
         found = (plugin, kind, key) in self._tables.records
         if found:
             self._tables.records.delete((plugin, kind, key))
         return found
 
-    def drop_of_owner(
+    def delete_for_owner(
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> int:
-        doomed = self.of_owner(plugin, kind, user_id=user_id, application_id=application_id)
-        return sum(self.drop(plugin, kind, one.key) for one in doomed)
+        doomed = self.list_for_owner(plugin, kind, user_id=user_id, application_id=application_id)
+        return sum(self.delete(plugin, kind, one.key) for one in doomed)
 
-    def _put(self, record: Record) -> None:
+    def _store(self, record: Record) -> None:
         self._tables.records.replace((record.plugin, record.kind, record.key), record)

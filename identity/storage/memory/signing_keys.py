@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from identity.domain.signing_keys import SigningKey
-from identity.storage.memory.entities import MemoryStore
+from identity.storage.memory.entity_store import MemoryStore
 from identity.storage.stores.signing_keys import SigningKeyStore
 
 
@@ -13,12 +13,12 @@ class MemorySigningKeyStore(MemoryStore, SigningKeyStore):
     def add(self, key: SigningKey) -> None:
         self._tables.signing_keys.insert({key.id: key})
 
-    def all(self) -> tuple[SigningKey, ...]:
+    def list_all(self) -> tuple[SigningKey, ...]:
         return tuple(sorted(self._tables.signing_keys, key=lambda key: key.generation))
 
-    def reseal(self, key_id: str, sealed_private_key: bytes) -> None:
+    def update_sealed_private_key(self, key_id: str, sealed_private_key: bytes) -> None:
         key = self._tables.signing_keys.get(key_id)
-        self._tables.signing_keys.put(key_id, replace(key, sealed_private_key=sealed_private_key))
+        self._tables.signing_keys.replace_unchecked(key_id, replace(key, sealed_private_key=sealed_private_key))
 
-    def remove(self, key_id: str) -> None:
+    def delete(self, key_id: str) -> None:
         self._tables.signing_keys.delete(key_id)

@@ -17,8 +17,8 @@ from identity.domain.instance import Instance
 from identity.domain.managers import Manager
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.domain.outbox import OutgoingMessage
-from identity.domain.permissions import Level
+from identity.domain.outbox import OutboxMessage
+from identity.domain.permissions import ManagerLevel
 from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.projects import Project, ProjectGrant, ProjectRole, UserGrant
 from identity.domain.records import Record
@@ -29,84 +29,86 @@ from identity.domain.signing_keys import SigningKey
 from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
 from identity.domain.upstream_providers import UpstreamProvider
 from identity.domain.users import PasswordHash, User
-from identity.storage.errors import Duplicate, Missing, StorageError
+from identity.storage.errors import DuplicateValue, RowNotFound, StorageError
 
-Key = TypeVar("Key")
-Row = TypeVar("Row")
+KeyT = TypeVar("KeyT")
+RowT = TypeVar("RowT")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class TableConstraints:
     """What holds for each row of a table.
 
-    ``parents`` names, by field, the table that holds what the row belongs to; ``goes_with`` tells, by table, the key of
+    ``parents`` names, by field, the table that holds what the row belongs to; ``cascades`` tells, by table, the key of
     what else it goes with. ``unique`` makes, by the name that is told, what no two rows have; None is no such thing.
     ``key`` is what is told where the key itself is taken.
     """
 
-    parents: Mapping[str, str] = field(default_factory=dict)
-    goes_with: Mapping[str, Callable[[Any, Any], object]] = field(default_factory=dict)
+    foreign_keys: Mapping[str, str] = field(default_factory=dict)
+    cascades: Mapping[str, Callable[[Any, Any], object]] = field(default_factory=dict)
     unique: Mapping[str, Callable[[Any], object]] = field(default_factory=dict)
-    key: str = "id"
+    primary_key_field: str = "id"
 
 
-class Table(Generic[Key, Row]):
+class MemoryTable(Generic[KeyT, RowT]):
     """One table as one transaction sees it: copied on the first write, so that others keep what they see."""
 
-    def __init__(self, name: str, rules: Rules, rows: dict[Key, Row], others: "dict[str, Table[Any, Any]]") -> None:
+    def __init__(
+        self, name: str, rules: TableConstraints, rows: dict[KeyT, RowT], others: "dict[str, MemoryTable[Any, Any]]"
+    ) -> None:
         self.rows = rows
-        self.writable = True
+        self.is_writable = True
         self.name = name
         self._rules = rules
         self._others = others
         self._copied = False
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[RowT]:
         return iter(tuple(self.rows.values()))
 
-    def __contains__(self, key: Key) -> bool:
+    def __contains__(self, key: KeyT) -> bool:
         return key in self.rows
 
-    def find(self, key: Key) -> Row | None:
+    def find(self, key: KeyT) -> RowT | None:
         """The row with this key."""
         return self.rows.get(key)
 
-    def get(self, key: Key) -> Row:
+    def get(self, key: KeyT) -> RowT:
         """The row with this key. Raises Missing."""
         if key not in self.rows:
-            raise Missing(key)
+            raise RowNotFound(key)
         return self.rows[key]
 
-    def find_many(self, keys: Collection[Key]) -> dict[Key, Row]:
+    def find_many(self, keys: Collection[KeyT]) -> dict[KeyT, RowT]:
         """The rows with these keys; unknown keys are left out."""
         return {key: self.rows[key] for key in keys if key in self.rows}
 
-    def insert(self, rows: Mapping[Key, Row]) -> None:
+    def insert(self, rows: Mapping[KeyT, RowT]) -> None:
         """Store new rows, all or none. Raises Missing or Duplicate."""
         self._require_parents(rows)
         self._require_unique(rows)
         if any(key in self.rows for key in rows):
-            raise Duplicate(self._rules.key)
-        self._own().update(rows)
+            raise DuplicateValue(self._rules.primary_key_field)
+        self._copy_on_write().update(rows)
 
-    def replace(self, key: Key, row: Row) -> None:
+    def replace(self, key: KeyT, row: RowT) -> None:
         """Store a row in the place of the one with its key, or where there was none. Raises Missing or Duplicate."""
         self._require_parents({key: row})
         self._require_unique({key: row})
-        self.put(key, row)
+        self.replace_unchecked(key, row)
 
-    def put(self, key: Key, row: Row) -> None:
+    def replace_unchecked(self, key: KeyT, row: RowT) -> None:
         """The same for a row that cannot break a rule: it has what the one before had."""
-        self._own()[key] = row
+        self._copy_on_write()[key] = row
 
-    def delete(self, key: Key) -> None:
+    def delete(self, key: KeyT) -> None:
         """Delete the row with this key and all that goes with it. Raises Missing."""
         self.get(key)
-        del self._own()[key]
+        del self._copy_on_write()[key]
         for other in self._others.values():
-            other.delete_where(other._children_of(self.name, key))
+            other.delete_where(other._child_filter(self.name, key))
 
-    def delete_where(self, doomed: Callable[[Key, Row], bool] | None) -> int:
+    def delete_where(self, doomed: Callable[[KeyT, RowT], bool] | None) -> int:
         """Delete every row of which ``doomed`` is true; returns how many went."""
         if doomed is None:
             return 0
@@ -116,34 +118,34 @@ class Table(Generic[Key, Row]):
                 self.delete(key)
         return len(keys)
 
-    def _children_of(self, parent: str, id_: object) -> Callable[[Key, Row], bool] | None:
+    def _child_filter(self, parent: str, id_: object) -> Callable[[KeyT, RowT], bool] | None:
         """Tells which rows go with that one; None if none can."""
-        links = [name for name, table in self._rules.parents.items() if table == parent]
-        goes_with = self._rules.goes_with.get(parent)
+        links = [name for name, table in self._rules.foreign_keys.items() if table == parent]
+        goes_with = self._rules.cascades.get(parent)
         if not links and goes_with is None:
             return None
         return lambda key, row: (
             any(getattr(row, name) == id_ for name in links) or (goes_with is not None and goes_with(key, row) == id_)
         )
 
-    def _require_parents(self, rows: Mapping[Key, Row]) -> None:
+    def _require_parents(self, rows: Mapping[KeyT, RowT]) -> None:
         for row in rows.values():
-            for name, table in self._rules.parents.items():
+            for name, table in self._rules.foreign_keys.items():
                 parent = getattr(row, name)
                 if parent is not None:
                     self._others[table].get(parent)
 
-    def _require_unique(self, rows: Mapping[Key, Row]) -> None:
+    def _require_unique(self, rows: Mapping[KeyT, RowT]) -> None:
         for name, value in self._rules.unique.items():
             taken = {value(row) for key, row in self.rows.items() if key not in rows}
             for row in rows.values():
                 mine = value(row)
                 if mine is not None and mine in taken:
-                    raise Duplicate(name)
+                    raise DuplicateValue(name)
                 taken.add(mine)
 
-    def _own(self) -> dict[Key, Row]:
-        if not self.writable:
+    def _copy_on_write(self) -> dict[KeyT, RowT]:
+        if not self.is_writable:
             raise StorageError("This storage was opened for reading, or its transaction is over.")
         if not self._copied:
             self.rows, self._copied = dict(self.rows), True
@@ -151,7 +153,7 @@ class Table(Generic[Key, Row]):
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class AttemptCount:
     """How often a key was counted, the last time when, and the next moment at which something changes."""
 
     number: int
@@ -167,64 +169,66 @@ def _table(
     goes_with: Mapping[str, Callable[[Any, Any], object]] | None = None,
     **parents: str,
 ) -> Any:
-    return field(metadata={"rules": Rules(parents, goes_with or {}, unique or {}, key)})
+    return field(metadata={"rules": TableConstraints(parents, goes_with or {}, unique or {}, key)})
 
 
-def _managed(level: Level) -> Callable[[Any, Manager], str | None]:
+def _managed_by_level(level: ManagerLevel) -> Callable[[Any, Manager], str | None]:
     return lambda _, manager: manager.resource.id if manager.resource.level is level else None
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class MemoryTables:
     """All tables as one transaction sees them."""
 
-    instance: Table[str, Instance] = _table(key="instance")
-    organizations: Table[str, Organization] = _table(unique={"primary_domain": attrgetter("primary_domain")})
-    domains: Table[tuple[str, str], OrganizationDomain] = _table(
+    instance: MemoryTable[str, Instance] = _table(key="instance")
+    organizations: MemoryTable[str, Organization] = _table(unique={"primary_domain": attrgetter("primary_domain")})
+    domains: MemoryTable[tuple[str, str], OrganizationDomain] = _table(
         key="domain",
-        unique={"domain": lambda domain: domain.name if domain.counts else None},
-        goes_with={"organizations": lambda _, domain: None if domain.counts else domain.organization_id},
+        unique={"domain": lambda domain: domain.name if domain.is_effective else None},
+        goes_with={"organizations": lambda _, domain: None if domain.is_effective else domain.organization_id},
     )
-    projects: Table[str, Project] = _table(organization_id="organizations")
-    project_roles: Table[tuple[str, str], ProjectRole] = _table(key="key", project_id="projects")
-    project_grants: Table[str, ProjectGrant] = _table(
+    projects: MemoryTable[str, Project] = _table(organization_id="organizations")
+    project_roles: MemoryTable[tuple[str, str], ProjectRole] = _table(key="key", project_id="projects")
+    project_grants: MemoryTable[str, ProjectGrant] = _table(
         project_id="projects",
         organization_id="organizations",
         unique={"organization_id": attrgetter("project_id", "organization_id")},
     )
-    users: Table[str, User] = _table(
+    users: MemoryTable[str, User] = _table(
         organization_id="organizations",
         unique={"user_name": lambda user: (user.organization_id, name_key(user.user_name))},
     )
-    user_grants: Table[str, UserGrant] = _table(
+    user_grants: MemoryTable[str, UserGrant] = _table(
         user_id="users",
         organization_id="organizations",
         project_id="projects",
         project_grant_id="project_grants",
         unique={"user_id": attrgetter("user_id", "project_id", "project_grant_id")},
     )
-    passwords: Table[str, PasswordHash] = _table(user_id="users")
-    service_user_keys: Table[str, ServiceUserKey] = _table(user_id="users")
-    service_user_secrets: Table[str, ServiceUserSecret] = _table(user_id="users")
-    personal_access_tokens: Table[str, PersonalAccessToken] = _table(user_id="users")
-    applications: Table[str, Application] = _table(project_id="projects")
-    client_secrets: Table[tuple[str, str], ClientSecret] = _table(goes_with={"applications": lambda key, _: key[0]})
-    upstream_providers: Table[str, UpstreamProvider] = _table(organization_id="organizations")
-    managers: Table[str, Manager] = _table(
+    passwords: MemoryTable[str, PasswordHash] = _table(user_id="users")
+    service_user_keys: MemoryTable[str, ServiceUserKey] = _table(user_id="users")
+    service_user_secrets: MemoryTable[str, ServiceUserSecret] = _table(user_id="users")
+    personal_access_tokens: MemoryTable[str, PersonalAccessToken] = _table(user_id="users")
+    applications: MemoryTable[str, Application] = _table(project_id="projects")
+    client_secrets: MemoryTable[tuple[str, str], ClientSecret] = _table(
+        goes_with={"applications": lambda key, _: key[0]}
+    )
+    upstream_providers: MemoryTable[str, UpstreamProvider] = _table(organization_id="organizations")
+    managers: MemoryTable[str, Manager] = _table(
         user_id="users",
         unique={"user_id": attrgetter("user_id", "resource")},
         goes_with={
-            "organizations": _managed(Level.ORGANIZATION),
-            "projects": _managed(Level.PROJECT),
-            "project_grants": _managed(Level.PROJECT_GRANT),
+            "organizations": _managed_by_level(ManagerLevel.ORGANIZATION),
+            "projects": _managed_by_level(ManagerLevel.PROJECT),
+            "project_grants": _managed_by_level(ManagerLevel.PROJECT_GRANT),
         },
     )
-    sessions: Table[str, Session] = _table(user_id="users", unique={"digest": attrgetter("digest")})
-    authorization_requests: Table[str, PendingAuthorization] = _table(user_id="users")
-    attempts: Table[str, Count] = _table(user_id="users")
-    families: Table[str, TokenFamily] = _table(user_id="users", client_id="applications")
-    authorization_codes: Table[bytes, AuthorizationCode] = _table(key="digest", family_id="families")
-    access_tokens: Table[bytes, AccessToken] = _table(
+    sessions: MemoryTable[str, Session] = _table(user_id="users", unique={"digest": attrgetter("digest")})
+    authorization_requests: MemoryTable[str, PendingAuthorization] = _table(user_id="users")
+    attempts: MemoryTable[str, AttemptCount] = _table(user_id="users")
+    families: MemoryTable[str, TokenFamily] = _table(user_id="users", client_id="applications")
+    authorization_codes: MemoryTable[bytes, AuthorizationCode] = _table(key="digest", family_id="families")
+    access_tokens: MemoryTable[bytes, AccessToken] = _table(
         key="digest",
         user_id="users",
         application_id="applications",
@@ -234,19 +238,19 @@ class Tables:
         personal_access_token_id="personal_access_tokens",  # noqa: S106
         family_id="families",
     )
-    refresh_tokens: Table[bytes, RefreshToken] = _table(key="digest", family_id="families")
-    signing_keys: Table[str, SigningKey] = _table(unique={"generation": attrgetter("generation")})
-    outgoing_messages: Table[str, OutgoingMessage] = _table()
-    audit_events: Table[str, AuditEvent] = _table()
-    records: Table[tuple[str, str, bytes], Record] = _table(user_id="users", application_id="applications")
+    refresh_tokens: MemoryTable[bytes, RefreshToken] = _table(key="digest", family_id="families")
+    signing_keys: MemoryTable[str, SigningKey] = _table(unique={"generation": attrgetter("generation")})
+    outgoing_messages: MemoryTable[str, OutboxMessage] = _table()
+    audit_events: MemoryTable[str, AuditEvent] = _table()
+    records: MemoryTable[tuple[str, str, bytes], Record] = _table(user_id="users", application_id="applications")
 
     @classmethod
-    def of(cls, state: Mapping[str, dict[Any, Any]], *, writable: bool) -> "Tables":
+    def from_state(cls, state: Mapping[str, dict[Any, Any]], *, writable: bool) -> "MemoryTables":
         """The tables of a committed state."""
-        tables: dict[str, Table[Any, Any]] = {}
+        tables: dict[str, MemoryTable[Any, Any]] = {}
         for one in fields(cls):
-            tables[one.name] = Table(one.name, one.metadata["rules"], state.get(one.name, {}), tables)
-            tables[one.name].writable = writable
+            tables[one.name] = MemoryTable(one.name, one.metadata["rules"], state.get(one.name, {}), tables)
+            tables[one.name].is_writable = writable
         return cls(**tables)
 
     def state(self) -> dict[str, dict[Any, Any]]:
@@ -256,4 +260,4 @@ class Tables:
     def close(self) -> None:
         """Refuse every further write."""
         for one in fields(self):
-            getattr(self, one.name).writable = False
+            getattr(self, one.name).is_writable = False

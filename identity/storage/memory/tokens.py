@@ -3,21 +3,21 @@
 from dataclasses import replace
 from datetime import datetime
 
-from identity.domain.applications import Client
+from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.records import Record
 from identity.domain.tokens import (
     AccessToken,
-    Connection,
-    IssuedToken,
+    ConnectedApplication,
+    PresentedAccessToken,
     PresentedRefreshToken,
     RefreshToken,
     TokenFamily,
-    connections,
+    connected_applications,
 )
-from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.errors import AlreadyUsed, RowNotFound
 from identity.storage.memory.applications import MemoryApplicationStore
-from identity.storage.memory.entities import MemoryStore
+from identity.storage.memory.entity_store import MemoryStore
 from identity.storage.memory.records import MemoryRecordStore
 from identity.storage.memory.sessions import has_ended
 from identity.storage.memory.users import MemoryUserStore
@@ -27,30 +27,34 @@ from identity.storage.stores.tokens import TokenStore
 class MemoryTokenStore(MemoryStore, TokenStore):
     """Tokens by digest, families by id."""
 
-    def start_family(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
+    def add_family(
+        self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
+    ) -> None:
         self._tables.families.insert({family.id: family})
         if code is not None:
-            self.add_code(code)
+            self.add_authorization_code(code)
 
-    def revoke_family(self, family_id: str, at: datetime) -> None:
+    def revoke_family(self, family_id: str, revoked_at: datetime) -> None:
         family = self._tables.families.find(family_id)
         if family is not None and family.revoked_at is None:
-            self._tables.families.put(family_id, replace(family, revoked_at=at))
+            self._tables.families.replace_unchecked(family_id, replace(family, revoked_at=revoked_at))
 
-    def add_access(self, token: AccessToken, *, used: Record | None = None, last: bool = False) -> None:
-        if used is not None and MemoryRecordStore(self._tables).add(used) is not None:
+    def add_access_token(
+        self, token: AccessToken, *, consumed_record: Record | None = None, is_last_write: bool = False
+    ) -> None:
+        if consumed_record is not None and MemoryRecordStore(self._tables).add(consumed_record) is not None:
             raise AlreadyUsed
         if token.client_secret_id is not None:
             self._tables.client_secrets.get((str(token.application_id), token.client_secret_id))
         self._tables.access_tokens.insert({token.digest: token})
 
-    def find_issued(self, digest: bytes) -> IssuedToken | None:
+    def find_access_token(self, digest: bytes) -> PresentedAccessToken | None:
         token = self._tables.access_tokens.find(digest)
         if token is None:
             return None
         family = None if token.family_id is None else self._tables.families.find(token.family_id)
         users, applications = MemoryUserStore(self._tables), MemoryApplicationStore(self._tables)
-        return IssuedToken(
+        return PresentedAccessToken(
             token,
             None if token.user_id is None else users.find_subject(token.user_id),
             None if token.application_id is None else applications.find_client(token.application_id),
@@ -62,28 +66,28 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             authenticated_at=None if family is None else family.authenticated_at,
         )
 
-    def revoke_access(self, digest: bytes, at: datetime) -> None:
+    def revoke_access_token(self, digest: bytes, revoked_at: datetime) -> None:
         token = self._tables.access_tokens.find(digest)
         if token is not None and token.revoked_at is None:
-            self._tables.access_tokens.put(digest, replace(token, revoked_at=at))
+            self._tables.access_tokens.replace_unchecked(digest, replace(token, revoked_at=revoked_at))
 
-    def revoke_of_user(self, user_id: str, at: datetime, *, client_id: str | None = None) -> int:
+    def revoke_for_user(self, user_id: str, revoked_at: datetime, *, client_id: str | None = None) -> int:
         standing = [
             family
             for family in self._tables.families
             if family.user_id == user_id and client_id in (None, family.client_id) and family.revoked_at is None
         ]
         for family in standing:
-            self.revoke_family(family.id, at)
+            self.revoke_family(family.id, revoked_at)
         for token in self._tables.access_tokens:
-            if client_id is None and token.user_id == user_id and at < token.expires_at:
-                self.revoke_access(token.digest, at)
+            if client_id is None and token.user_id == user_id and revoked_at < token.expires_at:
+                self.revoke_access_token(token.digest, revoked_at)
         return len(standing)
 
-    def add_refresh(self, token: RefreshToken) -> None:
+    def add_refresh_token(self, token: RefreshToken) -> None:
         self._tables.refresh_tokens.insert({token.digest: token})
 
-    def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
+    def find_refresh_token(self, digest: bytes) -> PresentedRefreshToken | None:
         token = self._tables.refresh_tokens.find(digest)
         if token is None:
             return None
@@ -94,26 +98,26 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             session_ended=has_ended(self._tables, token.session_id),
         )
 
-    def rotate(
+    def rotate_refresh_token(
         self,
         digest: bytes,
         successor: RefreshToken,
-        at: datetime,
+        rotated_at: datetime,
         *,
         access: AccessToken | None = None,
-        last: bool = False,
+        is_last_write: bool = False,
     ) -> None:
         token = self._tables.refresh_tokens.get(digest)
         # A replay is told from an expired token for ever: it is a sign of theft.
         if token.rotated_at is not None:
             raise AlreadyUsed(token)
-        expired = min(token.expires_at, token.ends_at) <= at
+        expired = min(token.expires_at, token.ends_at) <= rotated_at
         if expired or token.revoked_at is not None or self._is_revoked(token.family_id):
-            raise Missing("refresh token")
-        self._tables.refresh_tokens.put(digest, replace(token, rotated_at=at))
+            raise RowNotFound("refresh token")
+        self._tables.refresh_tokens.replace_unchecked(digest, replace(token, rotated_at=rotated_at))
         self._add(successor, access)
 
-    def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
+    def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, replaced_at: datetime) -> bool:
         present = [
             token
             for token in self._tables.refresh_tokens
@@ -124,25 +128,27 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         ]
         if not present or self._is_revoked(predecessor.family_id):
             return False
-        self.add_refresh(successor)
+        self.add_refresh_token(successor)
         for token in present:
-            self._tables.refresh_tokens.put(token.digest, replace(token, revoked_at=at))
+            self._tables.refresh_tokens.replace_unchecked(token.digest, replace(token, revoked_at=replaced_at))
         return True
 
-    def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
+    def list_connected_applications(self, user_id: str, now: datetime) -> tuple[ConnectedApplication, ...]:
         live = [
             family
             for family in self._tables.families
-            if family.user_id == user_id and family.revoked_at is None and at < family.ends_at
+            if family.user_id == user_id and family.revoked_at is None and now < family.ends_at
         ]
         live.sort(key=lambda family: (family.started_at, family.id))
-        return connections((family, self._client(family.client_id), self._last_used_at(family)) for family in live)
+        return connected_applications(
+            (family, self._client(family.client_id), self._last_used_at(family)) for family in live
+        )
 
-    def _client(self, client_id: str) -> Client:
+    def _client(self, client_id: str) -> ApplicationClient:
         """The client without its secrets."""
         client = MemoryApplicationStore(self._tables).find_client(client_id)
         if client is None:
-            raise Missing(client_id)
+            raise RowNotFound(client_id)
         return replace(client, secrets=())
 
     def _last_used_at(self, family: TokenFamily) -> datetime:
@@ -153,10 +159,10 @@ class MemoryTokenStore(MemoryStore, TokenStore):
         family = self._tables.families.find(family_id)
         return family is None or family.revoked_at is not None
 
-    def add_code(self, code: AuthorizationCode) -> None:
+    def add_authorization_code(self, code: AuthorizationCode) -> None:
         self._tables.authorization_codes.insert({code.digest: code})
 
-    def find_code(self, digest: bytes) -> PresentedCode | None:
+    def find_authorization_code(self, digest: bytes) -> PresentedCode | None:
         code = self._tables.authorization_codes.find(digest)
         if code is None:
             return None
@@ -167,32 +173,32 @@ class MemoryTokenStore(MemoryStore, TokenStore):
             session_ended=has_ended(self._tables, code.session_id),
         )
 
-    def redeem_code(
+    def redeem_authorization_code(
         self,
         digest: bytes,
         *,
         client_id: str,
-        at: datetime,
+        redeemed_at: datetime,
         refresh: RefreshToken | None = None,
         access: AccessToken | None = None,
-        last: bool = False,
+        is_last_write: bool = False,
     ) -> AuthorizationCode:
         code = self._tables.authorization_codes.get(digest)
         if code.client_id != client_id:
-            raise Missing("code")
+            raise RowNotFound("code")
         # A replay is told from an expired code for ever: it is a sign of theft.
         if code.redeemed_at is not None:
             raise AlreadyUsed(code)
-        if code.expires_at <= at:
-            raise Missing("code")
-        redeemed = replace(code, redeemed_at=at)
-        self._tables.authorization_codes.put(digest, redeemed)
+        if code.expires_at <= redeemed_at:
+            raise RowNotFound("code")
+        redeemed = replace(code, redeemed_at=redeemed_at)
+        self._tables.authorization_codes.replace_unchecked(digest, redeemed)
         self._add(refresh, access)
         return redeemed
 
     def _add(self, refresh: RefreshToken | None, access: AccessToken | None) -> None:
         """Store what a code or a refresh token brings."""
         if refresh is not None:
-            self.add_refresh(refresh)
+            self.add_refresh_token(refresh)
         if access is not None:
-            self.add_access(access)
+            self.add_access_token(access)

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from identity.domain.projects import UserGrant
-from identity.domain.search import is_found
-from identity.storage.memory.entities import MemoryEntityStore, page_newest_first
-from identity.storage.memory.users import is_found_user
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.user_grants import GrantedBy, UserGrantStore
+from identity.domain.search import matches_query
+from identity.storage.memory.entity_store import MemoryEntityStore, page_newest_first
+from identity.storage.memory.users import user_matches_query
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
+from identity.storage.stores.user_grants import UserGrantFilterField, UserGrantStore
 
 
 class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
@@ -16,14 +16,19 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
     table = "user_grants"
 
     def page(
-        self, by: GrantedBy, of: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
-    ) -> Page[UserGrant]:
-        grants = [grant for grant in self._tables.user_grants if getattr(grant, by) == of]
-        if request.query and within is not None:
-            grants = [grant for grant in grants if grant.organization_id in within]
-        return page_newest_first((one for one in grants if self._is_found(one, by, request.query)), request)
+        self,
+        filter_field: UserGrantFilterField,
+        filter_id: str,
+        request: PageRequest = FIRST_PAGE,
+        *,
+        organization_ids: frozenset[str] | None = None,
+    ) -> ResultPage[UserGrant]:
+        grants = [grant for grant in self._tables.user_grants if getattr(grant, filter_field) == filter_id]
+        if request.query and organization_ids is not None:
+            grants = [grant for grant in grants if grant.organization_id in organization_ids]
+        return page_newest_first((one for one in grants if self._is_found(one, filter_field, request.query)), request)
 
-    def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
+    def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         grants = (
             grant
             for grant in self._tables.user_grants
@@ -32,11 +37,11 @@ class MemoryUserGrantStore(MemoryEntityStore[UserGrant], UserGrantStore):
         narrowed = (self._narrowed(grant) for grant in grants)
         return tuple(grant for grant in narrowed if grant is not None)
 
-    def _is_found(self, grant: UserGrant, by: GrantedBy, query: str) -> bool:
+    def _is_found(self, grant: UserGrant, by: UserGrantFilterField, query: str) -> bool:
         """True if the query finds what stands at the other end."""
         if by == "user_id":
-            return is_found(query, self._tables.projects.get(grant.project_id))
-        return is_found_user(self._tables, self._tables.users.get(grant.user_id), query)
+            return matches_query(query, self._tables.projects.get(grant.project_id))
+        return user_matches_query(self._tables, self._tables.users.get(grant.user_id), query)
 
     def _narrowed(self, grant: UserGrant) -> UserGrant | None:
         """The grant with the roles that its project grant, if it has one, still allows."""

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from identity.domain.email_addresses import is_same_mailbox
 from identity.domain.names import login_name_key, name_key
-from identity.domain.search import is_found
-from identity.domain.users import PROVEN, HumanUser, PasswordHash, Subject, User
-from identity.storage.errors import Duplicate
-from identity.storage.memory.entities import MemoryEntityStore, move_forward
-from identity.storage.memory.tables import Tables
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest, page_sorted
-from identity.storage.stores.users import MOST_WITH_ONE_EMAIL, ORDERS, UserKind, UserStore
+from identity.domain.search import matches_query
+from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, HumanUser, PasswordHash, Subject, User
+from identity.storage.errors import DuplicateValue
+from identity.storage.memory.entity_store import MemoryEntityStore, advance_timestamp
+from identity.storage.memory.tables import MemoryTables
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, page_in_memory
+from identity.storage.stores.users import MAX_USERS_PER_EMAIL, USER_SORT_KEYS, UserKind, UserStore
 
 
 class MemoryUserStore(MemoryEntityStore[User], UserStore):
@@ -23,7 +23,7 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     def add_many(self, users: Sequence[User]) -> None:
         rows = {user.id: user for user in users}
         if len(rows) < len(users):
-            raise Duplicate("id")
+            raise DuplicateValue("id")
         self._tables.users.insert(rows)
 
     def find_subject(self, user_id: str) -> Subject | None:
@@ -42,9 +42,9 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         subjects = (self._subject(user) for user in self._named(user_name))
         return next((one for one in subjects if one.organization.primary_domain == domain), None)
 
-    def find_by_bare_name(self, user_name: str, *, first_in: str) -> Subject | None:
+    def find_by_user_name_alone(self, user_name: str, *, preferred_organization_id: str) -> Subject | None:
         ranked = [
-            (user.organization_id != first_in or user.registered, user.named_at, user.id, user)
+            (user.organization_id != preferred_organization_id or user.registered, user.named_at, user.id, user)
             for user in self._named(user_name)
             if isinstance(user, HumanUser) and user.named_at is not None
         ]
@@ -60,16 +60,16 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
         ]
         people.sort(key=lambda user: (user.created_at, user.id))
         organization = self._tables.organizations.find(organization_id)
-        return tuple(Subject(user, organization) for user in people[:MOST_WITH_ONE_EMAIL] if organization is not None)
+        return tuple(Subject(user, organization) for user in people[:MAX_USERS_PER_EMAIL] if organization is not None)
 
     def find_by_verified_email(
         self,
         key: str,
         *,
         organization_id: str | None = None,
-        proven: bool = False,
+        is_proven: bool = False,
         active: bool = False,
-        limit: int = MOST_WITH_ONE_EMAIL,
+        limit: int = MAX_USERS_PER_EMAIL,
     ) -> tuple[Subject, ...]:
         people = [
             self._subject(user)
@@ -77,12 +77,12 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
             if isinstance(user, HumanUser)
             and user.verified_email_key == key
             and organization_id in (None, user.organization_id)
-            and (user.email_verified_by in PROVEN or not proven)
+            and (user.email_verified_by in GLOBALLY_TRUSTED_VERIFIERS or not is_proven)
         ]
-        found = [one for one in people if one.active or not active]
+        found = [one for one in people if one.is_active or not active]
         return tuple(sorted(found, key=lambda one: (one.user.created_at, one.user.id))[:limit])
 
-    def has_address_as_login_name(self, organization_id: str, domain: str) -> bool:
+    def has_email_used_as_login_name(self, organization_id: str, domain: str) -> bool:
         users = [user for user in self._tables.users if user.organization_id == organization_id]
         names = {f"{name_key(user.user_name)}@{domain}": user.id for user in users}
         people = [user for user in users if isinstance(user, HumanUser) and user.profile.email_verified]
@@ -92,14 +92,16 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
             for address in (name_key(user.profile.email), user.verified_email_key or "")
         )
 
-    def addresses_proven_elsewhere(self, organization_id: str, domain: str, limit: int) -> tuple[str, ...]:
+    def list_email_keys_verified_in_other_organizations(
+        self, organization_id: str, domain: str, limit: int
+    ) -> tuple[str, ...]:
         keys = {
             user.verified_email_key or ""
             for user in self._tables.users
             if isinstance(user, HumanUser)
             and user.organization_id != organization_id
-            and user.email_verified_by in PROVEN
-            and self._subject(user).active
+            and user.email_verified_by in GLOBALLY_TRUSTED_VERIFIERS
+            and self._subject(user).is_active
         }
         return tuple(sorted(key for key in keys if key.endswith(f"@{domain}"))[:limit])
 
@@ -109,25 +111,27 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
             value = replace(value, last_sign_in_at=stored.last_sign_in_at)
         super().update(value)
 
-    def note_sign_in(self, user_id: str, at: datetime) -> None:
+    def update_last_sign_in(self, user_id: str, signed_in_at: datetime) -> None:
         if isinstance(self._tables.users.find(user_id), HumanUser):
-            move_forward(self._tables.users, user_id, "last_sign_in_at", at)
+            advance_timestamp(self._tables.users, user_id, "last_sign_in_at", signed_in_at)
 
-    def page(self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE) -> Page[User]:
+    def page(
+        self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE
+    ) -> ResultPage[User]:
         rows = (
             user
             for user in self._tables.users
             if organization_id in (None, user.organization_id)
-            and kind in (None, _kind_of(user))
-            and is_found_user(self._tables, user, request.query)
+            and kind in (None, _user_kind(user))
+            and user_matches_query(self._tables, user, request.query)
         )
-        return page_sorted(rows, request, ORDERS)
+        return page_in_memory(rows, request, USER_SORT_KEYS)
 
-    def to_delete(self, at: datetime, limit: int) -> tuple[str, ...]:
+    def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
         due = sorted(
             (user.deletion_at, user.id)
             for user in self._tables.users
-            if isinstance(user, HumanUser) and user.deletion_at is not None and user.deletion_at <= at
+            if isinstance(user, HumanUser) and user.deletion_at is not None and user.deletion_at <= now
         )
         return tuple(id_ for _, id_ in due[:limit])
 
@@ -144,19 +148,19 @@ class MemoryUserStore(MemoryEntityStore[User], UserStore):
     def set_password(self, password: PasswordHash) -> None:
         self._tables.passwords.replace(password.user_id, password)
 
-    def is_password_still(self, user_id: str, hash: str) -> bool:  # noqa: A002
+    def lock_password_hash(self, user_id: str, hash: str) -> bool:  # noqa: A002
         password = self._tables.passwords.find(user_id)
         return password is not None and password.hash == hash
 
-    def must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
+    def list_must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
         passwords = self._tables.passwords.find_many(user_ids)
         return {user_id: password.must_change for user_id, password in passwords.items()}
 
 
-def is_found_user(tables: Tables, user: User, query: str) -> bool:
+def user_matches_query(tables: MemoryTables, user: User, query: str) -> bool:
     """True if the query finds the user, by login name as well."""
-    return is_found(query, user, tables.organizations.get(user.organization_id).primary_domain)
+    return matches_query(query, user, tables.organizations.get(user.organization_id).primary_domain)
 
 
-def _kind_of(user: User) -> UserKind:
+def _user_kind(user: User) -> UserKind:
     return UserKind.HUMAN if isinstance(user, HumanUser) else UserKind.SERVICE

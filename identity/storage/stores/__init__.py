@@ -5,6 +5,6 @@ Missing where what the row belongs to does not exist. ``update`` stores the valu
 more than the stored one: otherwise Stale (Missing if there is no such row). ``remove`` raises Missing and takes
 dependent rows along. Lists are ordered by name (as name_key compares, then id) unless said.
 After Duplicate, Stale, Missing or AlreadyUsed the transaction can go on: nothing of the refused call is left in it
-(but for ``tokens.add_access`` and ``audit.append``, which are too frequent to be guarded: abort after those).
+(but for ``tokens.add_access_token`` and ``audit.append``, which are too frequent to be guarded: abort after those).
 ``organization_id`` arguments are tenant filters: rows of other organizations do not exist for the call.
 """

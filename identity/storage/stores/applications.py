@@ -4,15 +4,15 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from identity.domain.applications import Application, Client, ClientSecret
+from identity.domain.applications import Application, ApplicationClient, ClientSecret
 from identity.domain.names import name_key
-from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
-from identity.storage.stores.entity import EntityStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortKeys, sortable_timestamp
+from identity.storage.stores.entity_store import EntityStore
 
 #: What the list can be sorted by, the usual order first.
-ORDERS: Orders[Application] = {
+APPLICATION_SORT_KEYS: SortKeys[Application] = {
     "name": lambda each: name_key(each.name),
-    "created_at": lambda each: in_order(each.created_at),
+    "created_at": lambda each: sortable_timestamp(each.created_at),
 }
 
 
@@ -20,15 +20,15 @@ class ApplicationStore(EntityStore[Application]):
     """Client secrets belong to their application and go with it."""
 
     @abstractmethod
-    def find_client(self, client_id: str) -> Client | None:
+    def find_client(self, client_id: str) -> ApplicationClient | None:
         """The application with secrets, project and organization, in one query."""
 
     @abstractmethod
-    def is_origin(self, origin: str) -> bool:
+    def is_registered_origin(self, origin: str) -> bool:
         """True if an active application has a redirect URI of this web origin (RFC 6454), answered by an index."""
 
     @abstractmethod
-    def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> Page[Application]:
+    def page(self, project_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Application]:
         """The project's applications, usually by name."""
 
     @abstractmethod
@@ -40,16 +40,16 @@ class ApplicationStore(EntityStore[Application]):
         """Delete one secret. Raises Missing."""
 
     @abstractmethod
-    def secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
+    def list_secrets(self, application_id: str, *, locked: bool = False) -> tuple[ClientSecret, ...]:
         """The application's secrets, oldest first.
 
         ``locked`` so that they can be counted: whoever else locks them waits for the end of the transaction.
         """
 
     @abstractmethod
-    def secret_counts(self, ids: Collection[str]) -> Mapping[str, int]:
+    def count_secrets(self, ids: Collection[str]) -> Mapping[str, int]:
         """How many secrets each of these applications has, in one query; unknown ids are left out."""
 
     @abstractmethod
-    def touch_secrets(self, uses: Mapping[str, datetime]) -> None:
+    def update_secrets_last_used(self, uses: Mapping[str, datetime]) -> None:
         """Move ``last_used_at`` of the secrets with these ids forward, never back; unknown ids are ignored."""

@@ -4,29 +4,31 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
-from identity.domain.attempts import LIMITS, Attempt, Limits
+from identity.domain.attempts import DEFAULT_LIMITS, AttemptAllowance, AttemptLimits
 
 
 class AttemptStore(ABC):
     """One row per key: an account, a browser of one, a login name, or an address."""
 
     @abstractmethod
-    def reserve(self, key: str, *, at: datetime, user_id: str | None = None, limits: Limits = LIMITS) -> Attempt:
-        """Ask for one attempt: counted as a failure at once, by one conditional write, if the moment of ``next_after``
+    def reserve(
+        self, key: str, *, reserved_at: datetime, user_id: str | None = None, limits: AttemptLimits = DEFAULT_LIMITS
+    ) -> AttemptAllowance:
+        """Ask for one attempt: counted as a failure at once, by one conditional write, if the moment of ``next_attempt_at``
         has come and fewer failures stand than there can be; otherwise nothing changes.
 
         ``user_id`` lets the row go with its user. The transaction can go on.
         """
 
     @abstractmethod
-    def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
+    def release(self, key: str, attempt: AttemptAllowance, *, released_at: datetime) -> None:
         """Take back an attempt that was allowed and came to nothing, by one conditional write.
 
         Ignored if the key was cleared meanwhile. Attempts that were counted since keep their delay.
         """
 
     @abstractmethod
-    def failures(self, keys: Collection[str]) -> Mapping[str, int]:
+    def count_failures(self, keys: Collection[str]) -> Mapping[str, int]:
         """How many failures stand, by key; a key of which nothing is known is left out."""
 
     @abstractmethod
@@ -34,11 +36,11 @@ class AttemptStore(ABC):
         """Forget the failures of one key."""
 
     @abstractmethod
-    def clear_of_user(self, user_id: str, *, but: str | None = None) -> None:
+    def clear_for_user(self, user_id: str, *, except_prefix: str | None = None) -> None:
         """Forget all failures of all keys of the user, except those that begin with ``but``."""
 
     @abstractmethod
-    def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
+    def count_use(self, key: str, *, used_at: datetime, window: timedelta, limit: int) -> datetime | None:
         """Count one use in the present span of time, by one conditional write.
 
         Returns None if it was within ``most``, otherwise the moment at which the span is over. A span begins with the
@@ -46,7 +48,7 @@ class AttemptStore(ABC):
         """
 
     @abstractmethod
-    def uncount(self, key: str, *, at: datetime, span: timedelta) -> None:
+    def release_use(self, key: str, *, released_at: datetime, window: timedelta) -> None:
         """Take back one use that was counted at this moment, by one conditional write.
 
         Ignored once its span is over.

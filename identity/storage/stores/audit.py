@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from identity.domain.audit import EVERYTHING, AuditEvent, AuditFilter
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.domain.audit import UNFILTERED, AuditEvent, AuditFilter
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
 
 class AuditStore(ABC):
@@ -20,7 +20,7 @@ class AuditStore(ABC):
         """Write events that have no ``once``, in this order."""
 
     @abstractmethod
-    def erase(self, gone: str) -> int:
+    def erase_personal_details(self, deleted_ids: str) -> int:
         """Put ERASED in the place of each detail that there is in events about this person, or about people of this
         organization, and leave the rest of the events as it is; returns how many events that were.
 
@@ -32,11 +32,11 @@ class AuditStore(ABC):
         """The event with this id."""
 
     @abstractmethod
-    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = EVERYTHING) -> Page[AuditEvent]:  # noqa: A002
+    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:  # noqa: A002
         """Events that the filter lets through."""
 
     @abstractmethod
-    def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
+    def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:  # noqa: A002
         """Up to ``limit`` events with a greater sequence number that the filter lets through, oldest first.
 
         An event is held back while one with a lower number may still be committed: who asks again after the last one

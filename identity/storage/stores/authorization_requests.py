@@ -27,7 +27,7 @@ class AuthorizationRequestStore(ABC):
         """
 
     @abstractmethod
-    def begin_anew(self, user_id: str, *, but: str | None = None) -> int:
+    def reset_for_user(self, user_id: str, *, except_id: str | None = None) -> int:
         """Have unfinished requests for which this user proved something begin anew, but one; returns how many did.
 
         Each becomes its next version, by one conditional write: who looked at the one before can neither update nor
@@ -35,7 +35,7 @@ class AuthorizationRequestStore(ABC):
         """
 
     @abstractmethod
-    def finish(self, request_id: str, at: datetime, *, version: int) -> PendingAuthorization:
+    def finish(self, request_id: str, finished_at: datetime, *, version: int) -> PendingAuthorization:
         """End the request by one conditional write: of racing callers exactly one does; returns it as it was.
 
         Raises AlreadyUsed (with the row as value) if it was finished before, Stale if it is another version by now,

@@ -9,10 +9,10 @@ from identity.domain.personal_access_tokens import PersonalAccessToken
 from identity.domain.service_user_keys import KeySummary, ServiceUserKey
 from identity.domain.service_user_secrets import ServiceUserSecret
 from identity.domain.users import Subject
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 
-Credential = TypeVar("Credential", ServiceUserKey, ServiceUserSecret, PersonalAccessToken)
-Expiring = TypeVar("Expiring", ServiceUserKey, PersonalAccessToken)
+CredentialT = TypeVar("CredentialT", ServiceUserKey, ServiceUserSecret, PersonalAccessToken)
+ExpiringCredentialT = TypeVar("ExpiringCredentialT", ServiceUserKey, PersonalAccessToken)
 
 
 class CredentialStore(ABC):
@@ -26,51 +26,51 @@ class CredentialStore(ABC):
         """Store it beside the others. Raises Missing if there is no such user."""
 
     @abstractmethod
-    def find(self, kind: type[Credential], id: str, user_id: str) -> Credential | None:  # noqa: A002
+    def find(self, kind: type[CredentialT], id: str, user_id: str) -> CredentialT | None:  # noqa: A002
         """The one with this id, if it is this user's."""
 
     @abstractmethod
-    def remove(self, kind: type[Credential], user_id: str, id: str) -> None:  # noqa: A002
+    def delete(self, kind: type[CredentialT], user_id: str, id: str) -> None:  # noqa: A002
         """Delete one of the user with the access tokens that it obtained. Raises Missing."""
 
     @abstractmethod
-    def touch(self, kind: type[Credential], uses: Mapping[str, datetime]) -> None:
+    def update_last_used(self, kind: type[CredentialT], uses: Mapping[str, datetime]) -> None:
         """Move ``last_used_at`` of those with these ids forward, never back; unknown ids are ignored."""
 
     @abstractmethod
-    def page(self, kind: type[Credential], user_id: str, request: PageRequest = FIRST_PAGE) -> Page[Credential]:
+    def page(self, kind: type[CredentialT], user_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[CredentialT]:
         """Those of the user, newest first."""
 
     @abstractmethod
-    def expiring(
+    def list_expiring(
         self,
-        kind: type[Expiring],
+        kind: type[ExpiringCredentialT],
         after: datetime,
         until: datetime,
         limit: int,
         *,
         organization_id: str | None = None,
-    ) -> tuple[Expiring, ...]:
+    ) -> tuple[ExpiringCredentialT, ...]:
         """Those, of one organization's users or of all, with ``after < expires_at <= until``, soonest first."""
 
     @abstractmethod
-    def find_signer(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
+    def find_key_with_subject(self, key_id: str, user_id: str) -> tuple[ServiceUserKey, Subject] | None:
         """The key with its service user and organization, in one query; None unless all three exist."""
 
     @abstractmethod
-    def key_summaries(self, user_ids: Collection[str], at: datetime) -> Mapping[str, KeySummary]:
+    def key_summaries(self, user_ids: Collection[str], now: datetime) -> Mapping[str, KeySummary]:
         """The keys of each of these users taken together, as they are at ``at``, in one query; users without a key are
         left out."""
 
     @abstractmethod
-    def find_holder(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
+    def find_subject_with_secrets(self, user_id: str) -> tuple[Subject, tuple[ServiceUserSecret, ...]] | None:
         """The service user with its organization and its secrets, oldest first, in one query.
 
         None if there is no such service user, or it has no secret.
         """
 
     @abstractmethod
-    def secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
+    def list_secrets(self, user_id: str, *, locked: bool = False) -> tuple[ServiceUserSecret, ...]:
         """The user's secrets, oldest first.
 
         ``locked`` so that they can be counted: whoever else locks them waits for the end of the transaction.

@@ -6,14 +6,14 @@ from identity.domain.domains import OrganizationDomain
 from identity.domain.instance import Instance
 from identity.domain.names import name_key
 from identity.domain.organizations import Organization
-from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
-from identity.storage.stores.entity import EntityStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortKeys, sortable_timestamp
+from identity.storage.stores.entity_store import EntityStore
 
 #: What the list can be sorted by, the usual order first.
-ORDERS: Orders[Organization] = {
+ORGANIZATION_SORT_KEYS: SortKeys[Organization] = {
     "name": lambda each: name_key(each.name),
     "primary_domain": lambda each: each.primary_domain,
-    "created_at": lambda each: in_order(each.created_at),
+    "created_at": lambda each: sortable_timestamp(each.created_at),
 }
 
 
@@ -30,7 +30,7 @@ class OrganizationStore(EntityStore[Organization]):
         """The organization with this primary domain."""
 
     @abstractmethod
-    def page(self, request: PageRequest = FIRST_PAGE) -> Page[Organization]:
+    def page(self, request: PageRequest = FIRST_PAGE) -> ResultPage[Organization]:
         """Organizations, usually by name."""
 
     @abstractmethod
@@ -42,18 +42,18 @@ class OrganizationStore(EntityStore[Organization]):
         """The organization's domain of this name."""
 
     @abstractmethod
-    def find_domain_holder(self, name: str) -> OrganizationDomain | None:
+    def find_effective_domain(self, name: str) -> OrganizationDomain | None:
         """The one domain of this name that counts."""
 
     @abstractmethod
-    def domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
+    def list_domains(self, organization_id: str, *, locked: bool = False) -> tuple[OrganizationDomain, ...]:
         """All of the organization, by name.
 
         ``locked`` so that they can be counted: whoever else locks them waits for the end of the transaction.
         """
 
     @abstractmethod
-    def unproven_domains(self, name_space: str, limit: int) -> tuple[OrganizationDomain, ...]:
+    def list_unproven_domains(self, reserved: str, limit: int) -> tuple[OrganizationDomain, ...]:
         """Up to ``limit`` that count without ever having been proven and do not lie below ``name_space``, by name."""
 
     @abstractmethod
@@ -61,14 +61,14 @@ class OrganizationStore(EntityStore[Organization]):
         """Keep proof and moment, by one conditional write. Raises Missing unless the stored challenge is the same."""
 
     @abstractmethod
-    def remove_domain(self, organization_id: str, name: str) -> None:
+    def delete_domain(self, organization_id: str, name: str) -> None:
         """Delete it: it is free for others. Raises Missing."""
 
     @abstractmethod
     def find_instance(self) -> Instance | None:
         """The instance, or None before bootstrap."""
 
-    def rules_version(self) -> int | None:
+    def get_rules_version(self) -> int | None:
         """A number that is another one after each change of rules; None where none is kept.
 
         A backend that keeps one tells it with each Subject, too: then what follows from the rules is kept in a process
@@ -76,7 +76,7 @@ class OrganizationStore(EntityStore[Organization]):
         """
         return None
 
-    def move_rules_version(self) -> None:
+    def bump_rules_version(self) -> None:
         """Have it be another number from this transaction's commit on, if there is an instance. Nobody is refused for
         moving it at the same time."""
 

@@ -3,25 +3,25 @@
 from abc import ABC, abstractmethod
 from datetime import datetime
 
-from identity.domain.outbox import Backlog, OutgoingMessage
+from identity.domain.outbox import OutboxBacklog, OutboxMessage
 
 
 class OutboxStore(ABC):
     """One row per message."""
 
     @abstractmethod
-    def add(self, message: OutgoingMessage) -> None:
+    def add(self, message: OutboxMessage) -> None:
         """Store a new message. Raises Duplicate("id")."""
 
     @abstractmethod
-    def waiting(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+    def list_pending(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
         """Up to ``limit`` messages of this kind that are not expired at this moment, oldest ``next_at`` first.
 
         One that cannot be read keeps no other from being found.
         """
 
     @abstractmethod
-    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
+    def list_due(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
         """Up to ``limit`` of those whose ``next_at`` has come: those that are not bulk first; of either the first of
         each organization, then the second of each, and so on. Messages of no organization are together as of one.
 
@@ -29,12 +29,12 @@ class OutboxStore(ABC):
         """
 
     @abstractmethod
-    def backlog(self, kind: str, at: datetime) -> Backlog:
+    def get_backlog(self, kind: str, now: datetime) -> OutboxBacklog:
         """What of this kind was tried in vain and is not expired (``failing``), what is expired (``given_up``), and
         when the oldest of both was made."""
 
     @abstractmethod
-    def oldest(self, kind: str, at: datetime, limit: int) -> datetime | None:
+    def oldest_created_at(self, kind: str, now: datetime, limit: int) -> datetime | None:
         """When the oldest was made of the ``limit`` messages of this kind that are tried first; None if none waits.
 
         What is expired does not wait. A look takes no longer however many there are.
@@ -45,5 +45,5 @@ class OutboxStore(ABC):
         """Try it again then; one more attempt is counted. Raises Missing."""
 
     @abstractmethod
-    def remove(self, message_id: str) -> None:
+    def delete(self, message_id: str) -> None:
         """Delete it. Raises Missing."""

@@ -7,13 +7,13 @@ from datetime import datetime
 from identity.domain.expirations import NEVER
 from identity.domain.names import name_key
 from identity.domain.projects import Project, ProjectRole
-from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
-from identity.storage.stores.entity import EntityStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortKeys, sortable_timestamp
+from identity.storage.stores.entity_store import EntityStore
 
 #: What the list can be sorted by, the usual order first.
-ORDERS: Orders[Project] = {
+PROJECT_SORT_KEYS: SortKeys[Project] = {
     "name": lambda each: name_key(each.name),
-    "created_at": lambda each: in_order(each.created_at),
+    "created_at": lambda each: sortable_timestamp(each.created_at),
 }
 
 
@@ -21,17 +21,17 @@ class ProjectStore(EntityStore[Project]):
     """Role keys are unique in a project (Duplicate("key"))."""
 
     @abstractmethod
-    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[Project]:
+    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Project]:
         """The organization's projects, usually by name."""
 
     @abstractmethod
-    def counts(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
+    def count_children(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
         """How many applications and how many roles each of these projects has, in one query; unknown ids are left
         out."""
 
     @abstractmethod
-    def audience(
-        self, project_ids: frozenset[str], organization_id: str, granted_by: datetime = NEVER
+    def list_audience(
+        self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
     ) -> frozenset[str]:
         """Those of the ids that name an active project, in an active organization, which ``organization_id`` owns
         or holds an active grant of, made at ``granted_by`` at the latest: the projects that a user of it may have in a
@@ -46,9 +46,9 @@ class ProjectStore(EntityStore[Project]):
         """Replace display name and group by the next version. Raises Missing; Stale if that was not the next."""
 
     @abstractmethod
-    def remove_role(self, project_id: str, key: str) -> None:
+    def delete_role(self, project_id: str, key: str) -> None:
         """Delete the role, and take it out of project grants and user grants, whose version goes up."""
 
     @abstractmethod
-    def roles(self, project_id: str) -> tuple[ProjectRole, ...]:
+    def list_roles(self, project_id: str) -> tuple[ProjectRole, ...]:
         """The project's roles by key."""

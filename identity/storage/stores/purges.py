@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Purged(StrEnum):
+class PurgeKind(StrEnum):
     """What is over at some moment: sessions and families at their absolute end, refresh tokens with their family, audit
     events when they happened, others when they expire.
 
@@ -30,15 +30,17 @@ class Purged(StrEnum):
 
 
 #: What is somebody's, and mostly of an organization.
-HELD = frozenset({Purged.ACCESS_TOKENS, Purged.REFRESH_TOKENS, Purged.FAMILIES, Purged.SESSIONS, Purged.AUDIT_EVENTS})
+LEGAL_HOLD_KINDS = frozenset(
+    {PurgeKind.ACCESS_TOKENS, PurgeKind.REFRESH_TOKENS, PurgeKind.FAMILIES, PurgeKind.SESSIONS, PurgeKind.AUDIT_EVENTS}
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PurgeCandidates:
     """What is to go: keys, and the place to go on from, None at the end. Only the store itself understands either."""
 
     keys: Sequence[Any]
-    last: Any
+    cursor: Any
 
 
 class PurgeStore(ABC):
@@ -50,15 +52,15 @@ class PurgeStore(ABC):
     """
 
     @abstractmethod
-    def find(
+    def find_candidates(
         self,
-        purged: Purged,
+        kind: PurgeKind,
         before: datetime,
         limit: int,
         *,
-        held: Collection[str] = (),
-        since: Any = None,
-    ) -> Found:
+        legal_holds: Collection[str] = (),
+        cursor: Any = None,
+    ) -> PurgeCandidates:
         """What goes of ``limit`` of these that were over before, the oldest first; from the ``last`` of the look before
         on, if it is given as ``since``.
 
@@ -69,21 +71,23 @@ class PurgeStore(ABC):
         """
 
     @abstractmethod
-    def delete(self, purged: Purged, keys: Sequence[Any], before: datetime, *, held: Collection[str] = ()) -> int:
+    def delete(
+        self, kind: PurgeKind, keys: Sequence[Any], before: datetime, *, legal_holds: Collection[str] = ()
+    ) -> int:
         """Delete those of the found keys of which it still holds that they were over before; returns how many went.
 
         What others are changing at this moment may stay.
         """
 
     @abstractmethod
-    def over(self, purged: Purged, before: datetime, limit: int, *, held: Collection[str] = ()) -> int:
+    def count_expired(self, kind: PurgeKind, before: datetime, limit: int, *, legal_holds: Collection[str] = ()) -> int:
         """How many of these were over before, but for those that are held: ``limit`` stands for as many and more.
 
         Where very many are held that were over first, those behind them need not be counted.
         """
 
     @abstractmethod
-    def kept(self, purged: Purged, limit: int) -> int:
+    def count_stored(self, kind: PurgeKind, limit: int) -> int:
         """How many of these there are, over or not.
 
         Exact below ``limit``. From there on an estimate where the storage has one, else ``limit``.

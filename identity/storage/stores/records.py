@@ -35,7 +35,7 @@ class RecordStore(ABC):
         """
 
     @abstractmethod
-    def take(self, plugin: str, kind: str, key: bytes, at: datetime) -> Record:
+    def consume(self, plugin: str, kind: str, key: bytes, consumed_at: datetime) -> Record:
         """Take the record by one conditional write: of racing callers exactly one gets it; returns it as it was.
 
         Raises AlreadyUsed if it was taken before, Missing if there is none or it has expired. The transaction can go
@@ -43,7 +43,7 @@ class RecordStore(ABC):
         """
 
     @abstractmethod
-    def of_owner(
+    def list_for_owner(
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> tuple[Record, ...]:
         """The records of this user, of this application, or of both together; newest first, then by key, descending.
@@ -52,11 +52,11 @@ class RecordStore(ABC):
         """
 
     @abstractmethod
-    def drop(self, plugin: str, kind: str, key: bytes) -> bool:
+    def delete(self, plugin: str, kind: str, key: bytes) -> bool:
         """Delete the record; False if there was none."""
 
     @abstractmethod
-    def drop_of_owner(
+    def delete_for_owner(
         self, plugin: str, kind: str, *, user_id: str | None = None, application_id: str | None = None
     ) -> int:
         """Delete what ``of_owner`` would return; returns how many went."""

@@ -13,13 +13,13 @@ class SigningKeyStore(ABC):
         """Store the next generation. Raises Duplicate("generation") if another node was first."""
 
     @abstractmethod
-    def all(self) -> tuple[SigningKey, ...]:
+    def list_all(self) -> tuple[SigningKey, ...]:
         """Every stored key, oldest generation first."""
 
     @abstractmethod
-    def reseal(self, key_id: str, sealed_private_key: bytes) -> None:
+    def update_sealed_private_key(self, key_id: str, sealed_private_key: bytes) -> None:
         """Replace the sealed private key (after a change of master key). Raises Missing."""
 
     @abstractmethod
-    def remove(self, key_id: str) -> None:
+    def delete(self, key_id: str) -> None:
         """Delete a key that is no longer published. Raises Missing."""

@@ -7,8 +7,8 @@ from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.records import Record
 from identity.domain.tokens import (
     AccessToken,
-    Connection,
-    IssuedToken,
+    ConnectedApplication,
+    PresentedAccessToken,
     PresentedRefreshToken,
     RefreshToken,
     TokenFamily,
@@ -23,18 +23,22 @@ class TokenStore(ABC):
     """
 
     @abstractmethod
-    def start_family(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
+    def add_family(
+        self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
+    ) -> None:
         """Store a new family, with the code that brings its tokens.
 
         Raises Missing if its user or client does not exist. The transaction can go on.
         """
 
     @abstractmethod
-    def revoke_family(self, family_id: str, at: datetime) -> None:
+    def revoke_family(self, family_id: str, revoked_at: datetime) -> None:
         """Revoke the family and so all its tokens, those of transactions still running included."""
 
     @abstractmethod
-    def add_access(self, token: AccessToken, *, used: Record | None = None, last: bool = False) -> None:
+    def add_access_token(
+        self, token: AccessToken, *, consumed_record: Record | None = None, is_last_write: bool = False
+    ) -> None:
         """Record an access token and what was used up for it, a record without an owner whose key must be free.
 
         Raises AlreadyUsed if it is not, and then nothing is recorded; of racing callers one succeeds. Raises
@@ -43,38 +47,38 @@ class TokenStore(ABC):
         """
 
     @abstractmethod
-    def find_issued(self, digest: bytes) -> IssuedToken | None:
+    def find_access_token(self, digest: bytes) -> PresentedAccessToken | None:
         """The access token with subject, organization, client (without its secrets), family and session, in
         one query. A token names a session that has ended: ``session_ended``; one that was purged has not."""
 
     @abstractmethod
-    def revoke_access(self, digest: bytes, at: datetime) -> None:
+    def revoke_access_token(self, digest: bytes, revoked_at: datetime) -> None:
         """Revoke one access token; a revoked one keeps its moment, an unknown one is ignored."""
 
     @abstractmethod
-    def revoke_of_user(self, user_id: str, at: datetime, *, client_id: str | None = None) -> int:
+    def revoke_for_user(self, user_id: str, revoked_at: datetime, *, client_id: str | None = None) -> int:
         """Revoke all families that one client has of a user, or all of the user with all live access tokens.
 
         Returns how many families were not revoked before.
         """
 
     @abstractmethod
-    def add_refresh(self, token: RefreshToken) -> None:
+    def add_refresh_token(self, token: RefreshToken) -> None:
         """Record the first refresh token of a family."""
 
     @abstractmethod
-    def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
+    def find_refresh_token(self, digest: bytes) -> PresentedRefreshToken | None:
         """The refresh token, live or not, with family, user, organization and session, in one query."""
 
     @abstractmethod
-    def rotate(
+    def rotate_refresh_token(
         self,
         digest: bytes,
         successor: RefreshToken,
-        at: datetime,
+        rotated_at: datetime,
         *,
         access: AccessToken | None = None,
-        last: bool = False,
+        is_last_write: bool = False,
     ) -> None:
         """Exchange a live refresh token for its successor, and the access token beside it, by one conditional write.
 
@@ -84,7 +88,7 @@ class TokenStore(ABC):
         """
 
     @abstractmethod
-    def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
+    def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, replaced_at: datetime) -> bool:
         """Put ``successor`` in the place of the one that ``predecessor`` was rotated to, which is revoked.
 
         False, and nothing changes, unless that one is neither used nor revoked and the family is not revoked. Racing
@@ -92,30 +96,30 @@ class TokenStore(ABC):
         """
 
     @abstractmethod
-    def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
+    def list_connected_applications(self, user_id: str, now: datetime) -> tuple[ConnectedApplication, ...]:
         """What applications hold of the user, by families that are neither revoked nor ended, last used first.
 
         Last used is the latest moment at which a refresh token or, without any, the family was begun.
         """
 
     @abstractmethod
-    def add_code(self, code: AuthorizationCode) -> None:
+    def add_authorization_code(self, code: AuthorizationCode) -> None:
         """Store a new code. Its family must exist (TokenStore.start_family)."""
 
     @abstractmethod
-    def find_code(self, digest: bytes) -> PresentedCode | None:
+    def find_authorization_code(self, digest: bytes) -> PresentedCode | None:
         """The code, redeemed and expired ones included, with all that decides over it, in one query."""
 
     @abstractmethod
-    def redeem_code(
+    def redeem_authorization_code(
         self,
         digest: bytes,
         *,
         client_id: str,
-        at: datetime,
+        redeemed_at: datetime,
         refresh: RefreshToken | None = None,
         access: AccessToken | None = None,
-        last: bool = False,
+        is_last_write: bool = False,
     ) -> AuthorizationCode:
         """Consume the code and store what it brings by one conditional write: of racing callers exactly one gets it.
 

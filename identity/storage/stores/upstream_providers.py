@@ -3,17 +3,17 @@
 from abc import abstractmethod
 
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.entity import EntityStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
+from identity.storage.stores.entity_store import EntityStore
 
 
 class UpstreamProviderStore(EntityStore[UpstreamProvider]):
     """Lists are newest first."""
 
     @abstractmethod
-    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[UpstreamProvider]:
+    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[UpstreamProvider]:
         """Those of this organization."""
 
     @abstractmethod
-    def offered(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
+    def list_available(self, organization_id: str | None) -> tuple[UpstreamProvider, ...]:
         """The active ones of this organization, if one is given, and those for all; in the order of their making."""

@@ -4,11 +4,11 @@ from abc import abstractmethod
 from typing import Literal
 
 from identity.domain.projects import UserGrant
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.entity import EntityStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
+from identity.storage.stores.entity_store import EntityStore
 
 #: By what grants are listed.
-GrantedBy = Literal["user_id", "project_id", "project_grant_id"]
+UserGrantFilterField = Literal["user_id", "project_id", "project_grant_id"]
 
 
 class UserGrantStore(EntityStore[UserGrant]):
@@ -19,11 +19,16 @@ class UserGrantStore(EntityStore[UserGrant]):
 
     @abstractmethod
     def page(
-        self, by: GrantedBy, of: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
-    ) -> Page[UserGrant]:
+        self,
+        filter_field: UserGrantFilterField,
+        filter_id: str,
+        request: PageRequest = FIRST_PAGE,
+        *,
+        organization_ids: frozenset[str] | None = None,
+    ) -> ResultPage[UserGrant]:
         """The grants that name this user, project or project grant."""
 
     @abstractmethod
-    def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
+    def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         """The user's active grants in these projects, less those whose project grant is gone or inactive, with
         roles narrowed to what a project grant allows."""

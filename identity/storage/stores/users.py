@@ -7,11 +7,11 @@ from enum import StrEnum
 
 from identity.domain.names import name_key
 from identity.domain.users import HumanUser, PasswordHash, Subject, User
-from identity.storage.paging import FIRST_PAGE, Orders, Page, PageRequest, in_order
-from identity.storage.stores.entity import EntityStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, SortKeys, sortable_timestamp
+from identity.storage.stores.entity_store import EntityStore
 
 #: How many people with one email address are found.
-MOST_WITH_ONE_EMAIL = 10
+MAX_USERS_PER_EMAIL = 10
 
 
 class UserKind(StrEnum):
@@ -22,16 +22,16 @@ class UserKind(StrEnum):
 
 
 #: What the list can be sorted by, the usual order first. Who has no address or never signed in comes before the others.
-ORDERS: Orders[User] = {
+USER_SORT_KEYS: SortKeys[User] = {
     "user_name": lambda user: name_key(user.user_name),
     "display_name": lambda user: name_key(user.display_name),
     "email": lambda user: name_key(user.profile.email) if isinstance(user, HumanUser) else "",
-    "created_at": lambda user: in_order(user.created_at),
-    "last_sign_in_at": lambda user: in_order(user.last_sign_in_at) if isinstance(user, HumanUser) else "",
+    "created_at": lambda user: sortable_timestamp(user.created_at),
+    "last_sign_in_at": lambda user: sortable_timestamp(user.last_sign_in_at) if isinstance(user, HumanUser) else "",
 }
 
 #: The same for service users alone.
-SERVICE_USER_ORDERS = ("user_name", "display_name", "created_at")
+SERVICE_USER_SORT_KEYS = ("user_name", "display_name", "created_at")
 
 
 class UserStore(EntityStore[User]):
@@ -62,8 +62,8 @@ class UserStore(EntityStore[User]):
         """The user named ``user_name@primary-domain``; compared by name_key."""
 
     @abstractmethod
-    def find_by_bare_name(self, user_name: str, *, first_in: str) -> Subject | None:
-        """The person of this name that a manager made in the organization ``first_in``, else of all with a ``named_at``
+    def find_by_user_name_alone(self, user_name: str, *, preferred_organization_id: str) -> Subject | None:
+        """The person of this name that a manager made in the organization ``preferred_organization_id``, else of all with a ``named_at``
         who has had it for longest; compared by name_key."""
 
     @abstractmethod
@@ -78,9 +78,9 @@ class UserStore(EntityStore[User]):
         key: str,
         *,
         organization_id: str | None = None,
-        proven: bool = False,
+        is_proven: bool = False,
         active: bool = False,
-        limit: int = MOST_WITH_ONE_EMAIL,
+        limit: int = MAX_USERS_PER_EMAIL,
     ) -> tuple[Subject, ...]:
         """The people whose verified address has this ``email_key``, oldest first; of all organizations, or of one.
 
@@ -89,25 +89,29 @@ class UserStore(EntityStore[User]):
         """
 
     @abstractmethod
-    def has_address_as_login_name(self, organization_id: str, domain: str) -> bool:
+    def has_email_used_as_login_name(self, organization_id: str, domain: str) -> bool:
         """True if somebody in the organization verified an address of this domain whose local part is another user's
         name there; compared by name_key."""
 
     @abstractmethod
-    def addresses_proven_elsewhere(self, organization_id: str, domain: str, limit: int) -> tuple[str, ...]:
+    def list_email_keys_verified_in_other_organizations(
+        self, organization_id: str, domain: str, limit: int
+    ) -> tuple[str, ...]:
         """The ``email_key`` of each address of the domain that active people of other organizations have and that
         counts everywhere (PROVEN), in order, up to so many. Looks through all that are verified."""
 
     @abstractmethod
-    def note_sign_in(self, user_id: str, at: datetime) -> None:
+    def update_last_sign_in(self, user_id: str, signed_in_at: datetime) -> None:
         """Move a person's ``last_sign_in_at`` forward, never back; the version stays. An unknown user is ignored."""
 
     @abstractmethod
-    def page(self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE) -> Page[User]:
+    def page(
+        self, organization_id: str | None, kind: UserKind | None, request: PageRequest = FIRST_PAGE
+    ) -> ResultPage[User]:
         """The organization's users of one kind, usually by user name. None: of all organizations, of both kinds."""
 
     @abstractmethod
-    def to_delete(self, at: datetime, limit: int) -> tuple[str, ...]:
+    def list_due_deletions(self, now: datetime, limit: int) -> tuple[str, ...]:
         """The ids of up to so many people whose ``deletion_at`` has come, the longest due first."""
 
     @abstractmethod
@@ -119,9 +123,9 @@ class UserStore(EntityStore[User]):
         """Store or replace the user's password hash. Raises Missing if there is no such user."""
 
     @abstractmethod
-    def is_password_still(self, user_id: str, hash: str) -> bool:  # noqa: A002
+    def lock_password_hash(self, user_id: str, hash: str) -> bool:  # noqa: A002
         """True if this is the user's hash, by one conditional write: until the transaction ends nobody replaces it."""
 
     @abstractmethod
-    def must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
+    def list_must_change_password(self, user_ids: Collection[str]) -> Mapping[str, bool]:
         """Which of these users must change their password, in one query; users without a password are left out."""

@@ -9,45 +9,47 @@ from typing import Any
 import pytest
 
 from identity.domain import applications, organizations, projects
-from identity.domain.entity import entity, setting
-from identity.domain.words import say
+from identity.domain.entity import entity, mutable
+from identity.domain.messages import gettext_lazy
 
 FIELD = "reads_aloud"
-LABEL = say("Reads aloud")
+LABEL = gettext_lazy("Reads aloud")
 
 
 @entity
-class Application(applications.Application):
+class ApplicationWithField(applications.Application):
     """An application with a setting of which nobody else has heard."""
 
-    reads_aloud: bool = setting(default=False, section=say("Tokens"), label=LABEL, hint=say("For those who listen."))
+    reads_aloud: bool = mutable(
+        default=False, section=gettext_lazy("Tokens"), label=LABEL, hint=gettext_lazy("For those who listen.")
+    )
 
 
 @entity
-class Project(projects.Project):
+class ProjectWithField(projects.Project):
     """A project with the same setting."""
 
-    reads_aloud: bool = setting(default=False, label=LABEL)
+    reads_aloud: bool = mutable(default=False, label=LABEL)
 
 
 @entity
-class ProjectRole(projects.ProjectRole):
+class ProjectRoleWithField(projects.ProjectRole):
     """A role of a project with it."""
 
-    reads_aloud: bool = setting(default=False, label=LABEL)
+    reads_aloud: bool = mutable(default=False, label=LABEL)
 
 
 @entity
-class Organization(organizations.Organization):
+class OrganizationWithField(organizations.Organization):
     """An organization with it."""
 
-    reads_aloud: bool = setting(default=False, label=LABEL)
+    reads_aloud: bool = mutable(default=False, label=LABEL)
 
 
-applications.Application = Application  # type: ignore[misc]
-projects.Project = Project  # type: ignore[misc]
-projects.ProjectRole = ProjectRole  # type: ignore[misc]
-organizations.Organization = Organization  # type: ignore[misc]
+applications.Application = ApplicationWithField  # type: ignore[misc]
+projects.Project = ProjectWithField  # type: ignore[misc]
+projects.ProjectRole = ProjectRoleWithField  # type: ignore[misc]
+organizations.Organization = OrganizationWithField  # type: ignore[misc]
 
 pytest_plugins = ["identity.testing.fixtures"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from identity.domain.sessions import Session
 from identity.domain.users import HumanUser
-from identity.testing.browser import Browser, give_password
+from identity.testing.browser import Browser, set_password
 from identity.testing.world import World
 
 OLD, NEW = "the old password of Ada", "a new and longer password"
@@ -17,16 +17,16 @@ OLD, NEW = "the old password of Ada", "a new and longer password"
 HERE = "https://id.example.com"
 
 
-def a_person(world: World) -> HumanUser:
+def make_user_with_password(world: World) -> HumanUser:
     """Somebody with a password."""
-    person = world.a_person()
-    give_password(world, person, OLD)
+    person = world.make_human_user()
+    set_password(world, person, OLD)
     return person
 
 
 @pytest.fixture
 def ada(world: World) -> HumanUser:
-    return a_person(world)
+    return make_user_with_password(world)
 
 
 @pytest.fixture
@@ -37,24 +37,24 @@ def browser(world: World, ada: HumanUser) -> Browser:
 
 
 def stored(world: World, person: HumanUser) -> HumanUser:
-    with world.reading() as services:
+    with world.read_only_services() as services:
         return services.users.get(person.id)
 
 
 def sessions_of(world: World, person: HumanUser) -> tuple[Session, ...]:
-    with world.reading() as services:
-        return services.sessions.of_user(person.id)
+    with world.read_only_services() as services:
+        return services.sessions.list_by_user(person.id)
 
 
 def login_name_of(world: World, person: HumanUser) -> str:
-    with world.reading() as services:
+    with world.read_only_services() as services:
         subject = services.storage.users.find_subject(person.id)
     assert subject is not None
     return subject.login_name
 
 
 def form_of(browser: Browser) -> Any:
-    return browser.form("page-form")
+    return browser.find_form("page-form")
 
 
 def token_of(browser: Browser) -> str:
@@ -68,4 +68,4 @@ def press(browser: Browser, **hidden: str) -> None:
     [(name, value)] = hidden.items()
     forms = browser.page.forms.values()
     form = next(one for one in forms if name in one.fields and one[name].value == value)
-    browser.send(form.action, dict(form.submit_fields()), by=HERE)
+    browser.post_form(form.action, dict(form.submit_fields()), initiator=HERE)

@@ -6,16 +6,16 @@ import pytest
 
 from identity.domain.audit import Actor, ActorKind, AuditEvent
 from identity.domain.users import HumanUser
-from identity.pages.account_sections import SecurityRow, SecuritySection
-from identity.pages.frame import Item
-from identity.services.access import THE_OPERATOR
+from identity.pages.account_extensions import SecuritySection, SecuritySectionRow
+from identity.pages.layout import NavigationItem
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
 from identity.services.commands.users import ChangeHumanUser, ChangeProfile
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.pages.checks import check_page
-from tests.plugins.account.conftest import HERE, NEW, OLD, a_person, login_name_of, sessions_of, token_of
+from tests.pages.html_checks import check_page
+from tests.plugins.account.conftest import HERE, NEW, OLD, login_name_of, make_user_with_password, sessions_of, token_of
 
 NOT_ME = "/account/activity/not-me"
 
@@ -40,7 +40,7 @@ def test_own_deeds_and_those_of_others_at_the_account(world: World, ada: HumanUs
     browser.submit({"password": OLD}, form="page-form")
     manager = Actor(kind=ActorKind.USER, id="0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", client_address="198.51.100.7")
     with world.identity.transaction(manager) as services:
-        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=THE_OPERATOR)
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=OPERATOR_PRINCIPAL)
     changed, signed_in, refused = rows_of(browser)[:3]
     assert "User changed" in changed
     assert "By a manager" in changed
@@ -70,8 +70,8 @@ def test_refused_sign_in_is_disowned(world: World, browser: Browser, ada: HumanU
 def test_times_are_in_the_readers_format_and_zone(world: World, ada: HumanUser) -> None:
     """Without script, too: the zone is that of the profile, else UTC; it stands beside the time."""
     for zone, seen in (("", "UTC"), ("Asia/Kathmandu", "UTC+0545"), ("Europe/Berlin", "CE")):
-        with world.transaction() as services:
-            command = ChangeProfile.of(given_name="Ada", family_name="Lovelace", zoneinfo=zone)
+        with world.transaction_services() as services:
+            command = ChangeProfile.build(given_name="Ada", family_name="Lovelace", zoneinfo=zone)
             services.users.change_profile(ada.id, command)
         for language, pattern in (
             ("en", r"[A-Z]\w\w \d+, \d{4} \d+:\d\d.[AP]M"),
@@ -87,27 +87,27 @@ def test_times_are_in_the_readers_format_and_zone(world: World, ada: HumanUser) 
 
 
 def test_roles_given_by_others_are_listed(world: World, browser: Browser, ada: HumanUser) -> None:
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         organization = services.organizations.get(ada.organization_id)
-    project = world.a_project(organization, roles=["reader", "writer"])
-    with world.transaction() as services:
+    project = world.make_project(organization, roles=["reader", "writer"])
+    with world.transaction_services() as services:
         command = AddUserGrant(user_id=ada.id, project_id=project.id, roles=frozenset({"reader"}))
-        grant = services.user_grants.add(command, by=THE_OPERATOR)
-        services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"writer"})), by=THE_OPERATOR)
-        services.user_grants.remove(grant.id, by=THE_OPERATOR)
+        grant = services.user_grants.add(command, by=OPERATOR_PRINCIPAL)
+        services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"writer"})), by=OPERATOR_PRINCIPAL)
+        services.user_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
     listed = rows_of(browser)
     for what in ("Project roles given to a user", "Project roles of a user changed", "Project roles taken from a user"):
         assert any(one.startswith(what) and "By the people who run this service" in one for one in listed), what
 
 
 def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser) -> None:
-    party = RelyingParty.of(world)
+    party = RelyingParty.register(world)
     fresh = Browser(world)
-    fresh.open(party.ask().url, by=party.origin)
+    fresh.open(party.new_request().url, initiator=party.origin)
     fresh.sign_in(login_name_of(world, ada), OLD)
-    if fresh.step == "consent":
+    if fresh.sign_in_step == "consent":
         fresh.submit(form="page-form")
-    with world.reading() as services:
+    with world.read_only_services() as services:
         client = services.applications.find_client(party.client_id)
     assert client is not None
     assert any(one.startswith("Signed in") and client.application.name in one for one in rows_of(browser))
@@ -116,7 +116,7 @@ def test_which_application_it_was(world: World, browser: Browser, ada: HumanUser
 def test_what_others_do_is_not_listed(world: World, browser: Browser, ada: HumanUser) -> None:
     before = len(rows_of(browser))
     other = Browser(world)
-    eve = a_person(world)
+    eve = make_user_with_password(world)
     other.open("/account")
     other.sign_in(eve.user_name, OLD)
     assert len(rows_of(browser)) == before
@@ -125,9 +125,9 @@ def test_what_others_do_is_not_listed(world: World, browser: Browser, ada: Human
 
 def test_a_long_list_has_pages(world: World, browser: Browser, ada: HumanUser) -> None:
     for number in range(30):
-        with world.transaction() as services:
+        with world.transaction_services() as services:
             command = ChangeHumanUser(given_name=f"Ada {number}")
-            services.users.change(ada.id, command, by=THE_OPERATOR)
+            services.users.change(ada.id, command, by=OPERATOR_PRINCIPAL)
     assert len(rows_of(browser)) == 25
     browser.click("Next page")
     assert browser.page.status_int == 200
@@ -139,11 +139,11 @@ def test_a_long_list_has_pages(world: World, browser: Browser, ada: HumanUser) -
 @pytest.mark.storages("memory")
 def test_a_cursor_of_somebody_else_s_list_shows_nothing_of_theirs(world: World, browser: Browser) -> None:
     """It names a place and no person."""
-    eve, other = a_person(world), Browser(world)
+    eve, other = make_user_with_password(world), Browser(world)
     other.start_session(eve)
     for number in range(30):
-        with world.transaction() as services:
-            services.users.change(eve.id, ChangeHumanUser(given_name=f"Eve {number}"), by=THE_OPERATOR)
+        with world.transaction_services() as services:
+            services.users.change(eve.id, ChangeHumanUser(given_name=f"Eve {number}"), by=OPERATOR_PRINCIPAL)
     rows_of(other)
     other.click("Next page")
     answer = browser.open(other.url)
@@ -156,20 +156,20 @@ def test_a_cursor_of_somebody_else_s_list_shows_nothing_of_theirs(world: World, 
 def test_not_me_ends_everything_and_asks_for_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
     thief = Browser(world)
     thief.start_session(ada)
-    held = world.an_authorization(ada, world.a_web_application(), scope=("openid", "offline_access"))
-    with world.transaction() as services:
-        link = services.passwords.issue_link(ada.id)
+    held = world.make_authorization(ada, world.make_web_application(), scope=("openid", "offline_access"))
+    with world.transaction_services() as services:
+        link = services.passwords.issue_reset_link(ada.id)
     browser.open(NOT_ME)
     browser.submit(form="page-form")
     # The password is asked for at once, and nothing but it goes on.
-    assert browser.step == "password"
+    assert browser.sign_in_step == "password"
     assert sessions_of(world, ada) == ()
     assert thief.open("/account").request.path.startswith("/login/")
     assert browser.open("/account").request.path.startswith("/login/")
-    assert world.client.userinfo(held.access_token).status_int == 401
+    assert world.client.fetch_userinfo(held.access_token).status_int == 401
     assert Browser(world).open(link).status_int == 410
     browser.sign_in(ada.user_name, OLD)
-    assert browser.step == "password/change"
+    assert browser.sign_in_step == "password/change"
     browser.submit({"new_password": OLD, "new_password_again": OLD}, form="page-form")
     assert browser.page.status_int == 422
     browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
@@ -187,7 +187,7 @@ def test_a_session_alone_is_not_enough_to_choose_the_password(world: World, brow
     owner = Browser(world)
     owner.open("/account")
     owner.sign_in(ada.user_name, OLD)
-    assert owner.step == "password/change"
+    assert owner.sign_in_step == "password/change"
 
 
 def test_an_entry_is_named(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -204,7 +204,7 @@ def test_an_entry_is_named(world: World, browser: Browser, ada: HumanUser) -> No
 
 
 def test_entries_of_others_are_not_there(world: World, browser: Browser, ada: HumanUser) -> None:
-    eve, other = a_person(world), Browser(world)
+    eve, other = make_user_with_password(world), Browser(world)
     other.open("/account")
     other.sign_in(eve.user_name, OLD)
     [theirs] = events_of(world, eve, "session.started")
@@ -212,7 +212,7 @@ def test_entries_of_others_are_not_there(world: World, browser: Browser, ada: Hu
     for event_id in (theirs.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
         for answer in (
             browser.open(f"{NOT_ME}?event={event_id}"),
-            browser.send(f"{NOT_ME}?event={event_id}", {"csrf_token": token}, by=HERE),
+            browser.post_form(f"{NOT_ME}?event={event_id}", {"csrf_token": token}, initiator=HERE),
         ):
             assert answer.status_int == 404
             shown.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?[^\"]*ui_locales", "", answer.text))
@@ -231,7 +231,7 @@ def test_looking_changes_nothing(world: World, browser: Browser, ada: HumanUser)
 
 def test_ways_in_and_who_has_access(world: World, browser: Browser, ada: HumanUser) -> None:
     Browser(world).start_session(ada)
-    world.an_authorization(ada, world.a_web_application())
+    world.make_authorization(ada, world.make_web_application())
     check_page(browser.open("/account/security"), 200, "Security")
     assert "Signed in at 2 browsers" in browser.page.text
     assert "1 connected application" in browser.page.text
@@ -241,8 +241,8 @@ def test_ways_in_and_who_has_access(world: World, browser: Browser, ada: HumanUs
 
 @pytest.mark.storages("memory")
 def test_plugins_add_sections(world: World, browser: Browser) -> None:
-    item = Item(label="Unlink", href="/upstream/1/unlink")
-    row = SecurityRow(name="Example <b>", notes=("anna@example.org",), actions=(item,))
+    item = NavigationItem(label="Unlink", href="/upstream/1/unlink")
+    row = SecuritySectionRow(name="Example <b>", notes=("anna@example.org",), actions=(item,))
     pages = world.app.registry.pages
     pages.security_sections.append(
         lambda page: (SecuritySection(id="linked", title=page.words.t("Sessions"), rows=(row,), empty="None"),)

@@ -8,27 +8,35 @@ from threading import Barrier
 import pytest
 
 from identity.domain.errors import Conflict, NotFound
-from identity.domain.legal_holds import Held
-from identity.domain.permissions import INSTANCE
+from identity.domain.legal_holds import LegalHoldKind
+from identity.domain.permissions import INSTANCE_RESOURCE
 from identity.domain.users import HumanUser, Subject
 from identity.provider.factor import Factor
-from identity.services.access import THE_OPERATOR
-from identity.services.bundle import Services
-from identity.services.commands.legal_holds import PlaceLegalHold
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.legal_holds import CreateLegalHold
 from identity.services.commands.policies import ChangePolicy
 from identity.services.commands.users import ChangeHumanUser
-from identity.services.policies import INSTANCE as OF_ALL
-from identity.testing.browser import Browser, give_password
+from identity.services.container import Services
+from identity.services.policies import INSTANCE_OWNER_ID as OF_ALL
+from identity.testing.browser import Browser, set_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.pages.checks import check_page
-from tests.plugins.account.conftest import HERE, OLD, a_person, login_name_of, sessions_of, stored, token_of
+from tests.pages.html_checks import check_page
+from tests.plugins.account.conftest import (
+    HERE,
+    OLD,
+    login_name_of,
+    make_user_with_password,
+    sessions_of,
+    stored,
+    token_of,
+)
 
 DELETE = "/account/data/delete"
 
 
 def allow(world: World, allowed: bool | None, owner: str = OF_ALL) -> None:
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.policies.change(owner, ChangePolicy(account_deletion=allowed))
 
 
@@ -56,12 +64,12 @@ def begin(world: World, person: HumanUser) -> Browser:
     browser = Browser(world)
     browser.open("/account")
     browser.sign_in(login_name_of(world, person), OLD)
-    assert browser.step == "keep"
+    assert browser.sign_in_step == "keep"
     return browser
 
 
 def delete_what_is_due(world: World) -> None:
-    world.identity.jobs.delete_accounts()
+    world.identity.background_jobs.delete_due_accounts()
 
 
 def is_there(world: World, person: HumanUser) -> bool:
@@ -80,14 +88,14 @@ def test_everything_ends_at_once_and_the_account_two_weeks_later(
 ) -> None:
     elsewhere = Browser(world)
     elsewhere.start_session(ada)
-    held = world.an_authorization(ada, world.a_web_application(), scope=("openid", "offline_access"))
+    held = world.make_authorization(ada, world.make_web_application(), scope=("openid", "offline_access"))
     check_page(browser.open(DELETE), 200, "Delete your account?")
     browser.submit({"confirm_name": ada.user_name}, form="page-form")
     assert browser.path == "/leaving"
     assert not browser.session_cookies
     assert sessions_of(world, ada) == ()
     assert elsewhere.open("/account").request.path.startswith("/login/")
-    assert world.client.userinfo(held.access_token).status_int == 401
+    assert world.client.fetch_userinfo(held.access_token).status_int == 401
     assert stored(world, ada).active
     world.clock.advance(days=13, hours=23)
     delete_what_is_due(world)
@@ -110,8 +118,8 @@ def test_the_name_has_to_be_typed(world: World, browser: Browser, ada: HumanUser
 def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser) -> None:
     token = token_of(browser)
     world.clock.advance(minutes=10)
-    browser.send(DELETE, {"csrf_token": token, "confirm_name": ada.user_name}, by=HERE)
-    assert browser.step == "password"
+    browser.post_form(DELETE, {"csrf_token": token, "confirm_name": ada.user_name}, initiator=HERE)
+    assert browser.sign_in_step == "password"
     assert stored(world, ada).deletion_at is None
 
 
@@ -125,7 +133,7 @@ def test_without_the_policy_it_is_not_there(world: World, browser: Browser, ada:
     assert "Delete your account" not in browser.open("/account/data").text
     assert browser.open(DELETE).status_int == 404
     sent = {"csrf_token": token_of(browser), "confirm_name": ada.user_name}
-    assert browser.send(DELETE, sent, by=HERE).status_int == 404
+    assert browser.post_form(DELETE, sent, initiator=HERE).status_int == 404
     assert stored(world, ada).deletion_at is None
 
 
@@ -164,12 +172,12 @@ def test_nobody_gets_past_the_question(world: World, browser: Browser, ada: Huma
 
 def test_no_application_gets_anything_meanwhile(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
-    party = RelyingParty.of(world)
+    party = RelyingParty.register(world)
     fresh = Browser(world)
-    fresh.open(party.ask().url, by=party.origin)
+    fresh.open(party.new_request().url, initiator=party.origin)
     fresh.sign_in(login_name_of(world, ada), OLD)
-    assert fresh.step == "keep"
-    assert fresh.left_for is None
+    assert fresh.sign_in_step == "keep"
+    assert fresh.external_redirect is None
 
 
 def test_another_browser_cannot_keep_it(world: World, browser: Browser, ada: HumanUser) -> None:
@@ -187,15 +195,15 @@ def test_before_anybody_has_proved_who_they_are_nothing_is_kept(world: World, br
     other.open("/account")
     request_id = other.path.split("/")[2]
     other.submit({"login_name": login_name_of(world, ada)}, form="page-form")
-    form = other.form("page-form")
+    form = other.find_form("page-form")
     other.open(f"/login/{request_id}/keep")
     assert "/keep" not in other.path
-    answer = other.send(f"/login/{request_id}/keep", {"csrf_token": form["csrf_token"].value}, by=HERE)
+    answer = other.post_form(f"/login/{request_id}/keep", {"csrf_token": form["csrf_token"].value}, initiator=HERE)
     assert answer.status_int == 200
     assert stored(world, ada).deletion_at is not None
 
 
-class Pager(Factor):
+class FactorPager(Factor):
     """A factor that is nowhere proved here."""
 
     name, label, hint, methods = "pager", "Pager", "A pager.", ("otp",)
@@ -205,26 +213,26 @@ class Pager(Factor):
 def test_the_password_alone_keeps_nothing_where_there_is_a_second_factor(
     world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(world.identity.protocol.factors, "pager", Pager())  # type: ignore[arg-type]
+    monkeypatch.setitem(world.identity.protocol_registry.factors, "pager", FactorPager())  # type: ignore[arg-type]
     ask(browser, ada.user_name)
-    with world.transaction() as services:
-        services.factors.add(subject_of(services, ada), "pager", {}, name="Phone")
+    with world.transaction_services() as services:
+        services.factors.enrol(subject_of(services, ada), "pager", {}, name="Phone")
     other = Browser(world)
     other.open("/account")
     other.submit({"login_name": login_name_of(world, ada)}, form="page-form")
-    token = other.form("page-form")["csrf_token"].value
+    token = other.find_form("page-form")["csrf_token"].value
     other.submit({"password": OLD}, form="page-form")
-    assert other.step == "pager"
+    assert other.sign_in_step == "pager"
     request_id = other.path.split("/")[2]
-    other.send(f"/login/{request_id}/keep", {"csrf_token": token}, by=HERE)
-    assert other.step == "pager"
+    other.post_form(f"/login/{request_id}/keep", {"csrf_token": token}, initiator=HERE)
+    assert other.sign_in_step == "pager"
     assert stored(world, ada).deletion_at is not None
 
 
 def test_a_manager_keeps_it(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
-    manager, desk = a_person(world), Browser(world)
-    world.make_manager(manager, "IAM_OWNER", resource=INSTANCE)
+    manager, desk = make_user_with_password(world), Browser(world)
+    world.assign_manager_role(manager, "IAM_OWNER", resource=INSTANCE_RESOURCE)
     desk.start_session(manager)
     desk.open(f"/console/users/{ada.id}")
     assert "Is being deleted" in desk.page.text
@@ -241,22 +249,22 @@ def test_a_manager_keeps_it(world: World, browser: Browser, ada: HumanUser) -> N
 def test_other_changes_leave_the_day_as_it_is(world: World, browser: Browser, ada: HumanUser) -> None:
     ask(browser, ada.user_name)
     before = stored(world, ada).deletion_at
-    with world.transaction() as services:
-        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=THE_OPERATOR)
-        services.sessions.end_access(services.storage.users.find_subject(ada.id))  # type: ignore[arg-type]
+    with world.transaction_services() as services:
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=OPERATOR_PRINCIPAL)
+        services.sessions.revoke_access(services.storage.users.find_subject(ada.id))  # type: ignore[arg-type]
     assert stored(world, ada).deletion_at == before
 
 
 @pytest.mark.storages("memory")
-def test_the_last_owner_stays(own_world: World) -> None:
-    world = own_world
+def test_the_last_owner_stays(isolated_world: World) -> None:
+    world = isolated_world
     allow(world, True)
-    with world.transaction() as services:
-        owner, *others = services.storage.managers.lock_holders(INSTANCE.key, "IAM_OWNER")
+    with world.transaction_services() as services:
+        owner, *others = services.storage.managers.lock_by_role(INSTANCE_RESOURCE.key, "IAM_OWNER")
         for one in others:
-            services.storage.managers.remove(one.id)
+            services.storage.managers.delete(one.id)
         person = services.users.get(owner.user_id)
-    give_password(world, person, OLD)
+    set_password(world, person, OLD)
     browser = Browser(world)
     browser.start_session(person)
     ask(browser, person.user_name)
@@ -266,40 +274,40 @@ def test_the_last_owner_stays(own_world: World) -> None:
     assert len(sessions_of(world, person)) == 1
 
     # Also if they have become the last one since.
-    with world.transaction() as services:
-        services.storage.managers.remove(owner.id)
+    with world.transaction_services() as services:
+        services.storage.managers.delete(owner.id)
     ask(browser, person.user_name)
     assert browser.path == "/leaving"
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.storage.managers.add(owner)
     world.clock.advance(days=14)
     delete_what_is_due(world)
     assert stored(world, person).deletion_at is None
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         for one in others:
             services.storage.managers.add(one)
 
 
 def test_who_is_under_a_legal_hold_is_told_and_stays(world: World, browser: Browser, ada: HumanUser) -> None:
     """Also if the hold was placed since they asked; nothing else tells them of it, nor why it is."""
-    command = PlaceLegalHold(kind=Held.USER, held_id=ada.id, reason="Case 12/2027")
-    with world.transaction() as services:
-        hold = services.legal_holds.place(command)
+    command = CreateLegalHold(kind=LegalHoldKind.USER, held_id=ada.id, reason="Case 12/2027")
+    with world.transaction_services() as services:
+        hold = services.legal_holds.create(command)
     ask(browser, ada.user_name)
     assert browser.page.status_int == 409
     assert "This account is under a legal hold and cannot be deleted." in browser.page.text
     assert stored(world, ada).deletion_at is None
     assert "Legal hold" not in browser.open("/account/activity").text
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.legal_holds.release(hold.id)
     ask(browser, ada.user_name)
     assert browser.path == "/leaving"
-    with world.transaction() as services:
-        hold = services.legal_holds.place(command)
+    with world.transaction_services() as services:
+        hold = services.legal_holds.create(command)
     world.clock.advance(days=14)
     delete_what_is_due(world)
     assert is_there(world, ada)
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.legal_holds.release(hold.id)
     world.clock.advance(days=1)
     delete_what_is_due(world)
@@ -311,25 +319,25 @@ def test_who_is_under_a_legal_hold_is_told_and_stays(world: World, browser: Brow
 
 @pytest.mark.storages("sqlite", "postgresql")
 def test_of_keeping_and_deleting_at_the_same_moment_one_happens(world: World) -> None:
-    people = [a_person(world) for _ in range(8)]
+    people = [make_user_with_password(world) for _ in range(8)]
     for one in people:
-        with world.transaction() as services:
-            services.deletions.ask(subject_of(services, one))
+        with world.transaction_services() as services:
+            services.account_deletions.schedule(subject_of(services, one))
     world.clock.advance(days=14)
     for one in people:
         start = Barrier(2)
 
         def keep(one: HumanUser = one, start: Barrier = start) -> bool:
             start.wait(timeout=30)
-            with suppress(NotFound, Conflict), world.transaction() as services:
-                services.deletions.withdraw(subject_of(services, one))
+            with suppress(NotFound, Conflict), world.transaction_services() as services:
+                services.account_deletions.cancel_own(subject_of(services, one))
                 return True
             return False
 
         def delete(one: HumanUser = one, start: Barrier = start) -> bool:
             start.wait(timeout=30)
-            with suppress(NotFound, Conflict), world.transaction() as services:
-                return services.deletions.carry_out(one.id)
+            with suppress(NotFound, Conflict), world.transaction_services() as services:
+                return services.account_deletions.delete_account(one.id)
             return False
 
         with ThreadPoolExecutor(2) as threads:
@@ -347,18 +355,18 @@ def test_a_password_that_is_changed_at_the_moment_of_not_me_is_not_brought_back(
 
         def change(start: Barrier = start, new: str = new) -> None:
             start.wait(timeout=30)
-            with world.transaction() as services:
+            with world.transaction_services() as services:
                 services.passwords.change(subject_of(services, ada), new)
 
         def report(start: Barrier = start) -> None:
             start.wait(timeout=30)
-            with world.transaction() as services:
-                services.own_account.report(subject_of(services, ada))
+            with world.transaction_services() as services:
+                services.account_recovery.report_compromise(subject_of(services, ada))
 
         with ThreadPoolExecutor(2) as threads:
             for one in [threads.submit(act) for act in (change, report)]:
                 one.result(timeout=60)
-        with world.reading() as services:
+        with world.read_only_services() as services:
             password = services.storage.users.find_password(ada.id)
         assert password is not None
         assert password.hash == new

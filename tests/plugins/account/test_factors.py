@@ -6,30 +6,30 @@ from datetime import timedelta
 import pytest
 
 from identity.domain.audit import Actor, ActorKind
-from identity.domain.factors import Enrolment
+from identity.domain.enrolments import Enrolment
 from identity.domain.users import HumanUser
 from identity.provider.factor import Factor
 from identity.testing.browser import Browser
 from identity.testing.world import World
-from tests.pages.checks import check_page
-from tests.plugins.account.conftest import HERE, OLD, a_person, form_of, stored, token_of
+from tests.pages.html_checks import check_page
+from tests.plugins.account.conftest import HERE, OLD, form_of, make_user_with_password, stored, token_of
 
 
-def a_factor(world: World, person: HumanUser, name: str = "My phone") -> Enrolment:
-    with world.transaction() as services:
+def make_factor(world: World, person: HumanUser, name: str = "My phone") -> Enrolment:
+    with world.transaction_services() as services:
         subject = services.storage.users.find_subject(person.id)
         assert subject is not None
-        return services.factors.add(subject, "pager", {"secret": "of the factor"}, name=name)
+        return services.factors.enrol(subject, "pager", {"secret": "of the factor"}, name=name)
 
 
 def factors_of(world: World, person: HumanUser) -> list[str]:
-    with world.reading() as services:
-        return [one.name for one in services.factors.of(person.id)]
+    with world.read_only_services() as services:
+        return [one.name for one in services.factors.list_enrolments(person.id)]
 
 
 def test_what_is_set_up_is_listed_and_tells_no_secret(world: World, browser: Browser, ada: HumanUser) -> None:
-    a_factor(world, ada, "My <phone>")
-    a_factor(world, a_person(world), "Eve's phone")
+    make_factor(world, ada, "My <phone>")
+    make_factor(world, make_user_with_password(world), "Eve's phone")
     check_page(browser.open("/account/security"), 200, "Security")
     assert "pager: My &lt;phone&gt;" in browser.page.text
     assert "never used" in browser.page.text
@@ -42,10 +42,10 @@ def test_what_was_added_is_confirmed_with_a_nudge_to_recovery_codes(
 ) -> None:
     """Whoever comes back from setting something up, and until there are codes."""
     assert "Make recovery codes" not in browser.open("/account/security").text
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.id)
         assert subject is not None
-        services.factors.add(subject, "totp", {"secret": "A" * 32, "step": 0}, name="My phone")
+        services.factors.enrol(subject, "totp", {"secret": "A" * 32, "step": 0}, name="My phone")
     page = browser.open("/account/security")
     assert "My phone is added. You can sign in by it from now on." in page.text
     link = page.html.find("a", string="Make recovery codes …")
@@ -54,8 +54,8 @@ def test_what_was_added_is_confirmed_with_a_nudge_to_recovery_codes(
     page = browser.open("/account/security")
     assert "is added." not in page.text
     assert "Make recovery codes" in page.text
-    with world.transaction() as services:
-        services.factors.add(subject, "recovery_codes", {"codes": {}})
+    with world.transaction_services() as services:
+        services.factors.enrol(subject, "recovery_codes", {"codes": {}})
     assert "Make recovery codes" not in browser.open("/account/security").text
 
 
@@ -65,7 +65,7 @@ def test_events_name_the_factor_and_the_person(world: World, browser: Browser, a
         subject = services.storage.users.find_subject(ada.id)
         assert subject is not None
         for factor, name in (("totp", "My phone"), ("passkeys", "Laptop"), ("recovery_codes", ""), ("email_code", "")):
-            added = services.factors.add(subject, factor, {}, name=name)
+            added = services.factors.enrol(subject, factor, {}, name=name)
             services.factors.remove(subject, added.id)
     events = [one for one in world.audit_events(object_id=ada.id) if one.event.startswith("factor.")]
     assert {(one.event, one.detail["factor"], one.detail["name"]) for one in events} == {
@@ -80,7 +80,7 @@ def test_events_name_the_factor_and_the_person(world: World, browser: Browser, a
 
 
 def test_one_is_renamed(world: World, browser: Browser, ada: HumanUser) -> None:
-    a_factor(world, ada)
+    make_factor(world, ada)
     browser.open("/account/security")
     browser.click("Rename … pager: My phone")
     browser.submit({"name": ""}, form="page-form")
@@ -92,7 +92,7 @@ def test_one_is_renamed(world: World, browser: Browser, ada: HumanUser) -> None:
 
 
 def test_one_is_removed(world: World, browser: Browser, ada: HumanUser) -> None:
-    a_factor(world, ada)
+    make_factor(world, ada)
     browser.open("/account/security")
     browser.click("Remove … pager: My phone")
     assert factors_of(world, ada) == ["My phone"]
@@ -104,11 +104,14 @@ def test_one_is_removed(world: World, browser: Browser, ada: HumanUser) -> None:
 
 @pytest.mark.parametrize("deed", ["rename", "remove"])
 def test_those_of_others_are_not_there(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
-    eve = a_person(world)
-    theirs, token, shown = a_factor(world, eve), token_of(browser), set()
+    eve = make_user_with_password(world)
+    theirs, token, shown = make_factor(world, eve), token_of(browser), set()
     for factor_id in (theirs.id, "0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", "x", "%00"):
         path = f"/account/factors/{factor_id}/{deed}"
-        for answer in (browser.open(path), browser.send(path, {"csrf_token": token, "name": "Mine"}, by=HERE)):
+        for answer in (
+            browser.open(path),
+            browser.post_form(path, {"csrf_token": token, "name": "Mine"}, initiator=HERE),
+        ):
             assert answer.status_int == 404
             shown.add(re.sub(r"<code>[0-9a-f-]{36}</code>|\?[^\"]*ui_locales", "", answer.text))
     assert len(shown) == 1
@@ -117,15 +120,15 @@ def test_those_of_others_are_not_there(world: World, browser: Browser, ada: Huma
 
 @pytest.mark.parametrize("deed", ["rename", "remove"])
 def test_who_signed_in_long_ago_signs_in_again(world: World, browser: Browser, ada: HumanUser, deed: str) -> None:
-    one = a_factor(world, ada)
+    one = make_factor(world, ada)
     path, token = f"/account/factors/{one.id}/{deed}", token_of(browser)
     world.clock.advance(minutes=10)
     for begin in (
         lambda: browser.open(path),
-        lambda: browser.send(path, {"csrf_token": token, "name": "Mine"}, by=HERE),
+        lambda: browser.post_form(path, {"csrf_token": token, "name": "Mine"}, initiator=HERE),
     ):
         begin()
-        assert browser.step == "password"
+        assert browser.sign_in_step == "password"
         assert factors_of(world, ada) == ["My phone"]
     browser.submit({"password": OLD}, form="page-form")
     assert browser.path == path
@@ -137,7 +140,7 @@ def test_data_is_taken_by_whoever_has_just_proved_who_they_are(world: World, bro
     browser.open("/account/data")
     assert browser.page.status_int == 200
     browser.submit(form="page-form")
-    assert browser.step == "password"
+    assert browser.sign_in_step == "password"
     assert [one for one in world.audit_events(event="user.exported") if one.object_id == ada.id] == []
     browser.submit({"password": OLD}, form="page-form")
     assert browser.path == "/account/data"
@@ -145,7 +148,7 @@ def test_data_is_taken_by_whoever_has_just_proved_who_they_are(world: World, bro
 
 
 def test_remembered_browsers_are_listed_and_forgotten(world: World, browser: Browser, ada: HumanUser) -> None:
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.id)
         assert subject is not None
         id_, _ = services.remembered_browsers.remember(subject, "Firefox/1 Linux", timedelta(days=30))
@@ -155,10 +158,10 @@ def test_remembered_browsers_are_listed_and_forgotten(world: World, browser: Bro
     assert "Firefox on Linux" in browser.page.text
     token = token_of(browser)
     other = Browser(world)
-    other.start_session(a_person(world))
-    answer = other.send("/account/browsers", {"csrf_token": token_of(other), "browser": id_}, by=HERE)
+    other.start_session(make_user_with_password(world))
+    answer = other.post_form("/account/browsers", {"csrf_token": token_of(other), "browser": id_}, initiator=HERE)
     assert answer.status_int == 404
-    browser.send("/account/browsers", {"csrf_token": token, "browser": id_}, by=HERE)
+    browser.post_form("/account/browsers", {"csrf_token": token, "browser": id_}, initiator=HERE)
     assert "The browser is asked again." in browser.page.text
     assert "No remembered browsers" in browser.page.text
 
@@ -177,14 +180,14 @@ def test_another_address_needs_the_strongest_factor(
     world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The password alone does not do where there is more."""
-    monkeypatch.setitem(world.identity.protocol.factors, "pager", Pager())  # type: ignore[arg-type]
+    monkeypatch.setitem(world.identity.protocol_registry.factors, "pager", Pager())  # type: ignore[arg-type]
     browser.open("/account/profile")
     assert "Needed only for another email address." in browser.page.text
-    a_factor(world, ada)
+    make_factor(world, ada)
     browser.open("/account/profile")
     assert "Needed only for another email address." not in browser.page.text
     typed = {**dict(form_of(browser).submit_fields()), "email": "eve@acme.example", "current_password": OLD}
-    browser.send("/account/profile", typed, by=HERE)
+    browser.post_form("/account/profile", typed, initiator=HERE)
     assert browser.page.status_int == 422
     assert "This asks for a sign-in of the last ten minutes." in browser.page.text
     assert stored(world, ada).profile.email == ada.profile.email

@@ -8,7 +8,7 @@ from identity.domain.users import Address, HumanUser, Profile
 from identity.services.commands.users import ChangeAddress, ChangeProfile
 from identity.testing.browser import Browser
 from identity.testing.world import World
-from tests.pages.checks import check_page
+from tests.pages.html_checks import check_page
 from tests.plugins.account.conftest import HERE, NEW, OLD, form_of, stored
 
 #: What people say of themselves, and what cannot be said here.
@@ -50,7 +50,7 @@ def test_somebody_who_is_not_signed_in_signs_in_and_comes_back(world: World, ada
         browser = Browser(world)
         browser.open(path)
         assert browser.answers[0].status_int == 303
-        assert browser.step == ""
+        assert browser.sign_in_step == ""
         browser.sign_in(ada.user_name, OLD)
         assert browser.path.startswith(path.partition("/profile/email")[0].partition("?")[0])
 
@@ -59,7 +59,7 @@ def test_a_post_of_somebody_who_is_signed_out_meanwhile_leads_to_the_sign_in(wor
     browser.open("/account/profile")
     form = form_of(browser)
     browser.cookies.clear()
-    browser.send("/account/profile", dict(form.submit_fields()), by=HERE)
+    browser.post_form("/account/profile", dict(form.submit_fields()), initiator=HERE)
     assert browser.path.startswith("/login/")
 
 
@@ -83,14 +83,14 @@ def test_pages_are_whole_and_their_titles_unique(browser: Browser) -> None:
 
 
 def test_pages_speak_the_person_s_language(world: World, browser: Browser, ada: HumanUser) -> None:
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.users.change_profile(ada.id, ChangeProfile(locale="de-CH"))
     assert '<html lang="de">' in browser.open("/account/password").text
     assert '<html lang="fr">' in browser.open("/account/password?ui_locales=fr").text
 
 
 def test_a_language_that_pages_do_not_speak_stays(world: World, browser: Browser, ada: HumanUser) -> None:
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.users.change_profile(ada.id, ChangeProfile(locale="nl-BE"))
     browser.open("/account/profile")
     browser.submit({"nickname": "A."}, form="page-form")
@@ -127,7 +127,7 @@ def test_all_fields_of_the_commands_are_on_the_page() -> None:
 
 def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: Browser, ada: HumanUser) -> None:
     """Security 10.8: every field of user and profile that is not on the page, and names that programs might try."""
-    other = world.an_organization()
+    other = world.make_organization()
     before = stored(world, ada)
     moments = ("created_at", "changed_at", "last_sign_in_at", "named_at", "deletion_at")
     flags = ("email_verified", "phone_verified", "phone_number_verified", "profile.email_verified", "must_change")
@@ -144,7 +144,7 @@ def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: B
     browser.open("/account/profile")
     sent = dict(form_of(browser).submit_fields()) | tried
     sent |= {"email": "ada@acme.example", "phone": "+44 20 1", "current_password": OLD}
-    answer = browser.send("/account/profile", sent, by=HERE)
+    answer = browser.post_form("/account/profile", sent, initiator=HERE)
     assert answer.status_int == 200
     after = stored(world, ada)
     assert after.profile == type(after.profile)(
@@ -152,8 +152,8 @@ def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: B
     )
     for name in ("id", "organization_id", "user_name", "active", "created_at", "named_at", "registered"):
         assert getattr(after, name) == getattr(before, name)
-    with world.reading() as services:
-        assert services.storage.managers.of_user(ada.id) == ()
+    with world.read_only_services() as services:
+        assert services.storage.managers.list_for_user(ada.id) == ()
     other_browser = Browser(world)
     other_browser.open("/account")
     other_browser.sign_in(ada.user_name, OLD)
@@ -162,7 +162,7 @@ def test_nothing_that_somebody_else_decides_can_be_said(world: World, browser: B
 
 def test_an_address_that_changes_is_not_verified_any_more(world: World, browser: Browser, ada: HumanUser) -> None:
     verified = replace(ada.profile, email="ada@acme.example", email_verified=True, phone="+44 1", phone_verified=True)
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.storage.users.update(replace(ada, profile=verified, version=ada.version + 1))
     browser.open("/account/profile")
     browser.submit({"nickname": "A"}, form="page-form")
@@ -178,7 +178,7 @@ def test_a_session_left_open_is_not_enough_for_another_address(
     world: World, browser: Browser, ada: HumanUser, address: str
 ) -> None:
     """Whoever reads the mail of the address can choose a new password."""
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         services.users.change_profile(ada.id, ChangeProfile(email="ada@acme.example"))
     browser.open("/account/profile")
     for current, sentence in (
@@ -257,5 +257,5 @@ def test_a_form_without_a_version_changes_nothing(world: World, browser: Browser
     fields = dict(form_of(browser).submit_fields())
     for version in ("", "x", "-1", "9" * 30, "²"):
         sent = fields | {"version": version, "nickname": "A."}
-        assert browser.send("/account/profile", sent, by=HERE).status_int == 409
+        assert browser.post_form("/account/profile", sent, initiator=HERE).status_int == 409
         assert stored(world, ada).profile.nickname == ""

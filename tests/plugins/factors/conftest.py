@@ -5,7 +5,7 @@ import pytest
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.plugins.login.conftest import Person
+from tests.plugins.login.conftest import LoginUser
 
 
 @pytest.fixture
@@ -15,9 +15,9 @@ def browser(world: World) -> Browser:
 
 @pytest.fixture
 def party(world: World) -> RelyingParty:
-    return RelyingParty.of(world, name="Invoices")
+    return RelyingParty.register(world, name="Invoices")
 
 
 @pytest.fixture
-def ada(world: World) -> Person:
-    return Person(world)
+def ada(world: World) -> LoginUser:
+    return LoginUser(world)

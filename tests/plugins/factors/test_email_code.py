@@ -7,11 +7,11 @@ import pytest
 
 from identity.services.commands.users import ChangeProfile
 from identity.testing.browser import Browser
-from identity.testing.fixtures import MakeWorld
+from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.pages.checks import check_page
-from tests.plugins.login.conftest import Person, opened
+from tests.pages.html_checks import check_page
+from tests.plugins.login.conftest import LoginUser, opened
 
 ENROL = "/login?target=/account/security&enrol=email_code"
 WRONG = "This code is wrong or too old. Look into the last mail, or have another code sent."
@@ -19,19 +19,19 @@ SETTINGS = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-re
 
 
 @pytest.fixture
-def world(make_world: MakeWorld) -> World:
+def world(make_world: WorldFactory) -> World:
     return make_world(**SETTINGS)
 
 
 @pytest.fixture
-def ada(world: World) -> Person:
-    person = Person(world)
+def ada(world: World) -> LoginUser:
+    person = LoginUser(world)
     has_address(world, person, "ada@navy.example")
     return person
 
 
-def has_address(world: World, person: Person, address: str, *, proved: bool = True) -> None:
-    with world.transaction() as services:
+def has_address(world: World, person: LoginUser, address: str, *, proved: bool = True) -> None:
+    with world.transaction_services() as services:
         if proved:
             link = services.users.issue_email_link(person.user.id, address)
             services.users.verify_email(link.rsplit("/", 1)[1], person.user.id)
@@ -41,14 +41,14 @@ def has_address(world: World, person: Person, address: str, *, proved: bool = Tr
 
 def codes(world: World) -> list[tuple[str, str]]:
     """To whom codes were sent, and which, oldest first."""
-    with world.reading() as services:
-        queued = services.storage.outbox.waiting("mail", world.clock(), 100)
-        mails = [json.loads(services.outbox.open(one)) for one in queued]
+    with world.read_only_services() as services:
+        queued = services.storage.outbox.list_pending("mail", world.clock(), 100)
+        mails = [json.loads(services.outbox.unseal(one)) for one in queued]
     found = [(one["to"], re.search(r"^(\d{6})$", one.get("text", ""), re.MULTILINE)) for one in mails]
     return [(to, code[1]) for to, code in found if code is not None]
 
 
-def test_somebody_sets_it_up_and_signs_in(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_somebody_sets_it_up_and_signs_in(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(ENROL)
     check_page(browser.page, 200, "Set up codes by email")
@@ -57,33 +57,33 @@ def test_somebody_sets_it_up_and_signs_in(world: World, browser: Browser, party:
     assert to == "ada@navy.example"
     browser.submit({"code": code})
     assert browser.path == "/account/security"
-    (kept,) = world.operator.factors.of(ada.user.id)
+    (kept,) = world.operator_services.factors.of(ada.user.id)
     assert (kept.factor, dict(kept.value)) == ("email_code", {})
     other = Browser(world)
     asked = opened(other, party)
     other.sign_in(ada.login_name)
     check_page(other.page, 200, "Enter the code from your mail")
-    assert (other.step, len(codes(world))) == ("email_code", 2)
-    tokens = party.tokens(other.submit({"code": codes(world)[-1][1]}), asked)
+    assert (other.sign_in_step, len(codes(world))) == ("email_code", 2)
+    tokens = party.obtain_tokens(other.submit({"code": codes(world)[-1][1]}), asked)
     assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
 
 
-def set_up(world: World, person: Person) -> None:
-    with world.transaction() as services:
+def set_up(world: World, person: LoginUser) -> None:
+    with world.transaction_services() as services:
         subject = services.storage.users.find_subject(person.user.id)
         assert subject is not None
-        services.factors.add(subject, "email_code", {}, name="")
+        services.factors.enrol(subject, "email_code", {}, name="")
 
 
-def signing_in(world: World, party: RelyingParty, person: Person) -> Browser:
+def signing_in(world: World, party: RelyingParty, person: LoginUser) -> Browser:
     browser = Browser(world)
     opened(browser, party)
     browser.sign_in(person.login_name)
-    assert browser.step == "email_code"
+    assert browser.sign_in_step == "email_code"
     return browser
 
 
-def test_looking_again_sends_nothing(world: World, party: RelyingParty, ada: Person) -> None:
+def test_looking_again_sends_nothing(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
     for _ in range(3):
@@ -92,10 +92,10 @@ def test_looking_again_sends_nothing(world: World, party: RelyingParty, ada: Per
     assert len(codes(world)) == 1
 
 
-def test_the_last_code_counts(world: World, party: RelyingParty, ada: Person) -> None:
+def test_the_last_code_counts(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
-    browser.submit(press=("again", "yes"))
+    browser.submit(button=("again", "yes"))
     assert "We have sent another code. Only the last one works." in browser.page.text
     (_, first), (_, second) = codes(world)
     if first != second:
@@ -103,10 +103,10 @@ def test_the_last_code_counts(world: World, party: RelyingParty, ada: Person) ->
         assert browser.page.status_int == 422
         assert WRONG in browser.page.text
     browser.submit({"code": second})
-    assert browser.left_for is not None
+    assert browser.external_redirect is not None
 
 
-def test_a_code_is_for_the_sign_in_that_asked(world: World, party: RelyingParty, ada: Person) -> None:
+def test_a_code_is_for_the_sign_in_that_asked(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     one, other = signing_in(world, party, ada), signing_in(world, party, ada)
     (_, first), (_, second) = codes(world)
@@ -115,12 +115,12 @@ def test_a_code_is_for_the_sign_in_that_asked(world: World, party: RelyingParty,
     one.submit({"code": second})
     assert one.page.status_int == 422
     other.submit({"code": second})
-    assert other.left_for is not None
+    assert other.external_redirect is not None
     one.submit({"code": first})
-    assert one.left_for is not None
+    assert one.external_redirect is not None
 
 
-def test_it_works_for_ten_minutes(world: World, party: RelyingParty, ada: Person) -> None:
+def test_it_works_for_ten_minutes(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
     ((_, code),) = codes(world)
@@ -130,18 +130,18 @@ def test_it_works_for_ten_minutes(world: World, party: RelyingParty, ada: Person
     assert "There is no code for <strong>a…@navy.example</strong> that still works." in browser.page.text
 
 
-def test_a_code_for_the_former_address_proves_nothing(world: World, party: RelyingParty, ada: Person) -> None:
+def test_a_code_for_the_former_address_proves_nothing(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
     ((_, code),) = codes(world)
     has_address(world, ada, "ada@new.example")
     browser.submit({"code": code})
     assert browser.page.status_int == 422
-    browser.submit(press=("again", "yes"))
+    browser.submit(button=("again", "yes"))
     assert codes(world)[-1][0] == "ada@new.example"
 
 
-def test_without_a_proved_address_nothing_is_sent(world: World, party: RelyingParty, ada: Person) -> None:
+def test_without_a_proved_address_nothing_is_sent(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     has_address(world, ada, "ada@new.example", proved=False)
     browser = signing_in(world, party, ada)
@@ -151,21 +151,21 @@ def test_without_a_proved_address_nothing_is_sent(world: World, party: RelyingPa
 
 
 def test_it_is_not_offered_without_a_proved_address(world: World, browser: Browser) -> None:
-    bert = Person(world)
+    bert = LoginUser(world)
     browser.start_session(bert.user)
     browser.open(ENROL)
     assert browser.path == "/account/security"
 
 
-def test_ten_codes_an_hour_are_sent_to_one_address(world: World, party: RelyingParty, ada: Person) -> None:
+def test_ten_codes_an_hour_are_sent_to_one_address(world: World, party: RelyingParty, ada: LoginUser) -> None:
     set_up(world, ada)
     browser = signing_in(world, party, ada)
     for _ in range(9):
-        browser.submit(press=("again", "yes"))
+        browser.submit(button=("again", "yes"))
         assert browser.page.status_int == 200
-    browser.submit(press=("again", "yes"))
+    browser.submit(button=("again", "yes"))
     assert browser.page.status_int == 429
     assert "We have sent several codes to this address already." in browser.page.text
     assert len(codes(world)) == 10
     browser.submit({"code": codes(world)[-1][1]})
-    assert browser.left_for is not None, "the last one still works"
+    assert browser.external_redirect is not None, "the last one still works"

@@ -7,13 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from identity.plugins.recovery_codes.factor import HOW_MANY, RecoveryCodes, index_of, new_codes, normal
+from identity.plugins.recovery_codes.factor import (
+    CODE_COUNT,
+    RecoveryCodesFactor,
+    code_prefix,
+    generate_codes,
+    normalize_code,
+)
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.pages.checks import check_page
-from tests.plugins.factors.app import enrol
-from tests.plugins.login.conftest import Person, opened
+from tests.pages.html_checks import check_page
+from tests.plugins.factors.authenticator_app import enrol
+from tests.plugins.login.conftest import LoginUser, opened
 
 ENROL = "/login?target=/account/security&enrol=recovery_codes"
 WRONG = "This is none of your recovery codes, or it was used already."
@@ -24,40 +30,40 @@ def made(browser: Browser) -> list[str]:
     return str(browser.page.html.find(id="codes").get_text()).split()
 
 
-def with_codes(world: World, browser: Browser, person: Person) -> list[str]:
+def with_codes(world: World, browser: Browser, person: LoginUser) -> list[str]:
     """The person has an app, and these codes."""
     enrol(browser, person)
     browser.open(ENROL)
-    assert browser.step == "recovery_codes/new"
+    assert browser.sign_in_step == "recovery_codes/new"
     browser.submit()
     return made(browser)
 
 
-def at_the_page(world: World, party: RelyingParty, person: Person) -> Browser:
+def at_the_page(world: World, party: RelyingParty, person: LoginUser) -> Browser:
     """Signing in without the phone."""
     browser = Browser(world)
     opened(browser, party)
     browser.sign_in(person.login_name)
     # Whatever was used last: spare codes are offered behind it.
-    assert browser.step == "totp"
+    assert browser.sign_in_step == "totp"
     browser.click("Use another way")
-    assert browser.step == "factors"
-    browser.submit(press=("factor", "recovery_codes"))
+    assert browser.sign_in_step == "factors"
+    browser.submit(button=("factor", "recovery_codes"))
     return browser
 
 
-def test_they_are_shown_once(world: World, browser: Browser, ada: Person) -> None:
+def test_they_are_shown_once(world: World, browser: Browser, ada: LoginUser) -> None:
     codes = with_codes(world, browser, ada)
     check_page(browser.page, 200, "Your recovery codes")
-    assert len(set(codes)) == HOW_MANY
+    assert len(set(codes)) == CODE_COUNT
     assert all(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{4}(-[0-9A-HJKMNP-TV-Z]{4}){2}", one) for one in codes)
     link = browser.page.html.find(id="codes-file")
     assert link["download"] == "recovery-codes.txt"
     kept = base64.b64decode(link["href"].partition("base64,")[2]).decode()
     assert ada.login_name in kept
     assert all(one in kept for one in codes)
-    (stored,) = world.operator.factors.of(ada.user.id, "recovery_codes")
-    assert len(stored.value["codes"]) == HOW_MANY
+    (stored,) = world.operator_services.factors.of(ada.user.id, "recovery_codes")
+    assert len(stored.value["codes"]) == CODE_COUNT
     assert all(one.startswith("$argon2id$") for one in stored.value["codes"].values())
     begun = browser.path
     browser.click("I have saved the codes")
@@ -65,37 +71,37 @@ def test_they_are_shown_once(world: World, browser: Browser, ada: Person) -> Non
     assert not any(one in browser.open(begun).text for one in codes)
 
 
-def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_one_stands_in_for_the_phone(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     codes = with_codes(world, browser, ada)
     other = at_the_page(world, party, ada)
     check_page(other.page, 200, "Enter a recovery code")
     other.submit({"code": codes[0].lower().replace("-", " ")})
-    assert other.left_for is not None
+    assert other.external_redirect is not None
     (event,) = [one for one in world.audit_events(party_id=ada.user.id) if one.event == "factor.used"]
     assert dict(event.detail) == {"factor": "recovery_codes", "left": 9}
-    (stored,) = world.operator.factors.of(ada.user.id, "recovery_codes")
-    assert RecoveryCodes().note(stored) == "9 codes left"
+    (stored,) = world.operator_services.factors.of(ada.user.id, "recovery_codes")
+    assert RecoveryCodesFactor().status_text(stored) == "9 codes left"
     assert "9 codes left" in browser.open("/account/security").text
     again = at_the_page(world, party, ada)
     again.submit({"code": codes[0]})
-    assert (again.page.status_int, again.step) == (422, "recovery_codes")
+    assert (again.page.status_int, again.sign_in_step) == (422, "recovery_codes")
     assert WRONG in again.page.text
     again.submit({"code": codes[1]})
-    assert again.left_for is not None
+    assert again.external_redirect is not None
 
 
 @pytest.mark.parametrize("typed", ["", "  - ", "0000", "x" * 3000, "💥"])
 def test_what_is_no_code_proves_nothing(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, typed: str
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, typed: str
 ) -> None:
     with_codes(world, browser, ada)
     other = at_the_page(world, party, ada)
     other.submit({"code": typed})
-    assert (other.page.status_int, other.step) == (422, "recovery_codes")
+    assert (other.page.status_int, other.sign_in_step) == (422, "recovery_codes")
     assert not other.session_cookies
 
 
-def test_new_ones_end_all_others(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_new_ones_end_all_others(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     old = with_codes(world, browser, ada)
     browser.click("I have saved the codes")
     browser.open(ENROL)
@@ -103,44 +109,44 @@ def test_new_ones_end_all_others(world: World, browser: Browser, party: RelyingP
     browser.submit()
     new = made(browser)
     assert not set(old) & set(new)
-    (stored,) = world.operator.factors.of(ada.user.id, "recovery_codes")
-    assert set(stored.value["codes"]) == {index_of(one) for one in new}
+    (stored,) = world.operator_services.factors.of(ada.user.id, "recovery_codes")
+    assert set(stored.value["codes"]) == {code_prefix(one) for one in new}
     other = at_the_page(world, party, ada)
     other.submit({"code": old[0]})
     assert other.page.status_int == 422
     other.submit({"code": new[0]})
-    assert other.left_for is not None
+    assert other.external_redirect is not None
 
 
-def test_whoever_has_a_factor_proves_it_before_they_are_made(world: World, browser: Browser, ada: Person) -> None:
+def test_whoever_has_a_factor_proves_it_before_they_are_made(world: World, browser: Browser, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     other = Browser(world)
     other.open(ENROL)
     other.sign_in(ada.login_name)
-    assert other.step == "totp"
+    assert other.sign_in_step == "totp"
     begun = other.path.removesuffix("/totp")
     other.open(f"{begun}/recovery_codes/new")
-    assert other.step == "totp"
+    assert other.sign_in_step == "totp"
     other.submit({"code": app.code()})
-    assert other.step == "recovery_codes/new"
+    assert other.sign_in_step == "recovery_codes/new"
 
 
-def test_there_are_none_without_another_factor(world: World, browser: Browser, ada: Person) -> None:
+def test_there_are_none_without_another_factor(world: World, browser: Browser, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(ENROL)
     assert browser.path == "/account/security"
-    assert world.operator.factors.of(ada.user.id) == ()
+    assert world.operator_services.factors.of(ada.user.id) == ()
 
 
-def test_making_them_proves_nothing(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_making_them_proves_nothing(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     """The session has what was proved, and not the codes."""
     with_codes(world, browser, ada)
-    with world.reading() as services:
-        sessions = services.storage.sessions.of_user(ada.user.id, world.clock())
+    with world.read_only_services() as services:
+        sessions = services.storage.sessions.list_for_user(ada.user.id, world.clock())
     assert {proof.factor for one in sessions for proof in one.proofs if "otp" in proof.methods} == {"totp"}
 
 
-CODES = new_codes()
+CODES = generate_codes()
 
 
 @given(st.data())
@@ -151,14 +157,14 @@ def test_a_code_is_the_same_however_it_is_typed(data: st.DataObject) -> None:
         data.draw(st.sampled_from((one, one.lower(), *read.get(one, "")))) + data.draw(st.sampled_from(("", "-", " ")))
         for one in code
     )
-    assert normal(typed) == normal(code) == code.replace("-", "")
+    assert normalize_code(typed) == normalize_code(code) == code.replace("-", "")
 
 
 def test_each_has_fifty_secret_bits() -> None:
-    codes = [normal(one) for _ in range(50) for one in new_codes()]
+    codes = [normalize_code(one) for _ in range(50) for one in generate_codes()]
     assert {len(one) for one in codes} == {12}
     assert len({letter for one in codes for letter in one}) == 32
-    assert all(len({index_of(one) for one in new_codes()}) == HOW_MANY for _ in range(50))
+    assert all(len({code_prefix(one) for one in generate_codes()}) == CODE_COUNT for _ in range(50))
 
 
 @pytest.mark.parametrize(
@@ -170,10 +176,10 @@ def test_each_has_fifty_secret_bits() -> None:
         (0, "No code is left. Make new ones."),
     ],
 )
-def test_few_are_warned_of(world: World, browser: Browser, ada: Person, left: int, said: str) -> None:
+def test_few_are_warned_of(world: World, browser: Browser, ada: LoginUser, left: int, said: str) -> None:
     enrol(browser, ada)
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         subject = services.storage.users.find_subject(ada.user.id)
         assert subject is not None
-        services.factors.add(subject, "recovery_codes", {"codes": {str(one): "" for one in range(left)}})
+        services.factors.enrol(subject, "recovery_codes", {"codes": {str(one): "" for one in range(left)}})
     assert said in browser.open("/account/security").text

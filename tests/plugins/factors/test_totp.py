@@ -2,28 +2,28 @@
 
 import pytest
 
-from identity.domain.policies import SecondFactor
-from identity.services.access import THE_OPERATOR
+from identity.domain.policies import SecondFactorRule
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.pages.checks import check_page
-from tests.plugins.factors.app import ENROL, app_on, enrol
-from tests.plugins.login.conftest import Person, opened
+from tests.pages.html_checks import check_page
+from tests.plugins.factors.authenticator_app import ENROL, app_on, enrol
+from tests.plugins.login.conftest import LoginUser, opened
 
 WRONG = "This code is wrong or was used already. Enter the one that your app shows now."
 
 
-def test_somebody_sets_an_app_up_in_the_account(world: World, browser: Browser, ada: Person) -> None:
+def test_somebody_sets_an_app_up_in_the_account(world: World, browser: Browser, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(ENROL)
     tree = check_page(browser.page, 200, "Set up an authenticator app")
     app = app_on(browser)
     assert (app.issuer, app.label) == (ada.organization.name, f"{ada.organization.name}:{ada.login_name}")
     assert app.secret in "".join(tree.find(".//code[@id='setup-key']").itertext()).replace(" ", "")
-    assert browser.form()["name"].value == "Authenticator app"
+    assert browser.find_form()["name"].value == "Authenticator app"
     field = tree.find(".//input[@id='field-code']").attrib
     assert (field["autocomplete"], field["inputmode"]) == ("one-time-code", "numeric")
     browser.submit({"code": app.wrong()})
@@ -31,15 +31,15 @@ def test_somebody_sets_an_app_up_in_the_account(world: World, browser: Browser, 
     assert app_on(browser) == app, "it is the same one until it works"
     browser.submit({"code": app.code(), "name": "My phone"})
     assert browser.path == "/account/security"
-    (kept,) = world.operator.factors.of(ada.user.id)
+    (kept,) = world.operator_services.factors.of(ada.user.id)
     assert (kept.factor, kept.name) == ("totp", "My phone")
     assert app.secret not in browser.open(ENROL).text
 
 
-def test_apps_show_the_name_that_the_pages_show(world: World, party: RelyingParty, ada: Person) -> None:
+def test_apps_show_the_name_that_the_pages_show(world: World, party: RelyingParty, ada: LoginUser) -> None:
     command = ChangeBranding(display_name="Acme: Müller/Söhne")
-    with world.transaction() as services:
-        services.branding.change(ada.organization, command, by=THE_OPERATOR)
+    with world.transaction_services() as services:
+        services.branding.change(ada.organization, command, by=OPERATOR_PRINCIPAL)
     browser = Browser(world)
     app = enrol(browser, ada)
     assert (app.issuer, app.label) == ("Acme Müller/Söhne", f"Acme Müller/Söhne:{ada.login_name}")
@@ -50,18 +50,20 @@ def test_apps_show_the_name_that_the_pages_show(world: World, party: RelyingPart
     assert ada.organization.name not in other.page.text
 
 
-def test_it_is_asked_for_after_the_password(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_it_is_asked_for_after_the_password(
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
+) -> None:
     app = enrol(browser, ada)
     other = Browser(world)
     asked = opened(other, party)
     other.sign_in(ada.login_name)
-    assert other.step == "totp"
+    assert other.sign_in_step == "totp"
     tree = check_page(other.page, 200, "Enter the code of your app")
     field = tree.find(".//input[@id='field-code']").attrib
     assert (field["autocomplete"], field["inputmode"]) == ("one-time-code", "numeric")
     assert not other.session_cookies
     code = app.code()
-    tokens = party.tokens(other.submit({"code": f" {code[:3]} {code[3:]} "}), asked)
+    tokens = party.obtain_tokens(other.submit({"code": f" {code[:3]} {code[3:]} "}), asked)
     assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
     assert tokens.claims["acr"] == "urn:service:iam:acr:2"
 
@@ -71,7 +73,7 @@ def test_it_is_asked_for_after_the_password(world: World, browser: Browser, part
     [("", "Enter the six digits that your app shows."), ("12345", WRONG), ("一二三四五六", WRONG), ("1" * 5000, WRONG)],
 )
 def test_what_is_no_code_proves_nothing(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, typed: str, said: str
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, typed: str, said: str
 ) -> None:
     enrol(browser, ada)
     other = Browser(world)
@@ -80,33 +82,35 @@ def test_what_is_no_code_proves_nothing(
     other.submit({"code": typed})
     assert other.page.status_int == 422
     assert said in other.page.text
-    assert other.step == "totp"
+    assert other.sign_in_step == "totp"
     assert not other.session_cookies
 
 
-def signing_in(world: World, party: RelyingParty, person: Person) -> Browser:
+def signing_in(world: World, party: RelyingParty, person: LoginUser) -> Browser:
     """At the page that asks for the code, at a new browser."""
     browser = Browser(world)
     opened(browser, party)
     browser.sign_in(person.login_name)
-    assert browser.step == "totp"
+    assert browser.sign_in_step == "totp"
     return browser
 
 
-def test_a_code_counts_once(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_a_code_counts_once(world: World, browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     app = enrol(browser, ada)
     code = app.code()
     first, second = signing_in(world, party, ada), signing_in(world, party, ada)
     first.submit({"code": code})
-    assert first.left_for is not None
+    assert first.external_redirect is not None
     second.submit({"code": code})
-    assert (second.page.status_int, second.step) == (422, "totp")
+    assert (second.page.status_int, second.sign_in_step) == (422, "totp")
     assert WRONG in second.page.text
     second.submit({"code": app.code(1)})
-    assert second.left_for is not None
+    assert second.external_redirect is not None
 
 
-def test_the_code_that_set_the_app_up_is_used(world: World, browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_the_code_that_set_the_app_up_is_used(
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
+) -> None:
     app = enrol(browser, ada)
     world.clock.advance(seconds=-30)
     other = signing_in(world, party, ada)
@@ -116,84 +120,88 @@ def test_the_code_that_set_the_app_up_is_used(world: World, browser: Browser, pa
 
 @pytest.mark.parametrize(("seconds", "taken"), [(-60, False), (-30, True), (30, True), (60, False)])
 def test_clocks_may_differ_by_one_step(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, seconds: int, taken: bool
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, seconds: int, taken: bool
 ) -> None:
     app = enrol(browser, ada)
     world.clock.advance(minutes=5)
     other = signing_in(world, party, ada)
     other.submit({"code": app.code(seconds // 30)})
-    assert (other.left_for is not None) is taken
+    assert (other.external_redirect is not None) is taken
 
 
 def test_the_page_is_not_reached_before_the_password(
-    world: World, browser: Browser, party: RelyingParty, ada: Person
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     app = enrol(browser, ada)
     other = Browser(world)
     opened(other, party)
     other.submit({"login_name": ada.login_name})
     begun = other.path.removesuffix("/password")
-    token = other.form()["csrf_token"].value
+    token = other.find_form()["csrf_token"].value
     for path in ("totp", "totp/new", "factors", "factors/new"):
         other.open(f"{begun}/{path}")
-        assert other.step == "", path
-        other.send(f"{begun}/{path}", {"code": app.code(), "csrf_token": token, "factor": "totp"}, by=other.login_url)
-        assert other.step == "", path
+        assert other.sign_in_step == "", path
+        other.post_form(
+            f"{begun}/{path}", {"code": app.code(), "csrf_token": token, "factor": "totp"}, initiator=other.login_url
+        )
+        assert other.sign_in_step == "", path
     other.sign_in(ada.login_name)
-    assert other.step == "totp"
+    assert other.sign_in_step == "totp"
     assert other.open(f"{begun}/totp/new").request.path == f"{begun}/totp"
 
 
-def test_somebody_else_gets_another_secret_in_the_same_sign_in(world: World, browser: Browser, ada: Person) -> None:
+def test_somebody_else_gets_another_secret_in_the_same_sign_in(world: World, browser: Browser, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     browser.open(ENROL)
     app = app_on(browser)
-    bert = Person(world)
+    bert = LoginUser(world)
     browser.click("Not you?")
     browser.sign_in(bert.login_name)
-    assert browser.step == "totp/new"
+    assert browser.sign_in_step == "totp/new"
     assert app_on(browser).secret != app.secret
 
 
-def test_where_one_is_needed_it_is_set_up_in_the_sign_in(world: World, party: RelyingParty, ada: Person) -> None:
-    world.operator.policies.change(ada.organization.id, ChangePolicy.of(second_factor=SecondFactor.REQUIRED))
+def test_where_one_is_needed_it_is_set_up_in_the_sign_in(world: World, party: RelyingParty, ada: LoginUser) -> None:
+    world.operator_services.policies.change(
+        ada.organization.id, ChangePolicy.build(second_factor=SecondFactorRule.REQUIRED)
+    )
     browser = Browser(world)
     asked = opened(browser, party)
     browser.sign_in(ada.login_name)
-    assert browser.step == "factors/new"
+    assert browser.sign_in_step == "factors/new"
     assert "Recovery codes" not in browser.page.text, "they stand in for others"
     assert "Codes by email" not in browser.page.text, "there is no proved address"
-    browser.submit(press=("factor", "totp"))
+    browser.submit(button=("factor", "totp"))
     app = app_on(browser)
     browser.submit({"code": app.wrong()})
     assert not browser.session_cookies
-    tokens = party.tokens(browser.submit({"code": app.code()}), asked)
+    tokens = party.obtain_tokens(browser.submit({"code": app.code()}), asked)
     assert tokens.claims["amr"] == ["pwd", "otp", "mfa"]
     assert [one.object_id for one in world.audit_events(event="factor.added")].count(ada.user.id) == 1
 
 
 def test_any_of_several_apps_will_do_and_each_by_its_own_steps(
-    world: World, browser: Browser, party: RelyingParty, ada: Person
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     first = enrol(browser, ada, name="Phone")
     browser.open(ENROL)
     second = app_on(browser)
     browser.submit({"code": second.code(), "name": "Tablet"})
-    assert {one.name for one in world.operator.factors.of(ada.user.id)} == {"Phone", "Tablet"}
+    assert {one.name for one in world.operator_services.factors.of(ada.user.id)} == {"Phone", "Tablet"}
     world.clock.advance(seconds=30)
     for app in (first, second):
         other = signing_in(world, party, ada)
         other.submit({"code": app.code()})
-        assert other.left_for is not None
+        assert other.external_redirect is not None
     other = signing_in(world, party, ada)
     other.submit({"code": first.code()})
     assert other.page.status_int == 422
 
 
-def test_secrets_are_sealed_and_stand_nowhere(world: World, browser: Browser, ada: Person) -> None:
+def test_secrets_are_sealed_and_stand_nowhere(world: World, browser: Browser, ada: LoginUser) -> None:
     app = enrol(browser, ada)
-    with world.reading() as services:
-        (kept,) = services.storage.records.of_owner("identity", "factor", user_id=ada.user.id)
+    with world.read_only_services() as services:
+        (kept,) = services.storage.records.list_for_owner("identity", "factor", user_id=ada.user.id)
         assert app.secret.encode() not in kept.sealed
         assert kept.value == {}
     assert app.secret not in str(world.audit_events())

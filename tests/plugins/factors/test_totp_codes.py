@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from identity.plugins.totp.factor import address_of, new_secret, step_of
+from identity.plugins.totp.factor import new_secret, otpauth_uri, verify_code
 
 #: Appendix B, the rows of SHA-1: its eight digits end in our six.
 SECRET = base64.b32encode(b"12345678901234567890").decode()
@@ -28,7 +28,7 @@ moments = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.
 @pytest.mark.parametrize(("seconds", "digits"), TABLE.items())
 def test_the_vectors_of_the_rfc(seconds: int, digits: str) -> None:
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    assert step_of(SECRET, digits[-6:], moment) == seconds // 30
+    assert verify_code(SECRET, digits[-6:], moment) == seconds // 30
 
 
 @given(now=moments, drift=st.integers(-300, 300), last=st.integers(-12, 12))
@@ -36,7 +36,7 @@ def test_a_code_counts_one_step_around_and_after_the_last_one_used(now: datetime
     secret = new_secret()
     shown = now + timedelta(seconds=drift)
     present, step = int(now.timestamp()) // 30, int(shown.timestamp()) // 30
-    found = step_of(secret, pyotp.TOTP(secret).at(shown), now, after=present + last)
+    found = verify_code(secret, pyotp.TOTP(secret).at(shown), now, last_used_step=present + last)
     if abs(step - present) <= 1 and step > present + last:
         assert found is not None
         assert present + last < found <= present + 1
@@ -48,7 +48,7 @@ def test_a_code_counts_one_step_around_and_after_the_last_one_used(now: datetime
 
 @given(code=st.text(max_size=40), now=moments)
 def test_other_texts_are_no_codes(code: str, now: datetime) -> None:
-    assert step_of(SECRET, code, now) is None or "".join(code.split()).isdecimal()
+    assert verify_code(SECRET, code, now) is None or "".join(code.split()).isdecimal()
 
 
 def test_secrets_have_160_bits() -> None:
@@ -61,7 +61,7 @@ def test_secrets_have_160_bits() -> None:
 @example(login_name="\r", issuer="0")
 def test_whatever_the_names_the_address_fits_into_a_picture(login_name: str, issuer: str) -> None:
     try:
-        address = address_of(SECRET, login_name, issuer)
+        address = otpauth_uri(SECRET, login_name, issuer)
     except UnicodeEncodeError:
         return  # lone surrogates are refused in names
     assert address.startswith("otpauth://totp/")
@@ -87,4 +87,4 @@ def test_whatever_the_names_the_address_fits_into_a_picture(login_name: str, iss
 )
 def test_names_in_an_address_are_encoded_as_apps_read_them(issuer: str, label: str, told: str | None) -> None:
     said = f"secret={SECRET}" + ("" if told is None else f"&issuer={told}")
-    assert address_of(SECRET, "ada@acme.example", issuer) == f"otpauth://totp/{label}?{said}"
+    assert otpauth_uri(SECRET, "ada@acme.example", issuer) == f"otpauth://totp/{label}?{said}"

@@ -12,17 +12,17 @@ from identity.domain.attempts import FREE_ATTEMPTS
 from identity.domain.organizations import Organization
 from identity.domain.permissions import organization_resource
 from identity.domain.users import HumanUser
-from identity.fair_shares import asked_from
-from identity.hashing import Busy, Hasher
-from identity.ini_values import BadSetting
-from identity.plugins.ldap.search import Entry, Search
-from identity.plugins.ldap.settings import Settings
-from identity.provider.directory import Absent
+from identity.fair_semaphore import client_network_scope
+from identity.password_hashing import PasswordHasher, ServerBusy
+from identity.plugins.ldap.client import LdapClient, LdapEntry
+from identity.plugins.ldap.settings import LdapPluginSettings
+from identity.provider.directory import DirectoryUnavailable
 from identity.services.commands.users import ChangeHumanUser
-from identity.testing.browser import Browser, give_password
-from identity.testing.fixtures import MakeWorld
+from identity.settings_parser import InvalidSetting
+from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldFactory
+from identity.testing.http_server import loopback_socket
 from identity.testing.relying_party import RelyingParty
-from identity.testing.serving import loopback_socket
 from identity.testing.world import World
 from tests.plugins.ldap import slapd
 from tests.plugins.ldap.slapd import GROUPS, PASSWORD, PEOPLE, SERVICE, Slapd
@@ -43,7 +43,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slapd]:
         yield server
 
 
-def settings_of(directory: Slapd, **changed: Any) -> Settings:
+def settings_of(directory: Slapd, **changed: Any) -> LdapPluginSettings:
     usual: dict[str, Any] = {
         "servers": (directory.tls,),
         "organization": DOMAIN,
@@ -52,21 +52,21 @@ def settings_of(directory: Slapd, **changed: Any) -> Settings:
         "password_file": directory.password_file,
         "base": PEOPLE,
     }
-    return Settings(**usual | changed)
+    return LdapPluginSettings(**usual | changed)
 
 
-def proved(search: Search, login: str, password: str) -> Entry | None:
+def proved(search: LdapClient, login: str, password: str) -> LdapEntry | None:
     """Whose name and password these are."""
-    entry = search.find(login)
-    return entry if search.verify(entry, password) else None
+    entry = search.find_entry(login)
+    return entry if search.verify_password(entry, password) else None
 
 
-def a_name() -> str:
+def make_user_name() -> str:
     return f"ada{next(_NUMBERS)}"
 
 
 @dataclass
-class Scene:
+class LdapScenario:
     """A service that knows the directory."""
 
     world: World
@@ -80,19 +80,19 @@ class Scene:
         return browser.sign_in(f"{name}@{DOMAIN}", password)
 
     def person(self, name: str) -> HumanUser | None:
-        with self.world.reading() as services:
+        with self.world.read_only_services() as services:
             subject = services.storage.users.find_by_login_name(f"{name}@{DOMAIN}")
         return None if subject is None else subject.user  # type: ignore[return-value]
 
     def change(self, **changed: Any) -> None:
         """Other settings, as after a restart."""
-        [people] = self.world.identity.protocol.directories.values()
+        [people] = self.world.identity.protocol_registry.directories.values()
         people._settings = replace(people._settings, **changed)  # type: ignore[attr-defined]
-        people._search = Search(people._settings)  # type: ignore[attr-defined]
+        people._search = LdapClient(people._settings)  # type: ignore[attr-defined]
 
 
 @pytest.fixture
-def scene(make_world: MakeWorld, directory: Slapd) -> Scene:
+def scene(make_world: WorldFactory, directory: Slapd) -> LdapScenario:
     prefix = "identity.plugin.ldap."
     settings = {
         "servers": f"{directory.tls} {directory.start_tls}",
@@ -104,14 +104,14 @@ def scene(make_world: MakeWorld, directory: Slapd) -> Scene:
         "roles": f"ORG_USER_MANAGER=cn=helpdesk\\20people,{GROUPS}",
     }
     world = make_world(**{prefix + name: value for name, value in settings.items()})
-    return Scene(world, directory, world.an_organization(primary_domain=DOMAIN))
+    return LdapScenario(world, directory, world.make_organization(primary_domain=DOMAIN))
 
 
 @pytest.mark.parametrize("way", ["tls", "start_tls"])
 def test_somebody_is_found_and_let_in_over_tls_alone(directory: Slapd, way: str) -> None:
-    name = a_name()
+    name = make_user_name()
     directory.person(name, mail="ada@people.example")
-    search = Search(settings_of(directory, servers=(getattr(directory, way),)))
+    search = LdapClient(settings_of(directory, servers=(getattr(directory, way),)))
     entry = proved(search, name, PASSWORD)
     assert entry is not None
     assert (entry.attributes["sn"], entry.attributes["mail"]) == ("Lovelace", "ada@people.example")
@@ -121,70 +121,70 @@ def test_somebody_is_found_and_let_in_over_tls_alone(directory: Slapd, way: str)
 
 @pytest.mark.parametrize("way", ["tls", "start_tls"])
 def test_a_certificate_of_strangers_or_for_another_name_is_not_believed(directory: Slapd, way: str) -> None:
-    name = a_name()
+    name = make_user_name()
     directory.person(name)
     server = getattr(directory, way)
-    with pytest.raises(Absent):
-        proved(Search(settings_of(directory, servers=(server,), ca_file=None)), name, PASSWORD)
+    with pytest.raises(DirectoryUnavailable):
+        proved(LdapClient(settings_of(directory, servers=(server,), ca_file=None)), name, PASSWORD)
     # The same server by a name that is not in its certificate.
-    with pytest.raises(Absent):
-        proved(Search(settings_of(directory, servers=(server.replace("localhost", "127.1"),))), name, PASSWORD)
-    assert proved(Search(settings_of(directory, servers=(server,))), name, PASSWORD) is not None
+    with pytest.raises(DirectoryUnavailable):
+        proved(LdapClient(settings_of(directory, servers=(server.replace("localhost", "127.1"),))), name, PASSWORD)
+    assert proved(LdapClient(settings_of(directory, servers=(server,))), name, PASSWORD) is not None
 
 
 @pytest.mark.parametrize("password", ["", "\0", "a\0b", "x" * 501])
 def test_an_empty_password_reaches_no_server(directory: Slapd, password: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = a_name()
+    name = make_user_name()
     directory.person(name)
-    search = Search(settings_of(directory))
-    let_in = search._is_let_in
-    monkeypatch.setattr(search, "_is_let_in", lambda server, dn, tried: tried != password and let_in(server, dn, tried))
+    search = LdapClient(settings_of(directory))
+    let_in = search._can_bind
+    monkeypatch.setattr(search, "_can_bind", lambda server, dn, tried: tried != password and let_in(server, dn, tried))
     assert proved(search, name, password) is None
 
 
 @pytest.mark.parametrize("login", ["*", "ada*", "a)(uid=*", "*)(objectClass=*", "\\2a", "a\0b", "("])
 def test_no_name_is_a_filter(directory: Slapd, login: str) -> None:
-    directory.person(a_name())
-    assert proved(Search(settings_of(directory)), login, PASSWORD) is None
+    directory.person(make_user_name())
+    assert proved(LdapClient(settings_of(directory)), login, PASSWORD) is None
 
 
 def test_of_two_with_one_name_nobody_is_let_in(directory: Slapd) -> None:
-    name = a_name()
+    name = make_user_name()
     directory.person(name)
     directory.person(f"{name}x", cn=name)
-    assert proved(Search(settings_of(directory, filter="(|(uid={login})(cn={login}))")), name, PASSWORD) is None
+    assert proved(LdapClient(settings_of(directory, filter="(|(uid={login})(cn={login}))")), name, PASSWORD) is None
 
 
 def test_servers_are_asked_in_order_and_the_next_one_if_one_is_away(directory: Slapd) -> None:
-    name = a_name()
+    name = make_user_name()
     directory.person(name)
     gone = loopback_socket()
     port = gone.getsockname()[1]
     gone.close()
-    search = Search(settings_of(directory, servers=(f"ldaps://localhost:{port}", directory.tls)))
+    search = LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{port}", directory.tls)))
     assert proved(search, name, PASSWORD) is not None
-    with pytest.raises(Absent):
-        proved(Search(settings_of(directory, servers=(f"ldaps://localhost:{port}",))), name, PASSWORD)
+    with pytest.raises(DirectoryUnavailable):
+        proved(LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{port}",))), name, PASSWORD)
 
 
 def test_a_server_that_never_answers_is_given_up(directory: Slapd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("identity.plugins.ldap.search.SECONDS", 1)
+    monkeypatch.setattr("identity.plugins.ldap.client.TIMEOUT_SECONDS", 1)
     with loopback_socket() as silent:
         silent.listen()
         port = silent.getsockname()[1]
         for way in ("ldap", "ldaps"):
-            with pytest.raises(Absent):
-                proved(Search(settings_of(directory, servers=(f"{way}://localhost:{port}",))), "ada", PASSWORD)
+            with pytest.raises(DirectoryUnavailable):
+                proved(LdapClient(settings_of(directory, servers=(f"{way}://localhost:{port}",))), "ada", PASSWORD)
 
 
 def test_one_network_that_asks_all_the_time_leaves_the_directory_to_others(directory: Slapd) -> None:
-    search = Search(settings_of(directory))
-    with asked_from("192.0.2.0/24"):
+    search = LdapClient(settings_of(directory))
+    with client_network_scope("192.0.2.0/24"):
         for _ in range(4):
-            search._places.take()
-        with pytest.raises(Absent):
+            search._places.acquire()
+        with pytest.raises(DirectoryUnavailable):
             proved(search, "ada", PASSWORD)
-    with asked_from("198.51.100.0/24"):
+    with client_network_scope("198.51.100.0/24"):
         proved(search, "ada", PASSWORD)
 
 
@@ -192,8 +192,8 @@ def test_a_service_account_that_is_not_let_in_is_no_answer(directory: Slapd, tmp
     wrong = tmp_path / "password"
     wrong.write_text("wrong")
     wrong.chmod(0o600)
-    with pytest.raises(Absent):
-        proved(Search(settings_of(directory, password_file=wrong)), "anybody", PASSWORD)
+    with pytest.raises(DirectoryUnavailable):
+        proved(LdapClient(settings_of(directory, password_file=wrong)), "anybody", PASSWORD)
 
 
 def test_settings_that_cannot_be_are_refused(directory: Slapd, tmp_path: Path) -> None:
@@ -209,15 +209,15 @@ def test_settings_that_cannot_be_are_refused(directory: Slapd, tmp_path: Path) -
         {"attributes": ("email_verified=mail",)},
         {"ca_file": tmp_path / "none"},
     ):
-        with pytest.raises(BadSetting) as refused:
+        with pytest.raises(InvalidSetting) as refused:
             settings_of(directory, **changed)
         assert "secret" not in str(refused.value)
 
 
 def test_whoever_signs_in_for_the_first_time_gets_an_account_and_is_not_asked_for_another_password(
-    scene: Scene,
+    scene: LdapScenario,
 ) -> None:
-    name = a_name()
+    name = make_user_name()
     scene.directory.person(name, mail=f"{name}@people.example", displayName="Ada L.")
     browser = Browser(scene.world)
     scene.sign_in(name, browser=browser)
@@ -228,18 +228,18 @@ def test_whoever_signs_in_for_the_first_time_gets_an_account_and_is_not_asked_fo
     assert not person.profile.email_verified
 
 
-def test_a_wrong_password_an_unknown_name_and_a_name_of_the_service_look_alike(scene: Scene) -> None:
-    name, local = a_name(), scene.world.a_person(scene.organization)
+def test_a_wrong_password_an_unknown_name_and_a_name_of_the_service_look_alike(scene: LdapScenario) -> None:
+    name, local = make_user_name(), scene.world.make_human_user(scene.organization)
     scene.directory.person(name)
-    give_password(scene.world, local)
+    set_password(scene.world, local)
     pages = [scene.sign_in(one, "wrong") for one in (name, "nobody", local.user_name)]
     assert {page.status_int for page in pages} == {422}
     assert len({page.html.select_one(".field__error, .notice").text for page in pages}) == 1
     assert scene.person(name) is None
 
 
-def test_attempts_at_names_of_the_directory_are_counted_as_all_are(scene: Scene) -> None:
-    name = a_name()
+def test_attempts_at_names_of_the_directory_are_counted_as_all_are(scene: LdapScenario) -> None:
+    name = make_user_name()
     scene.directory.person(name)
     statuses = [scene.sign_in(name, "wrong").status_int for _ in range(7)]
     assert statuses[:5] == [422] * 5
@@ -247,13 +247,13 @@ def test_attempts_at_names_of_the_directory_are_counted_as_all_are(scene: Scene)
     assert scene.sign_in(name).status_int == 429, "the right password was looked at"
 
 
-def test_people_of_the_directory_have_its_password_alone(scene: Scene) -> None:
-    name = a_name()
+def test_people_of_the_directory_have_its_password_alone(scene: LdapScenario) -> None:
+    name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
     person = scene.person(name)
     assert person is not None
-    give_password(scene.world, person, "another password of theirs")
+    set_password(scene.world, person, "another password of theirs")
     assert scene.sign_in(name, "another password of theirs").status_int == 422
     scene.directory.modify(f"dn: {dn}\nchangetype: modify\nreplace: userPassword\nuserPassword: changed meanwhile\n")
     assert scene.sign_in(name).status_int == 422
@@ -262,8 +262,8 @@ def test_people_of_the_directory_have_its_password_alone(scene: Scene) -> None:
     assert browser.session_cookies
 
 
-def test_another_entry_of_the_same_name_is_somebody_else(scene: Scene) -> None:
-    name = a_name()
+def test_another_entry_of_the_same_name_is_somebody_else(scene: LdapScenario) -> None:
+    name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
     scene.directory.remove(dn)
@@ -271,9 +271,9 @@ def test_another_entry_of_the_same_name_is_somebody_else(scene: Scene) -> None:
     assert scene.sign_in(name).status_int == 422
 
 
-def test_a_name_that_somebody_has_here_already_is_not_taken_over(scene: Scene) -> None:
-    local = scene.world.a_person(scene.organization)
-    give_password(scene.world, local, "the password kept here")
+def test_a_name_that_somebody_has_here_already_is_not_taken_over(scene: LdapScenario) -> None:
+    local = scene.world.make_human_user(scene.organization)
+    set_password(scene.world, local, "the password kept here")
     scene.directory.person(local.user_name)
     assert scene.sign_in(local.user_name).status_int == 422
     browser = Browser(scene.world)
@@ -281,22 +281,22 @@ def test_a_name_that_somebody_has_here_already_is_not_taken_over(scene: Scene) -
     assert browser.session_cookies
 
 
-def test_an_entry_is_not_let_in_as_whoever_has_its_name_here_by_now(scene: Scene) -> None:
-    name = a_name()
+def test_an_entry_is_not_let_in_as_whoever_has_its_name_here_by_now(scene: LdapScenario) -> None:
+    name = make_user_name()
     scene.directory.person(name)
     scene.sign_in(name)
     person = scene.person(name)
     assert person is not None
-    scene.world.operator.users.change(person.id, ChangeHumanUser(user_name=f"{name}-before"))
-    other = scene.world.a_person(scene.organization)
-    scene.world.operator.users.change(other.id, ChangeHumanUser(user_name=name))
+    scene.world.operator_services.users.change(person.id, ChangeHumanUser(user_name=f"{name}-before"))
+    other = scene.world.make_human_user(scene.organization)
+    scene.world.operator_services.users.change(other.id, ChangeHumanUser(user_name=name))
     browser = Browser(scene.world)
     assert scene.sign_in(name, browser=browser).status_int == 422
     assert not browser.session_cookies
 
 
-def test_names_are_those_of_now(scene: Scene) -> None:
-    name = a_name()
+def test_names_are_those_of_now(scene: LdapScenario) -> None:
+    name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
     scene.directory.modify(f"dn: {dn}\nchangetype: modify\nreplace: sn\nsn: King\n")
@@ -306,8 +306,8 @@ def test_names_are_those_of_now(scene: Scene) -> None:
     assert person.profile.family_name == "King"
 
 
-def test_groups_give_roles_and_take_them(scene: Scene) -> None:
-    name = a_name()
+def test_groups_give_roles_and_take_them(scene: LdapScenario) -> None:
+    name = make_user_name()
     dn = scene.directory.person(name)
     group = scene.directory.group("helpdesk people", dn)
     scene.sign_in(name)
@@ -317,30 +317,30 @@ def test_groups_give_roles_and_take_them(scene: Scene) -> None:
     assert roles_of(scene, name) == set()
 
 
-def roles_of(scene: Scene, name: str) -> set[str]:
+def roles_of(scene: LdapScenario, name: str) -> set[str]:
     person = scene.person(name)
     assert person is not None
     key = organization_resource(scene.organization.id).key
-    with scene.world.reading() as services:
-        held = services.storage.managers.of_user(person.id)
+    with scene.world.read_only_services() as services:
+        held = services.storage.managers.list_for_user(person.id)
     return {role for one in held if one.resource == key for role in one.roles}
 
 
-def test_groups_give_roles_of_projects(scene: Scene) -> None:
-    name = a_name()
-    project = scene.world.a_project(scene.organization, roles=("editor", "reader"))
+def test_groups_give_roles_of_projects(scene: LdapScenario) -> None:
+    name = make_user_name()
+    project = scene.world.make_project(scene.organization, roles=("editor", "reader"))
     dn = scene.directory.person(name)
     group = scene.directory.group("editors", dn)
     scene.change(roles=(f"{project.id}/editor={group}", f"gone/x={group}"))
     scene.sign_in(name)
     person = scene.person(name)
     assert person is not None
-    with scene.world.reading() as services:
+    with scene.world.read_only_services() as services:
         [grant] = services.storage.user_grants.page("user_id", person.id)
     assert grant.roles == {"editor"}
     scene.directory.remove(group)
     scene.sign_in(name)
-    with scene.world.reading() as services:
+    with scene.world.read_only_services() as services:
         assert not list(services.storage.user_grants.page("user_id", person.id))
 
 
@@ -348,13 +348,13 @@ def test_groups_give_roles_of_projects(scene: Scene) -> None:
 def binds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The entries whose passwords were tried."""
     seen: list[str] = []
-    original = Search._is_let_in
+    original = LdapClient._can_bind
 
-    def note(search: Search, server: Any, dn: str, password: str) -> bool:
+    def note(search: LdapClient, server: Any, dn: str, password: str) -> bool:
         seen.append(dn)
         return original(search, server, dn, password)
 
-    monkeypatch.setattr(Search, "_is_let_in", note)
+    monkeypatch.setattr(LdapClient, "_can_bind", note)
     return seen
 
 
@@ -378,8 +378,8 @@ def spellings(name: str, domain: str = DOMAIN) -> list[str]:
 
 
 @pytest.mark.parametrize("has_account", [False, True])
-def test_guesses_in_sixty_spellings_reach_one_counter(scene: Scene, binds: list[str], has_account: bool) -> None:
-    name = a_name()
+def test_guesses_in_sixty_spellings_reach_one_counter(scene: LdapScenario, binds: list[str], has_account: bool) -> None:
+    name = make_user_name()
     dn = scene.directory.person(name)
     if has_account:
         scene.sign_in(name)
@@ -392,9 +392,9 @@ def test_guesses_in_sixty_spellings_reach_one_counter(scene: Scene, binds: list[
     assert 0 < binds.count(dn) <= FREE_ATTEMPTS
 
 
-def test_an_entry_is_counted_whatever_name_it_was_found_by(scene: Scene, binds: list[str]) -> None:
+def test_an_entry_is_counted_whatever_name_it_was_found_by(scene: LdapScenario, binds: list[str]) -> None:
     """As in a directory whose rules equate names that nobody foresees."""
-    name = a_name()
+    name = make_user_name()
     dn = scene.directory.person(name)
     scene.change(filter="(|(uid={login})(sn=Lovelace))", base=dn)
     for number in range(60):
@@ -403,8 +403,8 @@ def test_an_entry_is_counted_whatever_name_it_was_found_by(scene: Scene, binds: 
     assert scene.sign_in("yet-another").status_int == 422, "the right password was looked at"
 
 
-def test_linked_accounts_sign_in_by_the_name_that_they_have_alone(scene: Scene, binds: list[str]) -> None:
-    name = a_name()
+def test_linked_accounts_sign_in_by_the_name_that_they_have_alone(scene: LdapScenario, binds: list[str]) -> None:
+    name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
     person = scene.person(name)
@@ -414,7 +414,7 @@ def test_linked_accounts_sign_in_by_the_name_that_they_have_alone(scene: Scene, 
         browser.open("/login")
         assert browser.sign_in(spelling, PASSWORD).status_int == 422
         assert not browser.session_cookies
-    scene.world.operator.users.change(person.id, ChangeHumanUser(user_name=f"{name}-married"))
+    scene.world.operator_services.users.change(person.id, ChangeHumanUser(user_name=f"{name}-married"))
     scene.world.clock.advance(minutes=16)
     binds.clear()
     assert scene.sign_in(name).status_int == 422, "the name of the entry is not that of the account"
@@ -424,9 +424,9 @@ def test_linked_accounts_sign_in_by_the_name_that_they_have_alone(scene: Scene, 
     assert browser.session_cookies
 
 
-def test_a_linked_account_is_asked_for_by_its_entry(scene: Scene) -> None:
+def test_a_linked_account_is_asked_for_by_its_entry(scene: LdapScenario) -> None:
     """Whoever has its name in the directory by now is somebody else."""
-    name = a_name()
+    name = make_user_name()
     dn = scene.directory.person(name)
     scene.sign_in(name)
     scene.directory.modify(f"dn: {dn}\nchangetype: modrdn\nnewrdn: uid={name}-married\ndeleteoldrdn: 1\n")
@@ -437,25 +437,25 @@ def test_a_linked_account_is_asked_for_by_its_entry(scene: Scene) -> None:
     assert browser.session_cookies
 
 
-def test_links_of_older_releases_get_the_id_of_their_entry(scene: Scene) -> None:
-    name = a_name()
+def test_links_of_older_releases_get_the_id_of_their_entry(scene: LdapScenario) -> None:
+    name = make_user_name()
     scene.directory.person(name)
     scene.sign_in(name)
     person = scene.person(name)
     assert person is not None
-    [people] = scene.world.identity.protocol.directories.values()
-    with scene.world.transaction() as services:
-        records = services.records(people._name_space)  # type: ignore[attr-defined]
-        [record] = records.of_owner("person", user_id=person.id)
+    [people] = scene.world.identity.protocol_registry.directories.values()
+    with scene.world.transaction_services() as services:
+        records = services.record_service(people._name_space)  # type: ignore[attr-defined]
+        [record] = records.list_by_owner("person", user_id=person.id)
         records.replace(record, {"login": name})
     scene.sign_in(name)
-    with scene.world.reading() as services:
-        [record] = services.records(people._name_space).of_owner("person", user_id=person.id)  # type: ignore[attr-defined]
+    with scene.world.read_only_services() as services:
+        [record] = services.record_service(people._name_space).list_by_owner("person", user_id=person.id)  # type: ignore[attr-defined]
     assert record.value["id"]
 
 
-def test_the_filter_holds_for_linked_entries_too(scene: Scene) -> None:
-    name = a_name()
+def test_the_filter_holds_for_linked_entries_too(scene: LdapScenario) -> None:
+    name = make_user_name()
     dn = scene.directory.person(name)
     scene.change(filter="(&(uid={login})(!(description=gone)))")
     scene.sign_in(name)
@@ -463,15 +463,17 @@ def test_the_filter_holds_for_linked_entries_too(scene: Scene) -> None:
     assert scene.sign_in(name).status_int == 422
 
 
-def at_the_application(scene: Scene, login_name: str, password: str, browser: Browser) -> Any:
+def at_the_application(scene: LdapScenario, login_name: str, password: str, browser: Browser) -> Any:
     """At a page that is about the directory's organization."""
-    party = RelyingParty.of(scene.world, project_id=scene.world.a_project(scene.organization).id)
-    browser.open(party.ask().url, by=party.origin)
+    party = RelyingParty.register(scene.world, project_id=scene.world.make_project(scene.organization).id)
+    browser.open(party.new_request().url, initiator=party.origin)
     return browser.sign_in(login_name, password)
 
 
-def test_the_organization_of_the_request_sends_no_password_to_a_directory(scene: Scene, binds: list[str]) -> None:
-    name, browser = a_name(), Browser(scene.world)
+def test_the_organization_of_the_request_sends_no_password_to_a_directory(
+    scene: LdapScenario, binds: list[str]
+) -> None:
+    name, browser = make_user_name(), Browser(scene.world)
     dn = scene.directory.person(name)
     assert at_the_application(scene, name, PASSWORD, browser).status_int == 422
     assert dn not in binds
@@ -481,9 +483,12 @@ def test_the_organization_of_the_request_sends_no_password_to_a_directory(scene:
     assert browser.session_cookies, "an account that is linked is found by its bare name as well"
 
 
-def test_accounts_that_are_not_linked_never_send_their_password(scene: Scene, binds: list[str]) -> None:
-    local, robot = scene.world.a_person(scene.organization), scene.world.a_robot(scene.organization).user
-    give_password(scene.world, local, "the password kept here")
+def test_accounts_that_are_not_linked_never_send_their_password(scene: LdapScenario, binds: list[str]) -> None:
+    local, robot = (
+        scene.world.make_human_user(scene.organization),
+        scene.world.make_service_user_program(scene.organization).user,
+    )
+    set_password(scene.world, local, "the password kept here")
     entries = {scene.directory.person(one.user_name) for one in (local, robot)}
     for one in (local, robot):
         for password in (PASSWORD, "the password kept here"):
@@ -492,8 +497,8 @@ def test_accounts_that_are_not_linked_never_send_their_password(scene: Scene, bi
     assert binds, "it takes as long"
 
 
-def test_outages_are_counted_and_look_alike_for_linked_and_unknown_names(scene: Scene) -> None:
-    name = a_name()
+def test_outages_are_counted_and_look_alike_for_linked_and_unknown_names(scene: LdapScenario) -> None:
+    name = make_user_name()
     scene.directory.person(name)
     scene.sign_in(name)
     scene.change(servers=("ldaps://localhost:1",))
@@ -507,10 +512,10 @@ def test_outages_are_counted_and_look_alike_for_linked_and_unknown_names(scene: 
     assert scene.sign_in(name).status_int == 429, "the guesses of the outage count"
 
 
-def test_outages_do_not_touch_accounts_that_are_kept_here(scene: Scene) -> None:
+def test_outages_do_not_touch_accounts_that_are_kept_here(scene: LdapScenario) -> None:
     """Guesses at them while the directory is away are counted, and answered as ever."""
-    local = scene.world.a_person(scene.organization)
-    give_password(scene.world, local, "the password kept here")
+    local = scene.world.make_human_user(scene.organization)
+    set_password(scene.world, local, "the password kept here")
     scene.change(servers=("ldaps://localhost:1",))
     browser = Browser(scene.world)
     scene.sign_in(local.user_name, "the password kept here", browser)
@@ -522,16 +527,16 @@ def test_outages_do_not_touch_accounts_that_are_kept_here(scene: Scene) -> None:
 
 
 def test_what_a_directory_has_looked_at_counts_though_hashing_is_busy(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: LdapScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = a_name()
+    name = make_user_name()
     scene.directory.person(name)
 
     def busy(*_: object) -> None:
-        raise Busy
+        raise ServerBusy
 
     with monkeypatch.context() as patched:
-        patched.setattr(Hasher, "verify", busy)
+        patched.setattr(PasswordHasher, "verify", busy)
         statuses = [scene.sign_in(name, "wrong").status_int for _ in range(7)]
     assert statuses[:FREE_ATTEMPTS] == [503] * FREE_ATTEMPTS
     assert 429 in statuses
@@ -540,17 +545,17 @@ def test_what_a_directory_has_looked_at_counts_though_hashing_is_busy(
 def test_a_directory_that_is_slow_holds_up_no_account_that_is_kept_here(directory: Slapd) -> None:
     with loopback_socket() as silent:
         silent.listen()
-        search = Search(settings_of(directory, servers=(f"ldaps://localhost:{silent.getsockname()[1]}",)))
-        search.take_as_long("ada")
+        search = LdapClient(settings_of(directory, servers=(f"ldaps://localhost:{silent.getsockname()[1]}",)))
+        search.simulate_query("ada")
         assert search._failed_at > 0
     asked: list[object] = []
-    search._ask = lambda *_, **__: asked.append(1)  # type: ignore[method-assign,assignment,return-value]
-    search.take_as_long("ada")
+    search._query_servers = lambda *_, **__: asked.append(1)  # type: ignore[method-assign,assignment,return-value]
+    search.simulate_query("ada")
     assert not asked, "it is not asked again so soon"
 
 
-def test_without_the_setting_nobody_gets_an_account(scene: Scene) -> None:
-    name = a_name()
+def test_without_the_setting_nobody_gets_an_account(scene: LdapScenario) -> None:
+    name = make_user_name()
     scene.directory.person(name)
     scene.change(create_accounts=False)
     assert scene.sign_in(name).status_int == 422
@@ -558,14 +563,14 @@ def test_without_the_setting_nobody_gets_an_account(scene: Scene) -> None:
 
 
 def test_a_right_password_that_lets_nobody_in_takes_the_work_of_a_wrong_one(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: LdapScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = a_name()
+    name = make_user_name()
     scene.directory.person(name)
     scene.change(create_accounts=False)
     hashes: list[str] = []
-    original = Hasher._run
-    monkeypatch.setattr(Hasher, "_run", lambda self, work: (hashes.append(name), original(self, work))[1])
+    original = PasswordHasher._run
+    monkeypatch.setattr(PasswordHasher, "_run", lambda self, work: (hashes.append(name), original(self, work))[1])
     assert scene.sign_in(name, "wrong").status_int == 422
     of_wrong = len(hashes)
     assert scene.sign_in(name).status_int == 422

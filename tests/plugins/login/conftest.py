@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.testing.browser import PASSWORD, Browser, set_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
 
 
-class Person:
+class LoginUser:
     """Somebody with a password."""
 
     def __init__(self, world: World, organization: Any = None, *, password: str = PASSWORD, must_change: bool = False):
-        self.organization = organization or world.an_organization()
-        self.user = world.a_person(self.organization)
-        self.login_name = give_password(world, self.user, password, must_change=must_change)
+        self.organization = organization or world.make_organization()
+        self.user = world.make_human_user(self.organization)
+        self.login_name = set_password(world, self.user, password, must_change=must_change)
 
 
 @pytest.fixture
@@ -26,24 +26,24 @@ def browser(world: World) -> Browser:
 
 @pytest.fixture
 def party(world: World) -> RelyingParty:
-    return RelyingParty.of(world, name="Invoices")
+    return RelyingParty.register(world, name="Invoices")
 
 
 @pytest.fixture
-def ada(world: World) -> Person:
-    return Person(world)
+def ada(world: World) -> LoginUser:
+    return LoginUser(world)
 
 
 def opened(browser: Browser, party: RelyingParty, **parameters: Any) -> Any:
     """Open the page that an authorization request leads to; returns the request."""
-    asked = party.ask(**parameters)
-    browser.open(asked.url, by=party.origin)
+    asked = party.new_request(**parameters)
+    browser.open(asked.url, initiator=party.origin)
     return asked
 
 
 def token_of(browser: Browser) -> str:
     """What the shown form is known by."""
-    return str(browser.form("page-form")["csrf_token"].value)
+    return str(browser.find_form("page-form")["csrf_token"].value)
 
 
 def normal(answer: Any, *names: str) -> str:

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from identity.hashing import Busy, Hasher
+from identity.password_hashing import PasswordHasher, ServerBusy
 from identity.provider.context import Context
 from identity.provider.interaction import Interaction, SignIn
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.pages.checks import check_page
-from tests.plugins.login.conftest import Person, normal, opened, token_of
+from tests.pages.html_checks import check_page
+from tests.plugins.login.conftest import LoginUser, normal, opened, token_of
 
 WRONG = "The login name or the password is wrong. Check both and try again."
 
@@ -21,7 +21,7 @@ WRONG = "The login name or the password is wrong. Check both and try again."
 # --- the way through --------------------------------------------------------------------------------------------------
 
 
-def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     asked = opened(browser, party, scope="openid profile email offline_access")
     tree = check_page(browser.page, 200, "Sign in")
     assert len(browser.page.body) <= 8 * 1024
@@ -35,7 +35,7 @@ def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: Person) -
         "false",
     )
     browser.submit({"login_name": ada.login_name}, form="page-form")
-    assert browser.step == "password"
+    assert browser.sign_in_step == "password"
     tree = check_page(browser.page, 200, "Enter your password")
     assert ada.login_name in browser.page.text
     assert "Invoices receives your name and profile, your email address." in browser.page.text
@@ -44,44 +44,44 @@ def test_a_person_signs_in(browser: Browser, party: RelyingParty, ada: Person) -
     assert (hidden["autocomplete"], hidden["value"], hidden["tabindex"]) == ("username", ada.login_name, "-1")
     assert tree.find(".//input[@id='field-password']").attrib["autocomplete"] == "current-password"
     answer = browser.submit({"password": PASSWORD}, form="page-form")
-    tokens = party.tokens(answer, asked)
+    tokens = party.obtain_tokens(answer, asked)
     assert tokens.claims["sub"] == ada.user.id
     assert len(browser.session_cookies) == 1
 
 
-def test_the_login_name_is_taken_from_the_hint_and_kept(browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_the_login_name_is_taken_from_the_hint_and_kept(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     opened(browser, party, login_hint=ada.login_name)
-    assert browser.form("page-form")["login_name"].value == ada.login_name
+    assert browser.find_form("page-form")["login_name"].value == ada.login_name
     browser.submit(form="page-form")
     browser.click("Not you?")
-    assert browser.form("page-form")["login_name"].value == ada.login_name
+    assert browser.find_form("page-form")["login_name"].value == ada.login_name
 
 
 @pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": 0}])
 def test_the_password_is_asked_again(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, parameters: dict[str, Any]
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, parameters: dict[str, Any]
 ) -> None:
     browser.start_session(ada.user)
     world.clock.advance(minutes=5)
     asked = opened(browser, party, **parameters)
-    assert browser.step == "password"
+    assert browser.sign_in_step == "password"
     assert "<strong>Invoices</strong> asks you to enter your password again." in browser.page.text
-    tokens = party.tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+    tokens = party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
     assert tokens.claims["auth_time"] == world.clock.seconds
 
 
-def test_two_tabs_do_not_disturb_each_other(browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_two_tabs_do_not_disturb_each_other(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     one, other = browser, browser.tab()
     first, second = opened(one, party), opened(other, party)
     one.submit({"login_name": ada.login_name}, form="page-form")
-    party.tokens(other.sign_in(ada.login_name, PASSWORD), second)
-    party.tokens(one.submit({"password": PASSWORD}, form="page-form"), first)
+    party.obtain_tokens(other.sign_in(ada.login_name, PASSWORD), second)
+    party.obtain_tokens(one.submit({"password": PASSWORD}, form="page-form"), first)
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------------------
 
 
-def test_empty_fields(browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_empty_fields(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     opened(browser, party)
     browser.submit({"login_name": "  "}, form="page-form")
     check_page(browser.page, 422, "Sign in")
@@ -93,10 +93,10 @@ def test_empty_fields(browser: Browser, party: RelyingParty, ada: Person) -> Non
     assert "Enter your password." in browser.page.text
 
 
-def test_nobody_learns_who_has_an_account(world: World, party: RelyingParty, ada: Person) -> None:
+def test_nobody_learns_who_has_an_account(world: World, party: RelyingParty, ada: LoginUser) -> None:
     """Security 10.4: unknown, wrong, deactivated, service user: the same page, status, headers and cookies."""
-    grace, robot = Person(world), world.a_robot()
-    with world.transaction() as services:
+    grace, robot = LoginUser(world), world.make_service_user_program()
+    with world.transaction_services() as services:
         services.storage.users.update(replace(grace.user, active=False, version=grace.user.version + 1))
     names = [ada.login_name, "nobody@nowhere.example", grace.login_name]
     names.append(f"{robot.user.user_name}@{robot.organization.primary_domain}")
@@ -114,7 +114,7 @@ def test_nobody_learns_who_has_an_account(world: World, party: RelyingParty, ada
     assert len(answers) == 1
 
 
-def test_attempts_are_delayed_for_unknown_names_alike(world: World, party: RelyingParty, ada: Person) -> None:
+def test_attempts_are_delayed_for_unknown_names_alike(world: World, party: RelyingParty, ada: LoginUser) -> None:
     answers = set()
     for name in (ada.login_name, "nobody-at-all@nowhere.example"):
         browser = Browser(world)
@@ -132,11 +132,11 @@ def test_attempts_are_delayed_for_unknown_names_alike(world: World, party: Relyi
     world.clock.advance(2)
 
 
-def test_busy(browser: Browser, party: RelyingParty, ada: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy(browser: Browser, party: RelyingParty, ada: LoginUser, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*args: object) -> None:
-        raise Busy
+        raise ServerBusy
 
-    monkeypatch.setattr(Hasher, "verify", busy)
+    monkeypatch.setattr(PasswordHasher, "verify", busy)
     asked = opened(browser, party)
     browser.submit({"login_name": ada.login_name}, form="page-form")
     answer = browser.submit({"password": PASSWORD}, form="page-form")
@@ -144,22 +144,22 @@ def test_busy(browser: Browser, party: RelyingParty, ada: Person, monkeypatch: p
     assert "We are busy just now. Wait 5 seconds, then send the page again." in answer.text
     assert answer.headers["Retry-After"] == "5"
     monkeypatch.undo()
-    party.tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+    party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
 
 
-def test_a_stale_form_keeps_what_was_typed(browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_a_stale_form_keeps_what_was_typed(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     opened(browser, party)
     browser.submit({"login_name": ada.login_name, "csrf_token": "old"}, form="page-form")
     assert browser.page.status_int == 422
     assert "This page had been open for too long." in browser.page.text
-    assert browser.form("page-form")["login_name"].value == ada.login_name
+    assert browser.find_form("page-form")["login_name"].value == ada.login_name
     browser.submit(form="page-form")
-    assert browser.step == "password"
+    assert browser.sign_in_step == "password"
 
 
 def test_an_account_of_the_required_organization(world: World, browser: Browser, party: RelyingParty) -> None:
-    acme = world.an_organization()
-    ada, grace = Person(world, acme), Person(world)
+    acme = world.make_organization()
+    ada, grace = LoginUser(world, acme), LoginUser(world)
     asked = opened(browser, party, scope=f"openid urn:service:iam:org:id:{acme.id}")
     assert f"You need an account of {acme.name}." in browser.page.text
     answer = browser.sign_in(grace.login_name, PASSWORD)
@@ -168,51 +168,53 @@ def test_an_account_of_the_required_organization(world: World, browser: Browser,
     assert not browser.session_cookies
     browser.click("Use another account.")
     browser.submit({"login_name": ada.login_name}, form="page-form")
-    party.tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+    party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
 
 
 # --- the chooser ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def grace(world: World) -> Person:
-    return Person(world)
+def grace(world: World) -> LoginUser:
+    return LoginUser(world)
 
 
-def test_several_accounts_and_no_prompt(browser: Browser, party: RelyingParty, ada: Person, grace: Person) -> None:
+def test_several_accounts_and_no_prompt(
+    browser: Browser, party: RelyingParty, ada: LoginUser, grace: LoginUser
+) -> None:
     browser.start_session(ada.user)
     browser.start_session(grace.user)
     asked = opened(browser, party)
-    assert browser.step == "accounts"
+    assert browser.sign_in_step == "accounts"
     check_page(browser.page, 200, "Choose an account")
-    assert party.tokens(browser.choose(ada.login_name), asked).claims["sub"] == ada.user.id
+    assert party.obtain_tokens(browser.select_account(ada.login_name), asked).claims["sub"] == ada.user.id
 
 
-def test_another_account(browser: Browser, party: RelyingParty, ada: Person, grace: Person) -> None:
+def test_another_account(browser: Browser, party: RelyingParty, ada: LoginUser, grace: LoginUser) -> None:
     browser.start_session(ada.user)
     asked = opened(browser, party, prompt="select_account")
-    browser.choose("Use another account")
-    assert browser.step == ""
-    assert browser.form("page-form")["login_name"].value == ""
+    browser.select_account("Use another account")
+    assert browser.sign_in_step == ""
+    assert browser.find_form("page-form")["login_name"].value == ""
     answer = browser.sign_in(grace.login_name, PASSWORD)
-    assert party.tokens(answer, asked).claims["sub"] == grace.user.id
+    assert party.obtain_tokens(answer, asked).claims["sub"] == grace.user.id
     assert len(browser.session_cookies) == 2
 
 
 def test_a_signed_out_account_needs_the_password(
-    world: World, browser: Browser, party: RelyingParty, ada: Person
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
 ) -> None:
     browser.start_session(ada.user)
     world.clock.advance(hours=13)
     asked = opened(browser, party, prompt="select_account")
     assert "Signed out – needs the password" in browser.page.text
-    browser.choose(ada.login_name)
-    assert browser.step == "password"
-    party.tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
+    browser.select_account(ada.login_name)
+    assert browser.sign_in_step == "password"
+    party.obtain_tokens(browser.submit({"password": PASSWORD}, form="page-form"), asked)
 
 
 def test_accounts_of_other_organizations_cannot_be_chosen(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, grace: Person
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, grace: LoginUser
 ) -> None:
     browser.start_session(ada.user)
     session = browser.start_session(grace.user)
@@ -221,11 +223,13 @@ def test_accounts_of_other_organizations_cannot_be_chosen(
     button = browser.page.html.find("button", attrs={"value": session.id})
     assert button.has_attr("disabled")
     token = token_of(browser)
-    answer = browser.send(browser.path, {"csrf_token": token, "session": session.id}, by=browser.login_url)
+    answer = browser.post_form(browser.path, {"csrf_token": token, "session": session.id}, initiator=browser.login_url)
     check_page(answer, 422, "Choose an account")
 
 
-def test_the_hinted_account_comes_first(browser: Browser, party: RelyingParty, ada: Person, grace: Person) -> None:
+def test_the_hinted_account_comes_first(
+    browser: Browser, party: RelyingParty, ada: LoginUser, grace: LoginUser
+) -> None:
     browser.start_session(ada.user)
     browser.start_session(grace.user)
     for one in (ada, grace):
@@ -234,12 +238,12 @@ def test_the_hinted_account_comes_first(browser: Browser, party: RelyingParty, a
         assert one.login_name in first.get_text()
 
 
-def test_what_was_not_offered_cannot_be_chosen(browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_what_was_not_offered_cannot_be_chosen(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     browser.start_session(ada.user)
     opened(browser, party, prompt="select_account")
     token, path = token_of(browser), browser.path
     for reference in ("", "unknown", "x' or 1=1"):
-        answer = browser.send(path, {"csrf_token": token, "session": reference}, by=browser.login_url)
+        answer = browser.post_form(path, {"csrf_token": token, "session": reference}, initiator=browser.login_url)
         check_page(answer, 422, "Choose an account")
         assert "Choose an account." in answer.text
 
@@ -248,35 +252,37 @@ def test_what_was_not_offered_cannot_be_chosen(browser: Browser, party: RelyingP
 
 
 @pytest.mark.parametrize("decision", ["allow", "refuse"])
-def test_consent(browser: Browser, party: RelyingParty, ada: Person, decision: str) -> None:
+def test_consent(browser: Browser, party: RelyingParty, ada: LoginUser, decision: str) -> None:
     browser.start_session(ada.user)
     asked = opened(browser, party, prompt="consent", scope="openid email offline_access")
-    assert browser.step == "consent"
+    assert browser.sign_in_step == "consent"
     check_page(browser.page, 200, "Allow access?")
     assert "Invoices receives your email address." in browser.page.text
-    answer = browser.submit(press=("decision", decision), form="page-form")
+    answer = browser.submit(button=("decision", decision), form="page-form")
     if decision == "allow":
-        party.tokens(answer, asked)
+        party.obtain_tokens(answer, asked)
     else:
-        party.refused(answer, asked, "access_denied")
+        party.check_error_response(answer, asked, "access_denied")
 
 
-def test_consent_cannot_be_given_before_anybody_is_there(browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_consent_cannot_be_given_before_anybody_is_there(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     asked = opened(browser, party, prompt="consent")
     token = token_of(browser)
-    browser.send(f"{browser.path}/consent", {"csrf_token": token, "decision": "allow"}, by=browser.login_url)
+    browser.post_form(
+        f"{browser.path}/consent", {"csrf_token": token, "decision": "allow"}, initiator=browser.login_url
+    )
     browser.sign_in(ada.login_name, PASSWORD)
-    assert browser.step == "consent"
-    party.tokens(browser.submit(press=("decision", "allow"), form="page-form"), asked)
+    assert browser.sign_in_step == "consent"
+    party.obtain_tokens(browser.submit(button=("decision", "allow"), form="page-form"), asked)
 
 
-class Door(Interaction):
+class LoginClient(Interaction):
     """A second step of another plugin, asked of whoever has given a password."""
 
     name = "door"
 
-    def required(self, sign_in: SignIn, context: Context) -> bool:
-        return sign_in.proved is not None and not sign_in.done(self.name)
+    def is_required(self, sign_in: SignIn, context: Context) -> bool:
+        return sign_in.authenticated_subject is not None and not sign_in.has_completed(self.name)
 
     def path(self, sign_in: SignIn) -> str:
         return self.name
@@ -285,23 +291,23 @@ class Door(Interaction):
 def test_nobody_gets_past_a_second_step_to_the_new_password(make_world: Callable[..., World]) -> None:
     """Whoever has read a one-time password, and nothing else, must not make the account theirs."""
     world = make_world()
-    interactions = {"door": Door(), **world.identity.protocol.interactions}
-    world.identity.protocol = replace(world.identity.protocol, interactions=interactions)
-    ada = Person(world, password="one time only", must_change=True)
+    interactions = {"door": LoginClient(), **world.identity.protocol_registry.interactions}
+    world.identity.protocol_registry = replace(world.identity.protocol_registry, interactions=interactions)
+    ada = LoginUser(world, password="one time only", must_change=True)
     browser = Browser(world)
-    opened(browser, RelyingParty.of(world))
+    opened(browser, RelyingParty.register(world))
     browser.submit({"login_name": ada.login_name}, form="page-form")
     token = token_of(browser)
     browser.submit({"password": "one time only"}, form="page-form")
-    assert browser.step == "door"
+    assert browser.sign_in_step == "door"
     root = browser.path.removesuffix("/door")
     browser.open(f"{root}/password/change")
-    assert browser.step == "door"
+    assert browser.sign_in_step == "door"
     new = "a password of the thief"
     fields = {"csrf_token": token, "new_password": new, "new_password_again": new}
-    browser.send(f"{root}/password/change", fields, by=browser.login_url)
-    assert browser.step == "door"
-    with world.reading() as services:
+    browser.post_form(f"{root}/password/change", fields, initiator=browser.login_url)
+    assert browser.sign_in_step == "door"
+    with world.read_only_services() as services:
         stored = services.storage.users.find_password(ada.user.id)
     assert stored is not None
     assert stored.must_change
@@ -312,7 +318,7 @@ def test_steps_out_of_order_do_not_advance(browser: Browser, party: RelyingParty
     opened(browser, party)
     token, root = token_of(browser), browser.path
     for path in ("/password", "/accounts", "/consent", "/password/change"):
-        browser.send(f"{root}{path}", {"csrf_token": token}, by=browser.login_url)
+        browser.post_form(f"{root}{path}", {"csrf_token": token}, initiator=browser.login_url)
         assert not browser.session_cookies
         browser.open(root)
         check_page(browser.page, 200, "Sign in")
@@ -321,14 +327,14 @@ def test_steps_out_of_order_do_not_advance(browser: Browser, party: RelyingParty
 # --- languages --------------------------------------------------------------------------------------------------------
 
 
-def test_a_language_is_kept_for_all_pages_of_the_sign_in(browser: Browser, party: RelyingParty, ada: Person) -> None:
+def test_a_language_is_kept_for_all_pages_of_the_sign_in(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
     opened(browser, party)
-    answer = browser.submit({"login_name": ada.login_name}, press=("ui_locales", "de"), form="page-form")
+    answer = browser.submit({"login_name": ada.login_name}, button=("ui_locales", "de"), form="page-form")
     assert answer.status_int == 200
     assert '<html lang="de">' in answer.text
-    assert browser.form("page-form")["login_name"].value == ada.login_name
+    assert browser.find_form("page-form")["login_name"].value == ada.login_name
     browser.submit(form="page-form")
-    assert browser.step == "password"
+    assert browser.sign_in_step == "password"
     assert '<html lang="de">' in browser.page.text
 
 

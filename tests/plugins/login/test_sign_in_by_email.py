@@ -5,23 +5,23 @@ from dataclasses import replace
 
 import pytest
 
-from identity.domain.attempts import FREE_ATTEMPTS, MOST_ATTEMPTS
+from identity.domain.attempts import FREE_ATTEMPTS, MAX_ATTEMPTS
 from identity.domain.users import EmailVerifier, HumanUser
-from identity.hashing import Hasher
+from identity.password_hashing import PasswordHasher
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import PASSWORD, Browser
-from identity.testing.fixtures import MakeWorld
+from identity.testing.fixtures import WorldFactory
 from identity.testing.relying_party import RelyingParty
-from identity.testing.responses import check_page
+from identity.testing.response_checks import check_page
 from identity.testing.world import World
-from tests.plugins.login.conftest import Person, normal, opened
+from tests.plugins.login.conftest import LoginUser, normal, opened
 
 ADDRESS = "ada@post.example"
 
 
 def verify(world: World, person: HumanUser, email: str = ADDRESS, by: EmailVerifier = EmailVerifier.OWN_LINK) -> None:
     """The person has the address."""
-    with world.transaction() as services:
+    with world.transaction_services() as services:
         stored = services.storage.users.find(person.id)
         assert isinstance(stored, HumanUser)
         profile = replace(stored.profile, email=email, email_verified=True)
@@ -38,19 +38,19 @@ def at_an_application(browser: Browser, party: RelyingParty) -> None:
 
 
 @pytest.fixture
-def world(make_world: MakeWorld) -> World:
+def world(make_world: WorldFactory) -> World:
     """One of its own: addresses are counted in all of it."""
     return make_world()
 
 
-PLACES = pytest.mark.parametrize("arrive", [at_the_service, at_an_application])
+SIGN_IN_STARTS = pytest.mark.parametrize("arrive", [at_the_service, at_an_application])
 Arrive = Callable[[Browser, RelyingParty], None]
 
 
-@PLACES
+@SIGN_IN_STARTS
 @pytest.mark.parametrize("typed", [ADDRESS, "ADA@POST.EXAMPLE", "login name"])
 def test_a_person_signs_in_by_address_and_by_login_name(
-    world: World, browser: Browser, party: RelyingParty, ada: Person, arrive: Arrive, typed: str
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, arrive: Arrive, typed: str
 ) -> None:
     verify(world, ada.user)
     arrive(browser, party)
@@ -61,24 +61,26 @@ def test_a_person_signs_in_by_address_and_by_login_name(
 def test_the_page_says_what_can_be_typed(browser: Browser, world: World) -> None:
     browser.open("/login")
     assert "Login name or email" in browser.page.text
-    with world.transaction() as services:
-        services.policies.change("instance", ChangePolicy.of(sign_in_by_email=False))
+    with world.transaction_services() as services:
+        services.policies.change("instance", ChangePolicy.build(sign_in_by_email=False))
     browser.reload()
     check_page(browser.page, 200, "Sign in")
     assert "Login name or email" not in browser.page.text
 
 
-@PLACES
+@SIGN_IN_STARTS
 def test_a_wrong_password_an_unknown_address_and_one_that_is_not_verified_look_alike(
-    world: World, party: RelyingParty, ada: Person, arrive: Arrive, monkeypatch: pytest.MonkeyPatch
+    world: World, party: RelyingParty, ada: LoginUser, arrive: Arrive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[str] = []
-    original = Hasher.verify
+    original = PasswordHasher.verify
     monkeypatch.setattr(
-        Hasher, "verify", lambda self, stored, password: (hashed.append(password), original(self, stored, password))[1]
+        PasswordHasher,
+        "verify",
+        lambda self, stored, password: (hashed.append(password), original(self, stored, password))[1],
     )
     verify(world, ada.user)
-    other = Person(world)
+    other = LoginUser(world)
     verify(world, other.user, "bob@post.example", EmailVerifier.MANAGER)
     seen = set()
     for address in (ADDRESS, "bob@post.example", "eve@post.example"):
@@ -102,7 +104,7 @@ def statuses(
     return found
 
 
-def test_what_is_shown_of_attempts_goes_by_what_was_typed(world: World, party: RelyingParty, ada: Person) -> None:
+def test_what_is_shown_of_attempts_goes_by_what_was_typed(world: World, party: RelyingParty, ada: LoginUser) -> None:
     verify(world, ada.user)
     known = statuses(world, party, ADDRESS)
     assert known == statuses(world, party, "nobody@post.example")
@@ -110,7 +112,7 @@ def test_what_is_shown_of_attempts_goes_by_what_was_typed(world: World, party: R
     assert 429 in known
 
 
-def test_an_address_has_one_count_wherever_it_is_typed(world: World, party: RelyingParty, ada: Person) -> None:
+def test_an_address_has_one_count_wherever_it_is_typed(world: World, party: RelyingParty, ada: LoginUser) -> None:
     """Else a stranger could tell by a second page whether it means the same person there."""
     verify(world, ada.user)
     for address in (ADDRESS, "nobody@post.example"):
@@ -119,31 +121,31 @@ def test_an_address_has_one_count_wherever_it_is_typed(world: World, party: Rely
 
 
 def test_attempts_at_all_names_and_addresses_of_an_account_are_one_hidden_count(
-    world: World, party: RelyingParty, ada: Person
+    world: World, party: RelyingParty, ada: LoginUser
 ) -> None:
     """By the address and both names 15 are free to a stranger, and five of them are looked at."""
     verify(world, ada.user)
     for typed in (ADDRESS, ada.login_name, ada.user.user_name):
         assert statuses(world, party, typed, number=FREE_ATTEMPTS) == [422] * FREE_ATTEMPTS
-    with world.reading() as services:
-        [failures] = services.storage.attempts.failures([f"user:{ada.user.id}"]).values()
+    with world.read_only_services() as services:
+        [failures] = services.storage.attempts.count_failures([f"user:{ada.user.id}"]).values()
     assert failures == FREE_ATTEMPTS
 
 
 def test_an_account_without_attempts_answers_an_address_as_a_wrong_password(
-    world: World, party: RelyingParty, ada: Person, browser: Browser
+    world: World, party: RelyingParty, ada: LoginUser, browser: Browser
 ) -> None:
     verify(world, ada.user)
-    with world.transaction() as services:
-        for _ in range(MOST_ATTEMPTS):
-            services.storage.attempts.reserve(f"user:{ada.user.id}", at=services.now, user_id=ada.user.id)
+    with world.transaction_services() as services:
+        for _ in range(MAX_ATTEMPTS):
+            services.storage.attempts.reserve(f"user:{ada.user.id}", reserved_at=services.now, user_id=ada.user.id)
             world.clock.advance(minutes=16)
             services.now = world.clock()
     browser.open("/login")
     assert browser.sign_in(ADDRESS, PASSWORD).status_int == 422
 
 
-def test_a_success_by_address_clears_what_was_shown_of_it(world: World, party: RelyingParty, ada: Person) -> None:
+def test_a_success_by_address_clears_what_was_shown_of_it(world: World, party: RelyingParty, ada: LoginUser) -> None:
     verify(world, ada.user)
     statuses(world, party, ADDRESS, number=FREE_ATTEMPTS - 1)
     browser = Browser(world)
@@ -154,22 +156,22 @@ def test_a_success_by_address_clears_what_was_shown_of_it(world: World, party: R
 
 
 def test_a_hint_by_address_chooses_the_account_that_is_signed_in(
-    world: World, party: RelyingParty, ada: Person
+    world: World, party: RelyingParty, ada: LoginUser
 ) -> None:
-    browser, other = Browser(world), Person(world)
+    browser, other = Browser(world), LoginUser(world)
     verify(world, ada.user)
     for person in (ada.user, other.user):
         browser.start_session(person)
     asked = opened(browser, party, login_hint="ADA@post.example", prompt="none")
-    assert "code" in party.read(browser.page, asked)
+    assert "code" in party.check_response(browser.page, asked)
 
 
 def test_where_the_policy_says_no_an_address_is_as_unknown(
-    world: World, party: RelyingParty, ada: Person, browser: Browser
+    world: World, party: RelyingParty, ada: LoginUser, browser: Browser
 ) -> None:
     verify(world, ada.user)
-    with world.transaction() as services:
-        services.policies.change(ada.organization.id, ChangePolicy.of(sign_in_by_email=False))
+    with world.transaction_services() as services:
+        services.policies.change(ada.organization.id, ChangePolicy.build(sign_in_by_email=False))
     browser.open("/login")
     assert browser.sign_in(ADDRESS).status_int == 422
     browser.open("/login")

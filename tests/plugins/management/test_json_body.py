@@ -6,19 +6,19 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from identity.domain.errors import Invalid
-from identity.domain.rules import lifetime_problem
-from identity.http.errors import Malformed
-from identity.http.json_object import read_object
-from identity.plugins.management.json_body import decode_members, decoded
+from identity.domain.validators import lifetime_problem
+from identity.http.error_views import MalformedRequest
+from identity.http.strict_json import parse_json_object
+from identity.plugins.management.json_body import decode_command, decode_members
 from identity.services.commands import Command
-from identity.services.commands.derived import checked
 from identity.services.commands.documents import Document
-from identity.services.commands.fields import Name
+from identity.services.commands.entity_fields import field_validator
+from identity.services.commands.field_types import Name
 
-TokenLifetime = Annotated[timedelta, checked(lifetime_problem)]
+TokenLifetime = Annotated[timedelta, field_validator(lifetime_problem)]
 
 
-class Part(Command):
+class ExampleMember(Command):
     """A part of a command."""
 
     text: str = ""
@@ -27,10 +27,10 @@ class Part(Command):
 class Whole(Document):
     """A command that holds others."""
 
-    parts: tuple[Part, ...] | None = None
+    parts: tuple[ExampleMember, ...] | None = None
 
 
-class Example(Command):
+class ExampleCommand(Command):
     """A command with everything that there is."""
 
     name: Name = "x"
@@ -38,7 +38,7 @@ class Example(Command):
     lifetime: TokenLifetime | None = None
     size: Literal[1, 2] = 1
     words: frozenset[str] = frozenset()
-    part: Part | None = None
+    part: ExampleMember | None = None
 
 
 def test_types_are_those_of_the_schema() -> None:
@@ -53,40 +53,40 @@ def test_types_are_those_of_the_schema() -> None:
     for name, values in wrong.items():
         for value in values:
             with pytest.raises(Invalid) as refused:
-                decode_members(Example, {name: value})
+                decode_members(ExampleCommand, {name: value})
             assert set(refused.value.fields) == {name}
             assert refused.value.fields[name]
 
 
 def test_what_fits_is_decoded() -> None:
     members = {"name": "a", "flag": True, "lifetime": 60, "size": 2, "words": ["b", "a", "b"], "part": {"text": "c"}}
-    decoded = decode_members(Example, members)
+    decoded = decode_members(ExampleCommand, members)
     assert decoded.lifetime == timedelta(seconds=60)
     assert decoded.words == {"a", "b"}
-    assert decoded.part == Part(text="c")
-    assert decode_members(Example, {"lifetime": None, "part": None}) == Example()
+    assert decoded.part == ExampleMember(text="c")
+    assert decode_members(ExampleCommand, {"lifetime": None, "part": None}) == ExampleCommand()
 
 
 def test_every_member_that_is_wrong_is_named_at_once() -> None:
     with pytest.raises(Invalid) as refused:
-        decode_members(Example, {"name": "", "flag": "yes", "other": 1, "size": 7})
+        decode_members(ExampleCommand, {"name": "", "flag": "yes", "other": 1, "size": 7})
     assert set(refused.value.fields) == {"name", "flag", "other", "size"}
 
 
 def test_places_in_documents_are_told_by_path() -> None:
     members = {"parts": [5, {"text": "a", "other": ""}, {"text": False}, {"text": "b"}], "more": 1}
-    whole = decoded(Whole, members)
+    whole = decode_command(Whole, members)
     assert isinstance(whole, Whole)
-    assert set(whole.reading.problems) == {"parts[0]", "parts[1].other", "parts[2].text", "more"}
+    assert set(whole.parse_report.problems) == {"parts[0]", "parts[1].other", "parts[2].text", "more"}
     # What can be read is, and what is found in it later stands where it stood in the whole.
-    assert whole.parts == (Part(text="a"), Part(), Part(text="b"))
-    assert whole.reading.together({"parts[2]": "b"}).keys() == {*whole.reading.problems, "parts[3]"}
-    assert not decoded(Whole, {"parts": [{"text": "a"}]}).reading.problems  # type: ignore[attr-defined]
+    assert whole.parts == (ExampleMember(text="a"), ExampleMember(), ExampleMember(text="b"))
+    assert whole.parse_report.merge_problems({"parts[2]": "b"}).keys() == {*whole.parse_report.problems, "parts[3]"}
+    assert not decode_command(Whole, {"parts": [{"text": "a"}]}).reading.problems  # type: ignore[attr-defined]
 
 
 def test_only_objects_are_read_of_texts_that_can_be_stored() -> None:
     objects = (b"", b"{}x", b"{'a': 1}", b'{"a": Infinity}', b'{"a": {"b": 1, "b": 2}}', b"1")
     texts = (b'{"a": ["x", "\\u0000"]}', b'{"a\\u0000": 1}', b'{"a": [["\\udfff"]]}')
     for body in (*objects, *texts):
-        with pytest.raises(Malformed):
-            read_object(body)
+        with pytest.raises(MalformedRequest):
+            parse_json_object(body)

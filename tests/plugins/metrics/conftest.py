@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from identity.testing.fixtures import MakeWorld
+from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 
 TOKEN = "a-token-of-more-than-thirty-two-characters"
 
 
-def a_token_file(folder: Path) -> Path:
+def make_token_file(folder: Path) -> Path:
     path = folder / "metrics.token"
     path.write_text(f"{TOKEN}\n")
     path.chmod(0o600)
     return path
 
 
-class Told:
+class ReadMetrics:
     """The samples of one answer."""
 
     def __init__(self, text: str) -> None:
@@ -44,7 +44,7 @@ class Told:
         return {dict(labels)[label] for one, labels in self.samples if one == name}
 
 
-class Watched:
+class MetricsService:
     """A world whose metrics are asked for with a token."""
 
     def __init__(self, world: World) -> None:
@@ -54,32 +54,32 @@ class Watched:
         sent = headers if token is None else {"Authorization": f"Bearer {token}", **headers}
         return self.world.client.app.get("/metrics", headers=sent, expect_errors=True)
 
-    def told(self) -> Told:
+    def told(self) -> ReadMetrics:
         answer = self.ask()
         assert answer.status_int == 200, answer
-        return Told(answer.text)
+        return ReadMetrics(answer.text)
 
 
-MakeWatched = Callable[..., Watched]
+MakeWatched = Callable[..., MetricsService]
 
 
 @pytest.fixture
-def make_watched(make_world: MakeWorld, tmp_path: Path) -> Iterator[MakeWatched]:
+def make_watched(make_world: WorldFactory, tmp_path: Path) -> Iterator[MakeWatched]:
     with ExitStack() as stack:
 
-        def make(**settings: str) -> Watched:
+        def make(**settings: str) -> MetricsService:
             own = {
-                "identity.plugin.metrics.token_file": str(a_token_file(tmp_path)),
+                "identity.plugin.metrics.token_file": str(make_token_file(tmp_path)),
                 "identity.plugin.metrics.directory": str(tmp_path / "metrics"),
             }
             world = make_world(**own, **settings)
             assert world.app is not None
-            stack.enter_context(world.identity.running())
-            return Watched(world)
+            stack.enter_context(world.identity.lifespan())
+            return MetricsService(world)
 
         yield make
 
 
 @pytest.fixture
-def watched(make_watched: MakeWatched) -> Watched:
+def watched(make_watched: MakeWatched) -> MetricsService:
     return make_watched()

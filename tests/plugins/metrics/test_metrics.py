@@ -6,60 +6,60 @@ from typing import Any
 
 import pytest
 
-from identity import watching
+from identity import instrumentation
 from identity.domain.audit import EVENTS
-from identity.plugins.metrics import stored
-from identity.plugins.metrics.counts import Counts
-from identity.plugins.metrics.families import COUNTED, FAMILIES
-from identity.storage.errors import Unavailable
-from identity.testing.browser import PASSWORD, Browser, give_password
+from identity.plugins.metrics import storage_gauges
+from identity.plugins.metrics.counters import ProcessCounters
+from identity.plugins.metrics.families import COUNTER_FAMILIES, FAMILIES
+from identity.storage.errors import StorageUnavailable
+from identity.testing.browser import PASSWORD, Browser, set_password
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.plugins.metrics.conftest import TOKEN, MakeWatched, Watched
+from tests.plugins.metrics.conftest import TOKEN, MakeWatched, MetricsService
 
 
 @pytest.fixture
 def anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """What stands in the storage is read for each answer."""
-    monkeypatch.setattr(stored, "_FRESH", 0)
+    monkeypatch.setattr(storage_gauges, "_CACHE_SECONDS", 0)
 
 
-def test_without_settings_nothing_is_counted_and_nothing_answered(own_world: World) -> None:
-    with own_world.identity.running():
-        assert own_world.client.get(f"{own_world.issuer}/metrics").status_int == 404
-        assert not watching.watched()
+def test_without_settings_nothing_is_counted_and_nothing_answered(isolated_world: World) -> None:
+    with isolated_world.identity.lifespan():
+        assert isolated_world.client.get(f"{isolated_world.issuer}/metrics").status_int == 404
+        assert not instrumentation.has_observers()
 
 
 @pytest.mark.parametrize("token", [None, "", TOKEN[:-1], f"{TOKEN}x", TOKEN.upper()])
-def test_nobody_learns_anything_without_the_token(watched: Watched, token: str | None) -> None:
+def test_nobody_learns_anything_without_the_token(watched: MetricsService, token: str | None) -> None:
     answer = watched.ask(token)
     assert answer.status_int == 401
     assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert b"identity_" not in answer.body
 
 
-def test_a_token_that_has_become_readable_to_others_opens_nothing(watched: Watched) -> None:
+def test_a_token_that_has_become_readable_to_others_opens_nothing(watched: MetricsService) -> None:
     Path(watched.world.settings["identity.plugin.metrics.token_file"]).chmod(0o644)
     answer = watched.ask()
     assert answer.status_int == 503
     assert TOKEN not in answer.text
 
 
-def test_every_family_is_told_with_what_it_means(watched: Watched) -> None:
+def test_every_family_is_told_with_what_it_means(watched: MetricsService) -> None:
     text = watched.ask().text
     for family in FAMILIES:
-        name = family.name if family not in COUNTED or family.bounds else f"{family.name}_total"
+        name = family.name if family not in COUNTER_FAMILIES or family.buckets else f"{family.name}_total"
         assert f"# HELP {name} " in text
         assert f"# TYPE {name} " in text
 
 
-def test_it_speaks_openmetrics_to_whoever_asks_for_it(watched: Watched) -> None:
+def test_it_speaks_openmetrics_to_whoever_asks_for_it(watched: MetricsService) -> None:
     answer = watched.ask(Accept="application/openmetrics-text; version=1.0.0")
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
     assert answer.text.endswith("# EOF\n")
 
 
-def test_requests_are_counted_by_route_and_status_and_never_by_address(watched: Watched) -> None:
+def test_requests_are_counted_by_route_and_status_and_never_by_address(watched: MetricsService) -> None:
     world = watched.world
     for number in range(20):
         world.client.get(f"{world.issuer}/nowhere/{number}")
@@ -72,12 +72,12 @@ def test_requests_are_counted_by_route_and_status_and_never_by_address(watched: 
     assert told.labels("identity_requests_total", "endpoint") == {"none", "protocol.metadata"}
 
 
-def test_grants_are_counted_by_outcome(watched: Watched) -> None:
+def test_grants_are_counted_by_outcome(watched: MetricsService) -> None:
     world = watched.world
-    robot = world.a_robot()
-    robot.token()
-    robot.token(exp=1)
-    world.client.assertion("no assertion", "openid")
+    robot = world.make_service_user_program()
+    robot.request_token()
+    robot.request_token(exp=1)
+    world.client.exchange_assertion("no assertion", "openid")
     world.client.post(f"{world.issuer}/oauth/v2/token", {"grant_type": "made up"})
     told, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert told.value("identity_grants_total", grant_type=grant, outcome="issued") == 1
@@ -87,53 +87,53 @@ def test_grants_are_counted_by_outcome(watched: Watched) -> None:
     assert told.value("identity_requests_total", endpoint="protocol.token", status="400") == 3
 
 
-def test_what_is_known_to_come_is_told_before_it_comes(watched: Watched) -> None:
+def test_what_is_known_to_come_is_told_before_it_comes(watched: MetricsService) -> None:
     """Of a counter that begins at one, Prometheus does not see that it grew."""
-    told, protocol = watched.told(), watched.world.identity.protocol
+    told, protocol = watched.told(), watched.world.identity.protocol_registry
     assert told.labels("identity_audit_events_total", "event") == EVENTS
-    for grant in protocol.grants:
+    for grant in protocol.grant_types:
         assert told.samples["identity_grants_total", (("grant_type", grant), ("outcome", "issued"))] == 0
     for way in ("password", *protocol.factors):
         for outcome in ("succeeded", "refused", "held back", "busy", "failed"):
             assert told.samples["identity_sign_ins_total", (("method", way), ("outcome", outcome))] == 0
 
 
-def test_a_request_is_at_work_until_it_is_answered(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_is_at_work_until_it_is_answered(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Meanwhile its process goes on telling what it has in use: where all wait for the database, nothing is counted."""
-    robot, seen = watched.world.a_robot(), []
-    [counts] = (one for one in watched.world.identity.watchers if isinstance(one, Counts))
+    robot, seen = watched.world.make_service_user_program(), []
+    [counts] = (one for one in watched.world.identity.observers if isinstance(one, ProcessCounters))
 
     def waiting(*_: object, **__: object) -> Any:
-        seen.append(counts.busy())
-        raise Unavailable("away")
+        seen.append(counts.is_busy())
+        raise StorageUnavailable("away")
 
     monkeypatch.setattr("identity.provider.endpoints.token.issue", waiting)
-    assert robot.token().status_int == 503
+    assert robot.request_token().status_int == 503
     assert seen == [True]
-    assert not counts.busy()
+    assert not counts.is_busy()
 
 
-def test_a_grant_that_fails_by_us_is_told_apart(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grant_that_fails_by_us_is_told_apart(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(*_: object, **__: object) -> Any:
-        raise Unavailable("away")
+        raise StorageUnavailable("away")
 
-    robot = watched.world.a_robot()
+    robot = watched.world.make_service_user_program()
     monkeypatch.setattr("identity.provider.endpoints.token.issue", away)
-    assert robot.token().status_int == 503
+    assert robot.request_token().status_int == 503
     told, grant = watched.told(), "urn:ietf:params:oauth:grant-type:jwt-bearer"
     assert told.value("identity_grants_total", grant_type=grant, outcome="failed") == 1
     assert told.value("identity_grants_total", grant_type=grant, outcome="issued") == 0
 
 
-def test_sign_ins_are_counted_by_way_and_outcome(watched: Watched) -> None:
+def test_sign_ins_are_counted_by_way_and_outcome(watched: MetricsService) -> None:
     world = watched.world
-    person = world.a_person()
-    name = give_password(world, person)
-    party = RelyingParty.of(world, name="Invoices")
+    person = world.make_human_user()
+    name = set_password(world, person)
+    party = RelyingParty.register(world, name="Invoices")
     before = watched.told().value("identity_password_seconds_count")
     for password in ("wrong", PASSWORD):
         browser = Browser(world)
-        browser.open(party.ask().url, by=party.origin)
+        browser.open(party.new_request().url, initiator=party.origin)
         browser.sign_in(name, password)
     told = watched.told()
     assert told.value("identity_sign_ins_total", method="password", outcome="refused") == 1
@@ -142,13 +142,13 @@ def test_sign_ins_are_counted_by_way_and_outcome(watched: Watched) -> None:
     assert told.value("identity_audit_events_total", event="session.started") == 1
 
 
-def test_a_flood_of_wrong_passwords_is_counted_each_time(watched: Watched) -> None:
+def test_a_flood_of_wrong_passwords_is_counted_each_time(watched: MetricsService) -> None:
     world = watched.world
-    name = give_password(world, world.a_person())
-    party = RelyingParty.of(world, name="Invoices")
+    name = set_password(world, world.make_human_user())
+    party = RelyingParty.register(world, name="Invoices")
     for _ in range(8):
         browser = Browser(world)
-        browser.open(party.ask().url, by=party.origin)
+        browser.open(party.new_request().url, initiator=party.origin)
         browser.sign_in(name, "wrong")
     told = watched.told()
     counted = {
@@ -160,13 +160,13 @@ def test_a_flood_of_wrong_passwords_is_counted_each_time(watched: Watched) -> No
 
 
 @pytest.mark.every_storage
-def test_what_stands_in_the_storage_is_told(watched: Watched, anew: None) -> None:
+def test_what_stands_in_the_storage_is_told(watched: MetricsService, anew: None) -> None:
     world = watched.world
-    robot = world.a_robot()
+    robot = world.make_service_user_program()
     for _ in range(3):
         robot.access_token()
-    world.another_key(robot, expires_at=world.clock() + timedelta(days=6))
-    world.another_key(robot, expires_at=world.clock() + timedelta(days=8))
+    world.add_service_user_key(robot, expires_at=world.clock() + timedelta(days=6))
+    world.add_service_user_key(robot, expires_at=world.clock() + timedelta(days=8))
     told = watched.told()
     assert told.value("identity_storage_up") == 1
     assert told.value("identity_kept", what="access tokens") == 3
@@ -177,18 +177,18 @@ def test_what_stands_in_the_storage_is_told(watched: Watched, anew: None) -> Non
     told = watched.told()
     assert told.value("identity_signing_key_age_seconds") >= timedelta(days=3).total_seconds()
     assert told.value("identity_purge_backlog", what="access tokens") == 3
-    world.identity.jobs.purge()
+    world.identity.background_jobs.purge()
     told = watched.told()
     assert told.value("identity_purge_backlog", what="access tokens") == 0
     assert told.value("identity_kept", what="access tokens") == 0
     assert told.value("identity_purge_batch_seconds_count", what="access tokens") == 1
 
 
-def test_a_storage_that_is_away_is_told(watched: Watched, monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
+def test_a_storage_that_is_away_is_told(watched: MetricsService, monkeypatch: pytest.MonkeyPatch, anew: None) -> None:
     def away() -> Any:
-        raise Unavailable("away")
+        raise StorageUnavailable("away")
 
-    monkeypatch.setattr(watched.world.identity.backend, "reading", away)
+    monkeypatch.setattr(watched.world.identity.backend, "read_session", away)
     told = watched.told()
     assert told.samples["identity_storage_up", ()] == 0
     assert told.value("identity_requests_total", endpoint="metrics", status="200") == 0
@@ -196,18 +196,18 @@ def test_a_storage_that_is_away_is_told(watched: Watched, monkeypatch: pytest.Mo
     assert not told.families["identity_kept"].samples
 
 
-def test_the_storage_is_asked_once_for_many_answers(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_storage_is_asked_once_for_many_answers(watched: MetricsService, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    reading = watched.world.identity.backend.reading
-    monkeypatch.setattr(watched.world.identity.backend, "reading", lambda: asked.append(1) or reading())
+    reading = watched.world.identity.backend.read_session
+    monkeypatch.setattr(watched.world.identity.backend, "read_session", lambda: asked.append(1) or reading())
     for _ in range(5):
         watched.told()
     assert len(asked) == 1
 
 
 @pytest.mark.storages("sqlite", "postgresql")
-def test_statements_signatures_and_connections_are_told(watched: Watched) -> None:
-    watched.world.a_robot().access_token()
+def test_statements_signatures_and_connections_are_told(watched: MetricsService) -> None:
+    watched.world.make_service_user_program().access_token()
     told = watched.told()
     words = told.labels("identity_statement_seconds_count", "statement")
     assert (
@@ -231,13 +231,13 @@ def test_statements_signatures_and_connections_are_told(watched: Watched) -> Non
 
 def test_after_the_process_nobody_watches(make_watched: MakeWatched) -> None:
     watched = make_watched()
-    assert watching.watched()
+    assert instrumentation.has_observers()
     watched.world.identity.close()
-    assert not watching.watched()
+    assert not instrumentation.has_observers()
 
 
 @pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
-def test_hostile_requests_add_no_label_of_their_own(watched: Watched) -> None:
+def test_hostile_requests_add_no_label_of_their_own(watched: MetricsService) -> None:
     """Security 20.10: methods, paths, grant types, factors and outcomes come from closed sets."""
     app, evil = watched.world.client.app, "evil-7f3a"
     for path in (
@@ -251,21 +251,21 @@ def test_hostile_requests_add_no_label_of_their_own(watched: Watched) -> None:
             app.request(path, method=method, expect_errors=True)
     for form in ({"grant_type": evil}, {"grant_type": "refresh_token", "refresh_token": evil, "client_id": evil}):
         app.post("/oauth/v2/token", form, headers={"X-Request-ID": evil, "User-Agent": evil}, expect_errors=True)
-    watching.came_to(watching.SIGN_IN, evil, evil)
-    watching.came_to(watching.SIGN_IN, "password", evil)
+    instrumentation.record_outcome(instrumentation.SIGN_IN, evil, evil)
+    instrumentation.record_outcome(instrumentation.SIGN_IN, "password", evil)
     text = watched.ask().text
     assert evil not in text.lower()
     told = watched.told()
     assert told.value("identity_sign_ins_total", method="other", outcome="other") == 1
     assert told.labels("identity_sign_ins_total", "method") <= {
-        *watched.world.identity.process.choices.ways, "recovery_codes", "other"
+        *watched.world.identity.process_state.capabilities.sign_in_methods, "recovery_codes", "other"
     }  # fmt: skip
 
 
 def test_outcome_of_a_grant_is_a_code_of_its_class() -> None:
-    from identity.http.observers import ObservedRequest
-    from identity.plugins.metrics.requests import _outcome
+    from identity.http.request_observers import ObservedRequest
+    from identity.plugins.metrics.request_counter import _grant_outcome
     from identity.provider.errors import InvalidGrant
 
     request = ObservedRequest("POST", "192.0.2.1", "id", {}.get, status=400, error=InvalidGrant)
-    assert _outcome(request) == "invalid_grant"
+    assert _grant_outcome(request) == "invalid_grant"

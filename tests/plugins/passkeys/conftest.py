@@ -7,30 +7,30 @@ from typing import Any
 
 import pytest
 
-from identity.domain.factors import Enrolment
-from identity.testing.browser import PASSWORD, Browser, give_password
-from identity.testing.relying_party import Asked, RelyingParty
+from identity.domain.enrolments import Enrolment
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.relying_party import RelyingParty, SentAuthorizationRequest
 from identity.testing.world import World
-from tests.plugins.passkeys.authenticator import Authenticator
+from tests.plugins.passkeys.software_authenticator import SoftwareAuthenticator
 
 ADD = "/login?target=/account/security&enrol=passkeys"
 
 
-class Person:
+class PasskeyUser:
     """Somebody with a password, a browser and an authenticator of their own."""
 
     def __init__(self, world: World, organization: Any = None, **options: Any) -> None:
         self.world = world
-        self.organization = organization or world.an_organization()
-        self.user = world.a_person(self.organization)
-        self.login_name = give_password(world, self.user)
+        self.organization = organization or world.make_organization()
+        self.user = world.make_human_user(self.organization)
+        self.login_name = set_password(world, self.user)
         self.browser = Browser(world)
-        self.device = Authenticator(**options)
+        self.device = SoftwareAuthenticator(**options)
 
     @property
     def passkeys(self) -> tuple[Enrolment, ...]:
-        with self.world.reading() as services:
-            return services.factors.of(self.user.id, "passkeys")
+        with self.world.read_only_services() as services:
+            return services.factors.list_enrolments(self.user.id, "passkeys")
 
     @property
     def events(self) -> list[tuple[str, str | None]]:
@@ -40,11 +40,11 @@ class Person:
     def to_add(self) -> dict[str, Any]:
         """Up to the page that adds one; returns what the browser is asked."""
         self.browser.open(ADD)
-        if self.browser.step != "passkeys/new":
+        if self.browser.sign_in_step != "passkeys/new":
             self.browser.sign_in(self.login_name, PASSWORD)
-        if self.browser.step == "passkeys":
+        if self.browser.sign_in_step == "passkeys":
             self.browser.submit({"answer": self.device.get(options_of(self.browser))})
-        assert self.browser.step == "passkeys/new", self.browser.page
+        assert self.browser.sign_in_step == "passkeys/new", self.browser.page
         return options_of(self.browser)
 
     def add(self, **otherwise: Any) -> Enrolment:
@@ -58,20 +58,20 @@ class Person:
         """Go on at a browser where nobody is signed in."""
         self.browser = Browser(self.world)
 
-    def to_prove(self, party: RelyingParty, **parameters: Any) -> Asked:
+    def to_prove(self, party: RelyingParty, **parameters: Any) -> SentAuthorizationRequest:
         """From an application to the page of the second factor."""
-        asked = party.ask(**parameters)
-        self.browser.open(asked.url, by=party.origin)
+        asked = party.new_request(**parameters)
+        self.browser.open(asked.url, initiator=party.origin)
         self.browser.sign_in(self.login_name, PASSWORD)
-        assert self.browser.step == "passkeys", self.browser.page
+        assert self.browser.sign_in_step == "passkeys", self.browser.page
         return asked
 
-    def to_alone(self, party: RelyingParty, **parameters: Any) -> Asked:
+    def to_alone(self, party: RelyingParty, **parameters: Any) -> SentAuthorizationRequest:
         """From an application to the page where a passkey signs in by itself."""
-        asked = party.ask(**parameters)
-        self.browser.open(asked.url, by=party.origin)
+        asked = party.new_request(**parameters)
+        self.browser.open(asked.url, initiator=party.origin)
         self.browser.open(f"{self.browser.path.removesuffix('/password')}/passkeys/alone")
-        assert self.browser.step == "passkeys/alone", self.browser.page
+        assert self.browser.sign_in_step == "passkeys/alone", self.browser.page
         return asked
 
     def answer(self, **otherwise: Any) -> Any:
@@ -88,9 +88,9 @@ def options_of(browser: Browser) -> dict[str, Any]:
 
 @pytest.fixture
 def party(world: World) -> RelyingParty:
-    return RelyingParty.of(world, name="Invoices")
+    return RelyingParty.register(world, name="Invoices")
 
 
 @pytest.fixture
-def ada(world: World) -> Person:
-    return Person(world)
+def ada(world: World) -> PasskeyUser:
+    return PasskeyUser(world)

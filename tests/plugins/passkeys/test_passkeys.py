@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from identity.crypto import base64url
-from identity.domain.policies import SecondFactor
+from identity.domain.policies import SecondFactorRule
 from identity.plugins.passkeys.pages import ceremony
-from identity.plugins.passkeys.verification import proved
-from identity.services.access import THE_OPERATOR
+from identity.plugins.passkeys.verification import verify_authentication
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.branding import ChangeBranding
 from identity.services.commands.policies import ChangePolicy
 from identity.testing.browser import PASSWORD, Browser
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.pages.checks import check_page
-from tests.plugins.passkeys.authenticator import BACKED_UP, ELIGIBLE, PRESENT, VERIFIED, Authenticator
-from tests.plugins.passkeys.conftest import Person, options_of
+from tests.pages.html_checks import check_page
+from tests.plugins.passkeys.conftest import PasskeyUser, options_of
+from tests.plugins.passkeys.software_authenticator import BACKED_UP, ELIGIBLE, PRESENT, VERIFIED, SoftwareAuthenticator
 
 PHR = "urn:service:iam:acr:phr"
 REFUSED = "This passkey was not accepted. Try again, or use another way."
@@ -27,11 +27,11 @@ STALE = "This page had been open for too long."
 # --- added ------------------------------------------------------------------------------------------------------------
 
 
-def test_what_the_browser_is_asked(world: World, ada: Person) -> None:
+def test_what_the_browser_is_asked(world: World, ada: PasskeyUser) -> None:
     options = ada.to_add()
     assert options["rp"] == {"id": "id.example.com", "name": ada.organization.name}
-    with world.transaction() as services:
-        services.branding.change(ada.organization, ChangeBranding(display_name="Acme"), by=THE_OPERATOR)
+    with world.transaction_services() as services:
+        services.branding.change(ada.organization, ChangeBranding(display_name="Acme"), by=OPERATOR_PRINCIPAL)
     assert ada.to_add()["rp"]["name"] == "Acme"
     assert options["user"]["name"] == ada.login_name
     assert len(base64url.decode(options["challenge"])) == 32
@@ -41,7 +41,7 @@ def test_what_the_browser_is_asked(world: World, ada: Person) -> None:
     assert options["excludeCredentials"] == []
 
 
-def test_several_have_one_user_handle_and_names_of_their_own(ada: Person) -> None:
+def test_several_have_one_user_handle_and_names_of_their_own(ada: PasskeyUser) -> None:
     first = ada.add(transports=["usb"])
     options = ada.to_add()
     assert [one["id"] for one in options["excludeCredentials"]] == [first.value["id"]]
@@ -51,19 +51,19 @@ def test_several_have_one_user_handle_and_names_of_their_own(ada: Person) -> Non
     assert {one.name for one in ada.passkeys} == {"Security key", "Security key 2"}
 
 
-def test_a_device_is_called_by_what_the_browser_says_of_itself(ada: Person) -> None:
+def test_a_device_is_called_by_what_the_browser_says_of_itself(ada: PasskeyUser) -> None:
     assert ada.add().name == "Firefox on Linux"
 
 
 def test_who_keeps_it_gives_the_name(world: World) -> None:
-    ada = Person(world, aaguid=bytes.fromhex("bada5566a7aa401fbd9645619a55120d"))
+    ada = PasskeyUser(world, aaguid=bytes.fromhex("bada5566a7aa401fbd9645619a55120d"))
     assert ada.add().name == "1Password"
 
 
-def test_a_passkey_is_one_persons_alone(world: World, ada: Person) -> None:
+def test_a_passkey_is_one_persons_alone(world: World, ada: PasskeyUser) -> None:
     """Credential ids are unique in the instance."""
     kept = ada.add()
-    other = Person(world)
+    other = PasskeyUser(world)
     other.browser.open("/account")
     answer = other.device.create(other.to_add(), id=base64url.decode(kept.value["id"]))
     other.browser.submit({"answer": answer})
@@ -73,15 +73,15 @@ def test_a_passkey_is_one_persons_alone(world: World, ada: Person) -> None:
     assert [one.id for one in ada.passkeys] == [kept.id]
 
 
-def test_a_second_one_needs_the_first(ada: Person) -> None:
+def test_a_second_one_needs_the_first(ada: PasskeyUser) -> None:
     """Adding asks for the strongest factor that the account has."""
     ada.add()
     ada.forget_browser()
     ada.browser.open("/login?target=/account/security&enrol=passkeys")
     ada.browser.sign_in(ada.login_name, PASSWORD)
-    assert ada.browser.step == "passkeys"
+    assert ada.browser.sign_in_step == "passkeys"
     ada.browser.open(f"{ada.browser.path}/new")
-    assert ada.browser.step == "passkeys"
+    assert ada.browser.sign_in_step == "passkeys"
 
 
 # --- second factor ----------------------------------------------------------------------------------------------------
@@ -97,14 +97,14 @@ def test_a_second_one_needs_the_first(ada: Person) -> None:
     ],
 )
 def test_as_second_factor(world: World, party: RelyingParty, flags: int, methods: list[str]) -> None:
-    ada = Person(world, flags=flags)
+    ada = PasskeyUser(world, flags=flags)
     ada.add()
     ada.forget_browser()
     asked = ada.to_prove(party)
     options = options_of(ada.browser)
     assert options["userVerification"] == "preferred"
     assert [one["transports"] for one in options["allowCredentials"]] == [["internal"]]
-    claims = party.tokens(ada.answer(), asked).claims
+    claims = party.obtain_tokens(ada.answer(), asked).claims
     assert (claims["amr"], claims["acr"]) == (methods, PHR)
     (kept,) = ada.passkeys
     assert kept.last_used_at is not None
@@ -112,92 +112,94 @@ def test_as_second_factor(world: World, party: RelyingParty, flags: int, methods
 
 
 def test_a_security_key_need_not_say_whose_it_is(world: World, party: RelyingParty) -> None:
-    ada = Person(world)
+    ada = PasskeyUser(world)
     ada.add()
     ada.forget_browser()
     asked = ada.to_prove(party)
-    party.tokens(ada.answer(user_handle=None), asked)
+    party.obtain_tokens(ada.answer(user_handle=None), asked)
 
 
 # --- alone ------------------------------------------------------------------------------------------------------------
 
 
-def test_alone(ada: Person, party: RelyingParty) -> None:
+def test_alone(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     asked = ada.to_alone(party, acr_values=PHR)
     options = options_of(ada.browser)
     assert (options["userVerification"], options["allowCredentials"]) == ("required", [])
-    claims = party.tokens(ada.answer(), asked).claims
+    claims = party.obtain_tokens(ada.answer(), asked).claims
     assert (claims["sub"], claims["amr"], claims["acr"]) == (ada.user.id, ["hwk", "user", "mfa"], PHR)
     assert claims["auth_time"] == ada.world.clock.seconds
 
 
-def test_the_first_pages_offer_it(ada: Person, party: RelyingParty) -> None:
-    asked = party.ask()
-    ada.browser.open(asked.url, by=party.origin)
+def test_the_first_pages_offer_it(ada: PasskeyUser, party: RelyingParty) -> None:
+    asked = party.new_request()
+    ada.browser.open(asked.url, initiator=party.origin)
     for heading in ("Sign in", "Enter your password"):
         check_page(ada.browser.page, 200, heading)
         (form,) = [one for one in ada.browser.page.forms.values() if "answer" in one.fields]
         assert form.action == f"{ada.browser.path.removesuffix('/password')}/passkeys/alone"
-        assert form["csrf_token"].value == ada.browser.form("page-form")["csrf_token"].value
+        assert form["csrf_token"].value == ada.browser.find_form("page-form")["csrf_token"].value
         if heading == "Sign in":
             ada.browser.submit({"login_name": ada.login_name}, form="page-form")
 
 
-def test_without_script_it_says_so(ada: Person, party: RelyingParty) -> None:
+def test_without_script_it_says_so(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.to_alone(party)
     ada.browser.submit()
     check_page(ada.browser.page, 422, "Sign in with a passkey")
     assert "Passkeys need JavaScript" in ada.browser.page.text
 
 
-def test_nobody_needs_their_password_anew_who_has_proved_it(ada: Person, party: RelyingParty) -> None:
+def test_nobody_needs_their_password_anew_who_has_proved_it(ada: PasskeyUser, party: RelyingParty) -> None:
     """prompt=login is answered by a passkey, too."""
     ada.add()
     ada.forget_browser()
     ada.browser.start_session(ada.user)
     ada.world.clock.advance(minutes=5)
     asked = ada.to_alone(party, prompt="login")
-    assert party.tokens(ada.answer(), asked).claims["auth_time"] == ada.world.clock.seconds
+    assert party.obtain_tokens(ada.answer(), asked).claims["auth_time"] == ada.world.clock.seconds
 
 
 @pytest.mark.parametrize(
-    "rule", [ChangePolicy(second_factor=SecondFactor.OFF), ChangePolicy(factors=("password", "totp"))]
+    "rule", [ChangePolicy(second_factor=SecondFactorRule.OFF), ChangePolicy(factors=("password", "totp"))]
 )
-def test_not_where_the_policy_is_against_it(own_world: World, rule: ChangePolicy) -> None:
-    party = RelyingParty.of(own_world, name="Invoices")
-    ada = Person(own_world)
+def test_not_where_the_policy_is_against_it(isolated_world: World, rule: ChangePolicy) -> None:
+    party = RelyingParty.register(isolated_world, name="Invoices")
+    ada = PasskeyUser(isolated_world)
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
-    with own_world.transaction() as services:
+    with isolated_world.transaction_services() as services:
         services.policies.change("instance", rule)
     ada.answer()
     check_page(ada.browser.page, 422, "Sign in with a passkey")
     assert f"{ada.organization.name} does not let people sign in with a passkey." in ada.browser.page.text
-    asked = party.ask()
-    ada.browser.open(asked.url, by=party.origin)
+    asked = party.new_request()
+    ada.browser.open(asked.url, initiator=party.origin)
     assert "passkey" not in ada.browser.page.text
 
 
-def test_only_of_the_organization_that_is_asked_for(world: World, ada: Person, party: RelyingParty) -> None:
+def test_only_of_the_organization_that_is_asked_for(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
-    other = world.an_organization()
+    other = world.make_organization()
     ada.to_alone(party, scope=f"openid urn:service:iam:org:id:{other.id}")
     ada.answer()
     assert f"Invoices needs an account of {other.name}." in ada.browser.page.text
 
 
-def test_a_deactivated_person_gets_the_same_answer_as_nobody(world: World, ada: Person, party: RelyingParty) -> None:
+def test_a_deactivated_person_gets_the_same_answer_as_nobody(
+    world: World, ada: PasskeyUser, party: RelyingParty
+) -> None:
     ada.add()
     ada.forget_browser()
-    world.operator.users.deactivate(ada.user.id)
+    world.operator_services.users.deactivate(ada.user.id)
     ada.to_alone(party)
     ada.answer()
     known = ada.browser.page.text
-    stranger = Authenticator()
+    stranger = SoftwareAuthenticator()
     stranger.credentials = ada.device.credentials
     stranger.credentials[0].id = b"nobody's"
     ada.to_alone(party)
@@ -237,7 +239,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_is_no_second_factor(ada: Person, party: RelyingParty, wrong: str) -> None:
+def test_is_no_second_factor(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
     ada.add()
     ada.forget_browser()
     asked = ada.to_prove(party)
@@ -246,11 +248,11 @@ def test_is_no_second_factor(ada: Person, party: RelyingParty, wrong: str) -> No
     assert REFUSED in ada.browser.page.text
     assert ada.events[0] == ("authentication.refused", "wrong factor")
     # The page that is drawn again is good.
-    party.tokens(ada.answer(), asked)
+    party.obtain_tokens(ada.answer(), asked)
 
 
 @pytest.mark.parametrize("wrong", [*WRONG, *ALONE])
-def test_signs_nobody_in(ada: Person, party: RelyingParty, wrong: str) -> None:
+def test_signs_nobody_in(ada: PasskeyUser, party: RelyingParty, wrong: str) -> None:
     ada.add()
     ada.forget_browser()
     asked = ada.to_alone(party)
@@ -258,13 +260,13 @@ def test_signs_nobody_in(ada: Person, party: RelyingParty, wrong: str) -> None:
     check_page(ada.browser.page, 422, "Sign in with a passkey")
     assert REFUSED in ada.browser.page.text
     assert ada.events[0] == ("authentication.refused", "wrong factor")
-    party.tokens(ada.answer(), asked)
+    party.obtain_tokens(ada.answer(), asked)
 
 
 @pytest.mark.parametrize(
     "wrong", [name for name in WRONG if not name.endswith(("signature", "user handle", "devices"))]
 )
-def test_is_not_added(ada: Person, wrong: str) -> None:
+def test_is_not_added(ada: PasskeyUser, wrong: str) -> None:
     otherwise = {"flags": WRONG[wrong]["flags"] | 64} if "flags" in WRONG[wrong] else WRONG[wrong]
     if wrong == "another ceremony":
         otherwise = {"type": "webauthn.get"}
@@ -275,8 +277,8 @@ def test_is_not_added(ada: Person, wrong: str) -> None:
     assert ada.passkeys == ()
 
 
-def test_another_persons_passkey_is_no_second_factor(world: World, ada: Person, party: RelyingParty) -> None:
-    bert = Person(world)
+def test_another_persons_passkey_is_no_second_factor(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
+    bert = PasskeyUser(world)
     for one in (ada, bert):
         one.add()
         one.forget_browser()
@@ -296,8 +298,8 @@ def test_another_persons_passkey_is_no_second_factor(world: World, ada: Person, 
     assert REFUSED in ada.browser.page.text
 
 
-def test_swapped_user_handles_sign_nobody_in(world: World, ada: Person, party: RelyingParty) -> None:
-    bert = Person(world)
+def test_swapped_user_handles_sign_nobody_in(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
+    bert = PasskeyUser(world)
     for one in (ada, bert):
         one.add()
         one.forget_browser()
@@ -310,11 +312,11 @@ def test_swapped_user_handles_sign_nobody_in(world: World, ada: Person, party: R
 # --- challenges -------------------------------------------------------------------------------------------------------
 
 
-def test_a_challenge_is_good_once(ada: Person, party: RelyingParty) -> None:
+def test_a_challenge_is_good_once(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
-    ticket = ada.browser.form()["ticket"].value
+    ticket = ada.browser.find_form()["ticket"].value
     answer = ada.device.get(options_of(ada.browser), count=9)
     refused = ada.device.get(options_of(ada.browser), signature=b"")
     ada.browser.submit({"answer": refused})
@@ -326,39 +328,39 @@ def test_a_challenge_is_good_once(ada: Person, party: RelyingParty) -> None:
     assert ada.passkeys[0].value["sign_count"] == 1
 
 
-def test_an_answer_is_good_once(ada: Person, party: RelyingParty) -> None:
+def test_an_answer_is_good_once(ada: PasskeyUser, party: RelyingParty) -> None:
     """In another window of the sign-in, which still waits for it."""
     ada.add()
     ada.forget_browser()
     ada.to_prove(party, prompt="login")
     tab = ada.browser.tab()
     tab.open(ada.browser.path)
-    ticket = ada.browser.form()["ticket"].value
+    ticket = ada.browser.find_form()["ticket"].value
     answer = ada.device.get(options_of(ada.browser))
     ada.browser.submit({"answer": answer})
-    assert ada.browser.left_for is not None
+    assert ada.browser.external_redirect is not None
     tab.submit({"answer": answer, "ticket": ticket})
-    assert tab.left_for is None
+    assert tab.external_redirect is None
 
 
-def test_a_challenge_is_good_for_five_minutes(ada: Person, party: RelyingParty) -> None:
+def test_a_challenge_is_good_for_five_minutes(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     for seconds, good in ((301, False), (299, True)):
         ada.to_alone(party)
         ada.world.clock.advance(seconds=seconds)
         ada.answer()
-        assert (ada.browser.left_for is not None) == good
+        assert (ada.browser.external_redirect is not None) == good
         assert good or STALE in ada.browser.page.text
 
 
-def test_a_challenge_is_of_one_sign_in_and_one_ceremony(ada: Person, party: RelyingParty) -> None:
+def test_a_challenge_is_of_one_sign_in_and_one_ceremony(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
-    tickets = [(ada.browser.form()["ticket"].value, options_of(ada.browser))]
+    tickets = [(ada.browser.find_form()["ticket"].value, options_of(ada.browser))]
     ada.to_prove(party)
-    tickets.append((ada.browser.form()["ticket"].value, options_of(ada.browser)))
+    tickets.append((ada.browser.find_form()["ticket"].value, options_of(ada.browser)))
     ada.forget_browser()
     ada.to_prove(party)
     for ticket, options in tickets:
@@ -369,9 +371,9 @@ def test_a_challenge_is_of_one_sign_in_and_one_ceremony(ada: Person, party: Rely
         assert STALE in ada.browser.page.text
 
 
-def test_within_a_sign_in_too(world: World, ada: Person, party: RelyingParty) -> None:
+def test_within_a_sign_in_too(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     """A challenge is of one ceremony, and of one person where that is known."""
-    bert = Person(world)
+    bert = PasskeyUser(world)
     for one in (ada, bert):
         one.add()
     browser = ada.browser = bert.browser = Browser(world)
@@ -379,9 +381,9 @@ def test_within_a_sign_in_too(world: World, ada: Person, party: RelyingParty) ->
     root = browser.path.removesuffix("/passkeys/alone")
 
     def shown() -> tuple[str, dict[str, Any]]:
-        return browser.form()["ticket"].value, options_of(browser)
+        return browser.find_form()["ticket"].value, options_of(browser)
 
-    def is_stale(person: Person, ticket: str, options: dict[str, Any]) -> bool:
+    def is_stale(person: PasskeyUser, ticket: str, options: dict[str, Any]) -> bool:
         browser.submit({"answer": person.device.get(options), "ticket": ticket})
         return STALE in browser.page.text
 
@@ -394,7 +396,7 @@ def test_within_a_sign_in_too(world: World, ada: Person, party: RelyingParty) ->
     assert is_stale(ada, *hers)
     browser.open(root)
     browser.sign_in(bert.login_name, PASSWORD)
-    assert browser.step == "passkeys"
+    assert browser.sign_in_step == "passkeys"
     assert is_stale(bert, hers[0], {**hers[1], "allowCredentials": []})
 
 
@@ -402,7 +404,7 @@ def test_within_a_sign_in_too(world: World, ada: Person, party: RelyingParty) ->
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_counter_that_goes_back_refuses_and_is_told(ada: Person, party: RelyingParty, *, alone: bool) -> None:
+def test_a_counter_that_goes_back_refuses_and_is_told(ada: PasskeyUser, party: RelyingParty, *, alone: bool) -> None:
     ada.add()
     ada.forget_browser()
     (ada.to_alone if alone else ada.to_prove)(party)
@@ -420,10 +422,10 @@ def test_a_counter_that_goes_back_refuses_and_is_told(ada: Person, party: Relyin
     if not alone:
         ada.forget_browser()
     asked = (ada.to_alone if alone else ada.to_prove)(party)
-    party.tokens(ada.answer(count=8), asked)
+    party.obtain_tokens(ada.answer(count=8), asked)
 
 
-def test_an_answer_with_a_wrong_signature_speaks_of_no_copy(ada: Person, party: RelyingParty) -> None:
+def test_an_answer_with_a_wrong_signature_speaks_of_no_copy(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
@@ -433,18 +435,18 @@ def test_an_answer_with_a_wrong_signature_speaks_of_no_copy(ada: Person, party: 
 
 
 def test_an_authenticator_that_does_not_count_is_none(world: World, party: RelyingParty) -> None:
-    ada = Person(world, counts=False)
+    ada = PasskeyUser(world, counts=False)
     ada.add()
     for _ in range(2):
         ada.forget_browser()
         asked = ada.to_alone(party)
-        party.tokens(ada.answer(), asked)
+        party.obtain_tokens(ada.answer(), asked)
 
 
 # --- attempts ---------------------------------------------------------------------------------------------------------
 
 
-def test_attempts_are_counted_as_passwords_are(ada: Person, party: RelyingParty) -> None:
+def test_attempts_are_counted_as_passwords_are(ada: PasskeyUser, party: RelyingParty) -> None:
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
@@ -456,13 +458,13 @@ def test_attempts_are_counted_as_passwords_are(ada: Person, party: RelyingParty)
     assert ada.browser.page.status_int == 429
     ada.world.clock.advance(minutes=1)
     asked = ada.to_alone(party)
-    party.tokens(ada.answer(), asked)
+    party.obtain_tokens(ada.answer(), asked)
 
 
-def test_strangers_passkeys_are_counted_by_address(own_world: World) -> None:
-    ada, party = Person(own_world), RelyingParty.of(own_world, name="Invoices")
+def test_strangers_passkeys_are_counted_by_address(isolated_world: World) -> None:
+    ada, party = PasskeyUser(isolated_world), RelyingParty.register(isolated_world, name="Invoices")
     ada.to_alone(party)
-    stranger = Authenticator()
+    stranger = SoftwareAuthenticator()
     stranger.create({"user": {"id": "AAAA"}, "rp": {"id": "id.example.com"}, "challenge": "AAAA"})
     ada.device = stranger
     statuses = [ada.answer().status_int for _ in range(101)]
@@ -475,7 +477,7 @@ def test_strangers_passkeys_are_counted_by_address(own_world: World) -> None:
 
 @pytest.mark.parametrize("happens", ["used", "removed", "deactivated"])
 def test_what_happens_while_an_attempt_is_counted_counts(
-    ada: Person, party: RelyingParty, monkeypatch: pytest.MonkeyPatch, happens: str
+    ada: PasskeyUser, party: RelyingParty, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:
     """Between the look at the passkey and the verdict lies a commit."""
     kept = ada.add()
@@ -483,49 +485,49 @@ def test_what_happens_while_an_attempt_is_counted_counts(
     ada.to_alone(party)
 
     def change() -> None:
-        with ada.world.transaction() as services:
+        with ada.world.transaction_services() as services:
             subject = services.storage.users.find_subject(ada.user.id)
             assert subject is not None
             if happens == "used":
-                services.factors.update(kept, {**kept.value, "sign_count": 9})
+                services.factors.update_after_use(kept, {**kept.value, "sign_count": 9})
             elif happens == "removed":
                 services.factors.remove(subject, kept.id)
             else:
-                services.users.deactivate(ada.user.id, by=THE_OPERATOR)
+                services.users.deactivate(ada.user.id, by=OPERATOR_PRINCIPAL)
 
     def meanwhile(*arguments: Any, **options: Any) -> Any:
         with ThreadPoolExecutor(1) as elsewhere:
             elsewhere.submit(change).result()
-        return proved(*arguments, **options)
+        return verify_authentication(*arguments, **options)
 
-    monkeypatch.setattr(ceremony, "proved", meanwhile)
+    monkeypatch.setattr(ceremony, "verify_authentication", meanwhile)
     ada.answer()
-    assert ada.browser.left_for is None
+    assert ada.browser.external_redirect is None
     if happens != "deactivated":
         assert REFUSED in ada.browser.page.text
     else:
-        assert ada.browser.step == ""
+        assert ada.browser.sign_in_step == ""
 
 
 @pytest.mark.every_storage
-def test_of_racing_windows_one_signs_in(world: World, ada: Person, party: RelyingParty) -> None:
+def test_of_racing_windows_one_signs_in(world: World, ada: PasskeyUser, party: RelyingParty) -> None:
     """The same answer to the same challenge, from ten windows at the same moment."""
     ada.add()
     ada.forget_browser()
     ada.to_alone(party)
     root = ada.browser.path
-    form = dict(ada.browser.form().submit_fields())
+    form = dict(ada.browser.find_form().submit_fields())
     form["answer"] = ada.device.get(options_of(ada.browser))
     tabs = [ada.browser.tab() for _ in range(10)]
     for tab in tabs:
         tab.open(root)
 
     def go(tab: Browser) -> bool:
-        filled = tab.form()
+        filled = tab.find_form()
         filled["ticket"] = form["ticket"]
         filled["answer"] = form["answer"]
         tab.submit()
-        return tab.left_for is not None
+        return tab.external_redirect is not None
 
     with ThreadPoolExecutor(10) as threads:
         assert sum(threads.map(go, tabs)) == 1

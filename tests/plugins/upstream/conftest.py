@@ -7,21 +7,21 @@ import pytest
 
 from identity.domain.organizations import Organization
 from identity.domain.upstream_providers import UpstreamProvider
-from identity.plugins.upstream.asking import Asked
-from identity.plugins.upstream.metadata import Known
+from identity.plugins.upstream.http_client import ProviderHttpClient
+from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
 from identity.testing.browser import Browser
-from identity.testing.relying_party import Asked as Request
 from identity.testing.relying_party import RelyingParty
+from identity.testing.relying_party import SentAuthorizationRequest as Request
 from identity.testing.world import World
-from tests.plugins.upstream.elsewhere import CLIENT_ID, ISSUER, SECRET, Elsewhere
+from tests.plugins.upstream.fake_provider import CLIENT_ID, ISSUER, SECRET, FakeProvider
 
 
 @dataclass
-class Scene:
+class UpstreamScenario:
     """An organization with an application and a provider, and a browser at which nobody is signed in."""
 
     world: World
-    elsewhere: Elsewhere
+    elsewhere: FakeProvider
     organization: Organization
     provider: UpstreamProvider
     party: RelyingParty
@@ -33,23 +33,23 @@ class Scene:
 
     def ask(self, browser: Browser | None = None, **parameters: str) -> Request:
         """The application sends the person to sign in."""
-        return self.party.opened(browser or self.browser, scope="openid profile email", **parameters)
+        return self.party.open_request(browser or self.browser, scope="openid profile email", **parameters)
 
     def go(self, browser: Browser | None = None) -> str:
         """They choose the provider; returns where they are sent."""
         browser = browser or self.browser
         browser.click(self.button)
-        assert browser.left_for is not None, browser.page
-        return browser.left_for
+        assert browser.external_redirect is not None, browser.page
+        return browser.external_redirect
 
     def go_straight(self) -> None:
         """They are sent there, and go on."""
-        assert self.browser.step == "upstream", self.browser.page
-        self.browser.submit(press=("decision", "continue"))
+        assert self.browser.sign_in_step == "upstream", self.browser.page
+        self.browser.submit(button=("decision", "continue"))
 
     def back(self, url: str, browser: Browser | None = None) -> Any:
         """They come back from there."""
-        return (browser or self.browser).open(url, by=self.elsewhere.issuer)
+        return (browser or self.browser).open(url, initiator=self.elsewhere.issuer)
 
     def sign_in(self, **changed: str | None) -> Any:
         """All of it, but for what the application makes of the answer."""
@@ -58,24 +58,24 @@ class Scene:
     def change(self, **members: Any) -> None:
         from identity.services.commands.upstream_providers import ChangeUpstreamProvider
 
-        self.provider = self.world.operator.upstream_providers.change(
-            self.provider.id, ChangeUpstreamProvider.of(**members)
+        self.provider = self.world.operator_services.upstream_providers.change(
+            self.provider.id, ChangeUpstreamProvider.build(**members)
         )
 
 
 @pytest.fixture
-def elsewhere(world: World) -> Elsewhere:
-    made = Elsewhere(world.clock)
+def elsewhere(world: World) -> FakeProvider:
+    made = FakeProvider(world.clock)
     desk = world.app.registry.upstream
-    desk._asked, desk.known = Asked(made), Known()
+    desk._asked, desk.known = ProviderHttpClient(made), ProviderMetadataCache()
     return made
 
 
 @pytest.fixture
-def scene(world: World, elsewhere: Elsewhere) -> Scene:
-    organization = world.an_organization()
-    provider = world.an_upstream_provider(
+def scene(world: World, elsewhere: FakeProvider) -> UpstreamScenario:
+    organization = world.make_organization()
+    provider = world.make_upstream_provider(
         organization, issuer=ISSUER, client_id=CLIENT_ID, client_secret=SECRET, create_accounts=True
     )
-    party = RelyingParty.of(world, project_id=world.a_project(organization).id)
-    return Scene(world, elsewhere, organization, provider, party, Browser(world))
+    party = RelyingParty.register(world, project_id=world.make_project(organization).id)
+    return UpstreamScenario(world, elsewhere, organization, provider, party, Browser(world))

@@ -8,11 +8,11 @@ import pytest
 
 from identity.domain.applications import ApplicationType
 from identity.domain.upstream_providers import UpstreamAuthentication
-from identity.outgoing import networks_of
-from identity.testing.browser import Browser, give_password
-from identity.testing.fixtures import MakeWorld
+from identity.outbound_http import parse_networks
+from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldFactory
+from identity.testing.http_server import loopback_socket, running_http_server
 from identity.testing.relying_party import RelyingParty
-from identity.testing.serving import loopback_socket, serving
 from identity.testing.world import World
 
 # What is between the two instances is the same on every storage.
@@ -20,26 +20,26 @@ pytestmark = pytest.mark.storages("memory")
 
 
 @pytest.fixture
-def upstream(make_world: MakeWorld) -> Iterator[World]:
+def upstream(make_world: WorldFactory) -> Iterator[World]:
     """The other instance, which answers on loopback."""
     bound = loopback_socket()
     host, port = bound.getsockname()
     settings = {"identity.issuer_url": f"http://{host}:{port}", "identity.development": "true"}
     world = make_world(**settings)
-    with serving(world.app, bound):
+    with running_http_server(world.app, bound):
         yield world
 
 
 @pytest.fixture
-def here(make_world: MakeWorld) -> World:
+def here(make_world: WorldFactory) -> World:
     """This instance, which may ask on loopback."""
     return make_world(**{"identity.outgoing_networks": "127.0.0.0/8"})
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
 def test_people_of_another_instance_sign_in_here_and_out_in_both(here: World, upstream: World, method: str) -> None:
-    organization = here.an_organization()
-    provider = here.an_upstream_provider(
+    organization = here.make_organization()
+    provider = here.make_upstream_provider(
         organization,
         issuer=upstream.issuer,
         client_id="unknown-yet",
@@ -47,73 +47,73 @@ def test_people_of_another_instance_sign_in_here_and_out_in_both(here: World, up
         create_accounts=True,
         sign_out_there=True,
     )
-    registered = upstream.an_application(
+    registered = upstream.make_application(
         type=ApplicationType.WEB,
-        redirect_uris=(f"{here.identity.settings.login_url}{provider.return_path}",),
+        redirect_uris=(f"{here.identity.settings.login_url}{provider.callback_path}",),
         post_logout_redirect_uris=(f"{here.identity.settings.login_url}/login/upstream/signed-out",),
         authentication_method=method,
     )
     from identity.services.commands.upstream_providers import ChangeUpstreamProvider
 
-    here.operator.upstream_providers.change(
-        provider.id, ChangeUpstreamProvider.of(client_id=registered.client_id, client_secret=registered.secret)
+    here.operator_services.upstream_providers.change(
+        provider.id, ChangeUpstreamProvider.build(client_id=registered.client_id, client_secret=registered.secret)
     )
-    person = upstream.a_person()
-    login_name = give_password(upstream, person)
-    party = RelyingParty.of(here, project_id=here.a_project(organization).id)
+    person = upstream.make_human_user()
+    login_name = set_password(upstream, person)
+    party = RelyingParty.register(here, project_id=here.make_project(organization).id)
     browser, there = Browser(here), Browser(upstream)
 
-    asked = party.opened(browser, scope="openid profile email")
+    asked = party.open_request(browser, scope="openid profile email")
     browser.click(f"Sign in with {provider.name}")
-    there.open(str(browser.left_for), by=here.identity.settings.login_url)
+    there.open(str(browser.external_redirect), initiator=here.identity.settings.login_url)
     there.sign_in(login_name)
-    assert str(there.left_for).startswith(f"{here.identity.settings.login_url}{provider.return_path}?")
-    tokens = party.tokens(browser.open(str(there.left_for), by=upstream.issuer), asked)
+    assert str(there.external_redirect).startswith(f"{here.identity.settings.login_url}{provider.callback_path}?")
+    tokens = party.obtain_tokens(browser.open(str(there.external_redirect), initiator=upstream.issuer), asked)
 
     [event] = here.audit_events(event="linked_identity.added", object_id=tokens.claims["sub"])
     assert event.detail["issuer"] == upstream.issuer
-    mine = here.operator.users.get(tokens.claims["sub"])
+    mine = here.operator_services.users.get(tokens.claims["sub"])
     assert mine.profile.given_name == person.profile.given_name
 
     assert there.session_cookies
-    browser.open(party.logout_url(tokens.id_token, state="s & t"), by=party.origin)
-    assert str(browser.left_for).startswith(f"{upstream.issuer}/oauth/v2/endsession?")
-    there.open(str(browser.left_for), by=here.identity.settings.login_url)
+    browser.open(party.logout_url(tokens.id_token, state="s & t"), initiator=party.origin)
+    assert str(browser.external_redirect).startswith(f"{upstream.issuer}/oauth/v2/endsession?")
+    there.open(str(browser.external_redirect), initiator=here.identity.settings.login_url)
     assert not there.session_cookies
-    browser.open(str(there.left_for), by=upstream.issuer)
-    assert browser.left_for == f"{party.post_logout_redirect_uri}?state=s+%26+t"
+    browser.open(str(there.external_redirect), initiator=upstream.issuer)
+    assert browser.external_redirect == f"{party.post_logout_redirect_uri}?state=s+%26+t"
     assert not browser.session_cookies
 
 
 def test_an_instance_on_a_private_address_is_not_asked_without_a_setting(
-    make_world: MakeWorld, upstream: World
+    make_world: WorldFactory, upstream: World
 ) -> None:
     here = make_world()
-    organization = here.an_organization()
-    provider = here.an_upstream_provider(organization, issuer=upstream.issuer)
-    party = RelyingParty.of(here, project_id=here.a_project(organization).id)
+    organization = here.make_organization()
+    provider = here.make_upstream_provider(organization, issuer=upstream.issuer)
+    party = RelyingParty.register(here, project_id=here.make_project(organization).id)
     browser = Browser(here)
-    party.opened(browser)
+    party.open_request(browser)
     assert browser.click(f"Sign in with {provider.name}").status_int == 503
     [event] = here.audit_events(event="authentication.refused", object_id=provider.id)
     assert event.reason == "the provider did not answer: OSError"
     assert urlsplit(upstream.issuer).hostname == "127.0.0.1"
 
 
-def test_development_asks_an_instance_on_this_machine(make_world: MakeWorld, upstream: World) -> None:
+def test_development_asks_an_instance_on_this_machine(make_world: WorldFactory, upstream: World) -> None:
     here = make_world(**{"identity.development": "true"})
-    organization = here.an_organization()
-    provider = here.an_upstream_provider(organization, issuer=upstream.issuer)
+    organization = here.make_organization()
+    provider = here.make_upstream_provider(organization, issuer=upstream.issuer)
     browser = Browser(here)
-    RelyingParty.of(here, project_id=here.a_project(organization).id).opened(browser)
+    RelyingParty.register(here, project_id=here.make_project(organization).id).open_request(browser)
     browser.click(f"Sign in with {provider.name}")
-    assert str(browser.left_for).startswith(f"{upstream.issuer}/")
+    assert str(browser.external_redirect).startswith(f"{upstream.issuer}/")
 
 
-def test_development_reaches_local_networks_but_nothing_link_local(make_world: MakeWorld) -> None:
+def test_development_reaches_local_networks_but_nothing_link_local(make_world: WorldFactory) -> None:
     reached = {
-        development: networks_of(
-            make_world(**{"identity.development": development}).identity.settings.reachable_networks
+        development: parse_networks(
+            make_world(**{"identity.development": development}).identity.settings.allowed_networks
         )
         for development in ("true", "false")
     }

@@ -5,24 +5,24 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from identity.services.access import THE_OPERATOR
+from identity.services.access_control import OPERATOR_PRINCIPAL
 from identity.services.commands.policies import ChangePolicy
-from identity.services.policies import INSTANCE
+from identity.services.policies import INSTANCE_OWNER_ID
 from identity.testing.browser import Browser
-from tests.plugins.upstream.conftest import Scene
+from tests.plugins.upstream.conftest import UpstreamScenario
 
 NAMES = {"given_name": "Ada", "family_name": "Lovelace", "email": "ada@people.example", "preferred_username": "ada"}
 
 
 def test_somebody_who_signs_in_there_for_the_first_time_gets_an_account_and_lands_in_the_application(
-    scene: Scene,
+    scene: UpstreamScenario,
 ) -> None:
     scene.elsewhere.claims = dict(NAMES)
     asked = scene.ask()
-    tokens = scene.party.tokens(scene.sign_in(), asked)
+    tokens = scene.party.obtain_tokens(scene.sign_in(), asked)
     [event] = scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
     assert tokens.claims["sub"] == event.object_id
-    person = scene.world.operator.users.get(event.object_id)
+    person = scene.world.operator_services.users.get(event.object_id)
     assert (person.user_name, person.profile.name, person.profile.email) == ("ada", "Ada Lovelace", NAMES["email"])
     assert not person.profile.email_verified
     assert "amr" not in tokens.claims
@@ -30,28 +30,28 @@ def test_somebody_who_signs_in_there_for_the_first_time_gets_an_account_and_land
     assert linked.detail["provider_id"] == scene.provider.id
 
 
-def registered(scene: Scene) -> int:
+def registered(scene: UpstreamScenario) -> int:
     """How many people have got an account by it."""
     return len(scene.world.audit_events(event="user.registered", organization_id=scene.organization.id))
 
 
-def test_who_comes_again_is_the_same_person_with_the_names_of_now(scene: Scene) -> None:
+def test_who_comes_again_is_the_same_person_with_the_names_of_now(scene: UpstreamScenario) -> None:
     scene.elsewhere.claims = dict(NAMES)
-    first = scene.party.tokens(scene_sign_in(scene, asked := scene.ask()), asked)
+    first = scene.party.obtain_tokens(scene_sign_in(scene, asked := scene.ask()), asked)
     scene.elsewhere.claims = {**NAMES, "family_name": "King", "email": "other@people.example"}
     scene.browser = Browser(scene.world)
-    second = scene.party.tokens(scene_sign_in(scene, asked := scene.ask()), asked)
+    second = scene.party.obtain_tokens(scene_sign_in(scene, asked := scene.ask()), asked)
     assert first.claims["sub"] == second.claims["sub"]
     assert registered(scene) == 1
-    profile = scene.world.operator.users.get(first.claims["sub"]).profile
+    profile = scene.world.operator_services.users.get(first.claims["sub"]).profile
     assert (profile.family_name, profile.email) == ("King", NAMES["email"])
 
 
-def scene_sign_in(scene: Scene, asked: object) -> object:
+def scene_sign_in(scene: UpstreamScenario, asked: object) -> object:
     return scene.sign_in()
 
 
-def test_another_subject_is_somebody_else_whatever_else_is_alike(scene: Scene) -> None:
+def test_another_subject_is_somebody_else_whatever_else_is_alike(scene: UpstreamScenario) -> None:
     scene.elsewhere.claims = {**NAMES, "email_verified": True}
     scene.ask()
     scene.sign_in()
@@ -64,66 +64,66 @@ def test_another_subject_is_somebody_else_whatever_else_is_alike(scene: Scene) -
     assert names == {"ada", "ada-2"}
 
 
-def people(scene: Scene) -> list[object]:
+def people(scene: UpstreamScenario) -> list[object]:
     from identity.storage.stores.users import UserKind
 
-    with scene.world.reading() as services:
+    with scene.world.read_only_services() as services:
         return list(services.storage.users.page(scene.organization.id, UserKind.HUMAN))
 
 
-def test_nobody_is_found_by_an_address(scene: Scene) -> None:
-    person = a_person_with(scene, NAMES["email"])
+def test_nobody_is_found_by_an_address(scene: UpstreamScenario) -> None:
+    person = make_user_with_email(scene, NAMES["email"])
     scene.elsewhere.claims = {**NAMES, "email_verified": True}
     asked = scene.ask()
-    assert scene.party.tokens(scene.sign_in(), asked).claims["sub"] != person.id
+    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] != person.id
 
 
-def a_person_with(scene: Scene, email: str) -> object:
+def make_user_with_email(scene: UpstreamScenario, email: str) -> object:
     from identity.services.commands.users import CreateHumanUser
 
-    with scene.world.transaction() as services:
+    with scene.world.transaction_services() as services:
         command = CreateHumanUser(user_name="known", given_name="Kim", family_name="Known", email=email)
         return services.users.create(scene.organization.id, command)
 
 
-def domain_of(scene: Scene) -> str:
+def domain_of(scene: UpstreamScenario) -> str:
     return f"{scene.organization.id}.example"
 
 
-def proven(scene: Scene, domain: str) -> None:
+def proven(scene: UpstreamScenario, domain: str) -> None:
     from identity.services.commands.organizations import AddDomain
 
-    with scene.world.transaction() as services:
-        services.domains.ask(scene.organization.id, AddDomain(domain=domain))
-        services.domains.assert_domain(scene.organization.id, domain, by=THE_OPERATOR)
+    with scene.world.transaction_services() as services:
+        services.domains.add(scene.organization.id, AddDomain(domain=domain))
+        services.domains.assert_domain(scene.organization.id, domain, by=OPERATOR_PRINCIPAL)
 
 
-def test_a_trusted_provider_finds_who_has_a_verified_address_of_a_proven_domain(scene: Scene) -> None:
-    person = a_person_with(scene, f"kim@{domain_of(scene)}")
+def test_a_trusted_provider_finds_who_has_a_verified_address_of_a_proven_domain(scene: UpstreamScenario) -> None:
+    person = make_user_with_email(scene, f"kim@{domain_of(scene)}")
     proven(scene, domain_of(scene))
     scene.change(trust_email=True)
     scene.elsewhere.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": True}
     asked = scene.ask()
-    assert scene.party.tokens(scene.sign_in(), asked).claims["sub"] == person.id
+    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] == person.id
 
 
 @pytest.mark.parametrize("lacks", ["trust", "proof of the domain", "verified", "no manager", "vouched for"])
-def test_a_trusted_address_finds_nobody_if_anything_is_missing(scene: Scene, lacks: str) -> None:
-    person = a_person_with(scene, f"kim@{domain_of(scene)}")
+def test_a_trusted_address_finds_nobody_if_anything_is_missing(scene: UpstreamScenario, lacks: str) -> None:
+    person = make_user_with_email(scene, f"kim@{domain_of(scene)}")
     if lacks != "proof of the domain":
         proven(scene, domain_of(scene))
     if lacks == "no manager":
-        scene.world.make_manager(person, "ORG_OWNER")
+        scene.world.assign_manager_role(person, "ORG_OWNER")
     if lacks == "vouched for":
-        with scene.world.transaction() as services:
+        with scene.world.transaction_services() as services:
             services.storage.users.update(replace(person, registered=True, version=person.version + 1))
     scene.change(trust_email=lacks != "trust")
     scene.elsewhere.claims = {"email": f"kim@{domain_of(scene)}", "email_verified": lacks != "verified"}
     asked = scene.ask()
-    assert scene.party.tokens(scene.sign_in(), asked).claims["sub"] != person.id
+    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] != person.id
 
 
-def test_without_the_setting_nobody_gets_an_account(scene: Scene) -> None:
+def test_without_the_setting_nobody_gets_an_account(scene: UpstreamScenario) -> None:
     scene.change(create_accounts=False)
     scene.ask()
     scene.sign_in()
@@ -134,10 +134,10 @@ def test_without_the_setting_nobody_gets_an_account(scene: Scene) -> None:
     assert refused.reason == "no account is linked"
 
 
-def test_an_account_that_is_deactivated_is_of_no_use(scene: Scene) -> None:
+def test_an_account_that_is_deactivated_is_of_no_use(scene: UpstreamScenario) -> None:
     asked = scene.ask()
-    tokens = scene.party.tokens(scene.sign_in(), asked)
-    scene.world.operator.users.deactivate(tokens.claims["sub"])
+    tokens = scene.party.obtain_tokens(scene.sign_in(), asked)
+    scene.world.operator_services.users.deactivate(tokens.claims["sub"])
     scene.browser = Browser(scene.world)
     scene.ask()
     answer = scene.sign_in()
@@ -145,18 +145,18 @@ def test_an_account_that_is_deactivated_is_of_no_use(scene: Scene) -> None:
     assert registered(scene) == 1
 
 
-def test_methods_count_where_the_provider_is_trusted_with_them(scene: Scene) -> None:
+def test_methods_count_where_the_provider_is_trusted_with_them(scene: UpstreamScenario) -> None:
     scene.elsewhere.claims = {"amr": ["pwd", "otp", "remembered", 7, "x" * 999]}
     asked = scene.ask()
-    assert "amr" not in scene.party.tokens(scene.sign_in(), asked).claims
+    assert "amr" not in scene.party.obtain_tokens(scene.sign_in(), asked).claims
     scene.change(trust_methods=True)
     scene.browser = Browser(scene.world)
     asked = scene.ask()
-    claims = scene.party.tokens(scene.sign_in(), asked).claims
+    claims = scene.party.obtain_tokens(scene.sign_in(), asked).claims
     assert claims["amr"] == ["pwd", "otp", "mfa"]
 
 
-def test_claims_come_by_the_providers_own_table(scene: Scene) -> None:
+def test_claims_come_by_the_providers_own_table(scene: UpstreamScenario) -> None:
     scene.change(claims=("family_name = sn", "given_name =", "user_name = uid"))
     scene.elsewhere.claims = {**NAMES, "sn": "Byron", "uid": "a.byron", "picture": "javascript:alert(1)", "locale": 7}
     scene.ask()
@@ -166,32 +166,32 @@ def test_claims_come_by_the_providers_own_table(scene: Scene) -> None:
     assert person.profile.picture == ""
 
 
-def test_an_application_names_the_provider_and_nobody_is_asked(scene: Scene) -> None:
+def test_an_application_names_the_provider_and_nobody_is_asked(scene: UpstreamScenario) -> None:
     scene.ask(idp=scene.provider.id)
     scene.go_straight()
-    assert str(scene.browser.left_for).startswith(f"{scene.elsewhere.issuer}/authorize?")
+    assert str(scene.browser.external_redirect).startswith(f"{scene.elsewhere.issuer}/authorize?")
 
 
-def test_a_login_name_of_a_proven_domain_leads_there_also_if_nobody_has_it(scene: Scene) -> None:
+def test_a_login_name_of_a_proven_domain_leads_there_also_if_nobody_has_it(scene: UpstreamScenario) -> None:
     proven(scene, domain_of(scene))
     scene.ask()
     scene.browser.submit({"login_name": f"nobody@{domain_of(scene)}"})
-    assert scene.browser.step == "password"
+    assert scene.browser.sign_in_step == "password"
     scene.change(by_domain=True)
     scene.ask()
     scene.browser.submit({"login_name": f"nobody@{domain_of(scene)}"})
     scene.go_straight()
-    sent = dict(parse_qsl(urlsplit(str(scene.browser.left_for)).query))
+    sent = dict(parse_qsl(urlsplit(str(scene.browser.external_redirect)).query))
     assert sent["login_hint"] == f"nobody@{domain_of(scene)}"
 
 
-def test_who_is_to_sign_in_anew_is_asked_to_do_so_there(scene: Scene) -> None:
+def test_who_is_to_sign_in_anew_is_asked_to_do_so_there(scene: UpstreamScenario) -> None:
     scene.ask(prompt="login")
     sent = dict(parse_qsl(urlsplit(scene.go()).query))
     assert (sent["prompt"], sent["max_age"]) == ("login", "0")
 
 
-def test_a_provider_that_says_when_somebody_signed_in_is_held_to_it(scene: Scene) -> None:
+def test_a_provider_that_says_when_somebody_signed_in_is_held_to_it(scene: UpstreamScenario) -> None:
     scene.elsewhere.claims = {"auth_time": scene.world.clock.seconds - 3600}
     scene.ask(prompt="login")
     answer = scene.sign_in()
@@ -200,11 +200,11 @@ def test_a_provider_that_says_when_somebody_signed_in_is_held_to_it(scene: Scene
     assert scene.party.redirect_uri in str(scene.sign_in().location)
 
 
-def test_buttons_are_those_of_the_organization_and_of_all(scene: Scene) -> None:
-    foreign = scene.world.an_upstream_provider()
-    for_all = scene.world.an_upstream_provider(everywhere=True)
-    resting = scene.world.an_upstream_provider(scene.organization)
-    scene.world.operator.upstream_providers.deactivate(resting.id)
+def test_buttons_are_those_of_the_organization_and_of_all(scene: UpstreamScenario) -> None:
+    foreign = scene.world.make_upstream_provider()
+    for_all = scene.world.make_upstream_provider(everywhere=True)
+    resting = scene.world.make_upstream_provider(scene.organization)
+    scene.world.operator_services.upstream_providers.deactivate(resting.id)
     scene.ask()
     page = scene.browser.page
     assert [one.text for one in page.html.select(".login__options a")] == [
@@ -213,30 +213,30 @@ def test_buttons_are_those_of_the_organization_and_of_all(scene: Scene) -> None:
     ]
     answer = scene.browser.open(f"/login/upstream/{foreign.id}/for/{scene.browser.path.split('/')[2]}")
     assert answer.status_int == 404
-    scene.world.operator.upstream_providers.remove(for_all.id)
+    scene.world.operator_services.upstream_providers.remove(for_all.id)
 
 
-def test_who_comes_from_there_needs_no_password_here(scene: Scene) -> None:
+def test_who_comes_from_there_needs_no_password_here(scene: UpstreamScenario) -> None:
     asked = scene.ask()
-    subject = scene.party.tokens(scene.sign_in(), asked).claims["sub"]
-    with scene.world.reading() as services:
+    subject = scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"]
+    with scene.world.read_only_services() as services:
         assert services.storage.users.find_password(subject) is None
 
 
-def test_who_comes_from_there_is_asked_for_the_factor_that_the_application_wants(scene: Scene) -> None:
+def test_who_comes_from_there_is_asked_for_the_factor_that_the_application_wants(scene: UpstreamScenario) -> None:
     scene.ask(acr_values="urn:service:iam:acr:2")
     scene.sign_in()
-    assert not scene.browser.session_cookies or "acr" not in str(scene.browser.left_for)
+    assert not scene.browser.session_cookies or "acr" not in str(scene.browser.external_redirect)
 
 
-def test_an_application_that_asks_for_people_of_the_organization_has_them_sent_there(scene: Scene) -> None:
+def test_an_application_that_asks_for_people_of_the_organization_has_them_sent_there(scene: UpstreamScenario) -> None:
     scene.change(by_domain=True)
-    scene.party.opened(scene.browser, scope=f"openid urn:service:iam:org:id:{scene.organization.id}")
+    scene.party.open_request(scene.browser, scope=f"openid urn:service:iam:org:id:{scene.organization.id}")
     scene.go_straight()
-    assert str(scene.browser.left_for).startswith(f"{scene.elsewhere.issuer}/authorize?")
+    assert str(scene.browser.external_redirect).startswith(f"{scene.elsewhere.issuer}/authorize?")
 
 
-def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene: Scene) -> None:
+def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene: UpstreamScenario) -> None:
     scene.ask()
     scene.sign_in()
     scene.browser.open("/sign-out")
@@ -247,24 +247,24 @@ def test_whoever_signs_out_here_signs_out_there_where_the_setting_says_so(scene:
     scene.sign_in()
     scene.browser.open("/sign-out")
     scene.browser.submit(form="page-form")
-    url = urlsplit(str(scene.browser.left_for))
+    url = urlsplit(str(scene.browser.external_redirect))
     said = dict(parse_qsl(url.query))
     assert url.path == "/logout"
     assert said["post_logout_redirect_uri"] == "https://id.example.com/login/upstream/signed-out"
     assert said["id_token_hint"].count(".") == 2
     assert not scene.browser.session_cookies
-    scene.browser.open(said["post_logout_redirect_uri"], by=scene.elsewhere.issuer)
+    scene.browser.open(said["post_logout_redirect_uri"], initiator=scene.elsewhere.issuer)
     assert scene.browser.path == "/signed-out"
 
 
 @pytest.mark.parametrize("rule", ["open", "closed", "by domain"])
-def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: Scene, rule: str) -> None:
+def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: UpstreamScenario, rule: str) -> None:
     from identity.services.commands.organizations import ChangeOrganization
 
-    with scene.world.transaction() as services:
-        services.organizations.change(scene.organization.id, ChangeOrganization.of(registration=rule != "closed"))
+    with scene.world.transaction_services() as services:
+        services.organizations.change(scene.organization.id, ChangeOrganization.build(registration=rule != "closed"))
         if rule == "by domain":
-            services.policies.change(scene.organization.id, ChangePolicy.of(registration_domains=("acme.example",)))
+            services.policies.change(scene.organization.id, ChangePolicy.build(registration_domains=("acme.example",)))
     scene.change(everywhere=True)
     scene.elsewhere.claims = {"email": "kim@acme.example", "email_verified": True}
     scene.ask()
@@ -287,23 +287,25 @@ def test_a_provider_for_all_makes_accounts_where_people_may_register(scene: Scen
     ids=str,
 )
 def test_registration_off_stops_a_provider_that_creates_accounts(
-    scene: Scene, owner: str, rules: dict[str, object], made: int
+    scene: UpstreamScenario, owner: str, rules: dict[str, object], made: int
 ) -> None:
     """Its own switch lets nobody in whom the policy keeps out."""
-    with scene.world.transaction() as services:
-        services.policies.change(INSTANCE if owner == "instance" else scene.organization.id, ChangePolicy.of(**rules))
+    with scene.world.transaction_services() as services:
+        services.policies.change(
+            INSTANCE_OWNER_ID if owner == "instance" else scene.organization.id, ChangePolicy.build(**rules)
+        )
     scene.ask()
     scene.sign_in()
     assert registered(scene) == made
     assert scene.browser.path.endswith("/upstream/unlinked") is (not made)
-    with scene.world.transaction() as services:
-        services.policies.change(INSTANCE, ChangePolicy.of(registration=None, registration_domains=None))
+    with scene.world.transaction_services() as services:
+        services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(registration=None, registration_domains=None))
 
 
-def test_domains_of_registration_hold_for_whom_a_provider_brings(scene: Scene) -> None:
+def test_domains_of_registration_hold_for_whom_a_provider_brings(scene: UpstreamScenario) -> None:
     domain = scene.organization.primary_domain
-    with scene.world.transaction() as services:
-        services.policies.change(scene.organization.id, ChangePolicy.of(registration_domains=(domain,)))
+    with scene.world.transaction_services() as services:
+        services.policies.change(scene.organization.id, ChangePolicy.build(registration_domains=(domain,)))
     scene.change(trust_email=True)
     scene.elsewhere.claims = {"email": f"kim@{domain}", "email_verified": True}
     scene.ask()

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from identity import hashing
-from identity.asgi import Application
-from identity.asgi.threads import THREADS, Threads, stepping_aside
-from identity.fair_shares import FairShares
-from identity.outgoing import Answer
-from identity.plugins.upstream.asking import Asked
+from identity import password_hashing
+from identity.asgi import AsgiApplication
+from identity.asgi.thread_pool import MAX_REQUEST_THREADS, RequestThreadPool, released_slot
+from identity.fair_semaphore import FairSemaphore
+from identity.outbound_http import OutboundResponse
+from identity.plugins.upstream.http_client import ProviderHttpClient
+from identity.testing.asgi_adapter import WsgiToAsgiAdapter, event_loop
 from identity.testing.browser import Browser
-from identity.testing.over_asgi import OverASGI, event_loop
 from identity.testing.relying_party import RelyingParty
 from identity.testing.world import World
-from tests.plugins.upstream.conftest import Scene
-from tests.plugins.upstream.elsewhere import CLIENT_ID, SECRET, Elsewhere
+from tests.plugins.upstream.conftest import UpstreamScenario
+from tests.plugins.upstream.fake_provider import CLIENT_ID, SECRET, FakeProvider
 
 pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql")
 
@@ -28,13 +28,13 @@ pytestmark = pytest.mark.storages("memory", "sqlite", "postgresql")
 class Slow:
     """The way to providers: those whose names begin with slow do not answer before ``release``."""
 
-    def __init__(self, elsewhere: Elsewhere) -> None:
+    def __init__(self, elsewhere: FakeProvider) -> None:
         self.waiting = 0
         self.may_answer = threading.Event()
         self._elsewhere = elsewhere
         self._lock = threading.Lock()
 
-    def send(self, method: str, url: str, **asked: Any) -> Answer:
+    def send(self, method: str, url: str, **asked: Any) -> OutboundResponse:
         if not url.startswith("https://slow-"):
             return self._elsewhere.send(method, url, **asked)
         with self._lock:
@@ -47,32 +47,32 @@ class Slow:
 
 
 @pytest.fixture
-def world(own_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """Of its own, and asked through the ASGI application."""
-    application = Application(own_world.app)
-    monkeypatch.setitem(own_world.__dict__, "web", OverASGI(application))
-    monkeypatch.setattr(hashing, "stepping_aside", stepping_aside)
-    return own_world
+    application = AsgiApplication(isolated_world.app)
+    monkeypatch.setitem(isolated_world.__dict__, "web", WsgiToAsgiAdapter(application))
+    monkeypatch.setattr(password_hashing, "released_slot", released_slot)
+    return isolated_world
 
 
 @pytest.fixture
-def slow(world: World, elsewhere: Elsewhere) -> Iterator[Slow]:
+def slow(world: World, elsewhere: FakeProvider) -> Iterator[Slow]:
     made = Slow(elsewhere)
-    world.app.registry.upstream._asked = Asked(made)
+    world.app.registry.upstream._asked = ProviderHttpClient(made)
     yield made
     made.release()
 
 
-def places(world: World) -> FairShares:
-    found: FairShares = world.app.registry.upstream._asked._places
+def places(world: World) -> FairSemaphore:
+    found: FairSemaphore = world.app.registry.upstream._asked._places
     return found
 
 
-def page_threads(world: World) -> Threads:
+def page_threads(world: World) -> RequestThreadPool:
     async def found() -> Any:
-        return world.web.application._in_loop().threads
+        return world.web_application.application._loop_state().thread_pool
 
-    threads: Threads = asyncio.run_coroutine_threadsafe(found(), event_loop()).result(5)
+    threads: RequestThreadPool = asyncio.run_coroutine_threadsafe(found(), event_loop()).result(5)
     return threads
 
 
@@ -80,14 +80,14 @@ def clicks(world: World, organizations: int, providers: int, browsers: int) -> l
     """Browsers that are about to choose a slow provider."""
     made: list[Callable[[], Any]] = []
     for number in range(organizations):
-        tenant = world.an_organization()
-        party = RelyingParty.of(world, project_id=world.a_project(tenant).id)
+        tenant = world.make_organization()
+        party = RelyingParty.register(world, project_id=world.make_project(tenant).id)
         for which in range(providers):
             issuer = f"https://slow-{number}-{which}.example"
-            provider = world.an_upstream_provider(tenant, issuer=issuer, client_id=CLIENT_ID, client_secret=SECRET)
+            provider = world.make_upstream_provider(tenant, issuer=issuer, client_id=CLIENT_ID, client_secret=SECRET)
             for _ in range(browsers):
                 browser = Browser(world)
-                party.opened(browser, scope="openid")
+                party.open_request(browser, scope="openid")
                 made.append(lambda browser=browser, name=provider.name: browser.click(f"Sign in with {name}"))
     return made
 
@@ -105,25 +105,25 @@ def until(condition: Callable[[], bool]) -> None:
     ids=["of one organization", "of many organizations"],
 )
 def test_slow_providers_hold_up_no_page_of_others(
-    world: World, scene: Scene, slow: Slow, organizations: int, providers: int, browsers: int, most: int
+    world: World, scene: UpstreamScenario, slow: Slow, organizations: int, providers: int, browsers: int, most: int
 ) -> None:
     asking = clicks(world, organizations, providers, browsers)
-    robot, threads = world.a_robot(), page_threads(world)
+    robot, threads = world.make_service_user_program(), page_threads(world)
     with ThreadPoolExecutor(len(asking)) as pool:
         running: list[Future[Any]] = [pool.submit(one) for one in asking]
         # The others were told at once that too many wait.
         until(lambda: slow.waiting + sum(one.done() for one in running) == len(asking))
-        assert THREADS < slow.waiting <= most
+        assert MAX_REQUEST_THREADS < slow.waiting <= most
         until(lambda: threads._busy == 0)
-        for _ in range(2 * THREADS):
+        for _ in range(2 * MAX_REQUEST_THREADS):
             assert world.client.get(f"{world.issuer}/healthz").status_int == 200
             assert Browser(world).open("/login").status_int == 200
-            assert robot.token().status_int == 200
+            assert robot.request_token().status_int == 200
         if organizations == 1:
             asked = scene.ask()
-            assert scene.party.tokens(scene.sign_in(), asked)
+            assert scene.party.obtain_tokens(scene.sign_in(), asked)
         slow.release()
         wait(running, 30)
     assert [one.exception() for one in running] == [None] * len(asking)
-    until(lambda: (threads._busy, threads.working) == (0, 0))
+    until(lambda: (threads._busy, threads.active_count) == (0, 0))
     assert places(world)._all.free == 32

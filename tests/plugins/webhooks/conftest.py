@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from identity.process import Identity
-from identity.sender import Sender
-from identity.testing.fixtures import MakeWorld
-from identity.testing.service import PLUGINS
+from identity.application import IdentityApplication
+from identity.outbox_sender import OutboxSender
+from identity.testing.assembled_service import DEFAULT_PLUGINS
+from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
 
 SECRET, OTHER = bytes(range(32)), bytes(range(32, 64))
@@ -23,7 +23,7 @@ def line(secret: bytes) -> str:
     return f"whsec_{base64.b64encode(secret).decode()}\n"
 
 
-class Received:
+class ReceivedWebhook:
     """One request, as it came."""
 
     def __init__(self, path: str, headers: Any, body: bytes) -> None:
@@ -31,11 +31,11 @@ class Received:
         self.event: dict[str, Any] = json.loads(body)
 
 
-class Receiver:
+class WebhookReceiver:
     """An HTTP server on the loopback interface. ``answers`` are its next status codes, then come 204s."""
 
     def __init__(self) -> None:
-        self.received: list[Received] = []
+        self.received: list[ReceivedWebhook] = []
         self.answers: list[int] = []
         self.arrived = threading.Event()
         #: While it is not set, nobody gets an answer.
@@ -46,7 +46,7 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.received.append(Received(self.path, self.headers, body))
+                receiver.received.append(ReceivedWebhook(self.path, self.headers, body))
                 status = receiver.answers.pop(0) if receiver.answers else 204
                 receiver.arrived.set()
                 receiver.answering.wait(30)
@@ -80,11 +80,11 @@ class Receiver:
 
 
 @pytest.fixture
-def make_receiver() -> Iterator[Callable[[], Receiver]]:
-    made: list[Receiver] = []
+def make_receiver() -> Iterator[Callable[[], WebhookReceiver]]:
+    made: list[WebhookReceiver] = []
 
-    def make() -> Receiver:
-        made.append(Receiver())
+    def make() -> WebhookReceiver:
+        made.append(WebhookReceiver())
         return made[-1]
 
     yield make
@@ -93,7 +93,7 @@ def make_receiver() -> Iterator[Callable[[], Receiver]]:
 
 
 @pytest.fixture
-def receiver(make_receiver: Callable[[], Receiver]) -> Receiver:
+def receiver(make_receiver: Callable[[], WebhookReceiver]) -> WebhookReceiver:
     return make_receiver()
 
 
@@ -106,10 +106,10 @@ def secret_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def settings(receiver: Receiver, secret_file: Path, storage_name: str) -> dict[str, str]:
+def settings(receiver: WebhookReceiver, secret_file: Path, storage_name: str) -> dict[str, str]:
     storage = "memory" if storage_name == "memory" else "sql"
     return {
-        "identity.plugins": f"{storage} {PLUGINS} webhooks",
+        "identity.plugins": f"{storage} {DEFAULT_PLUGINS} webhooks",
         "identity.plugin.webhooks.urls": receiver.url,
         "identity.plugin.webhooks.secret_file": str(secret_file),
         "identity.plugin.webhooks.timeout": "1s",
@@ -118,11 +118,11 @@ def settings(receiver: Receiver, secret_file: Path, storage_name: str) -> dict[s
 
 
 @pytest.fixture
-def world(make_world: MakeWorld, settings: dict[str, str]) -> World:
+def world(make_world: WorldFactory, settings: dict[str, str]) -> World:
     return make_world(**settings)
 
 
-def webhook(identity: Identity) -> Sender:
+def webhook(identity: IdentityApplication) -> OutboxSender:
     (found,) = [one for kind, one in identity.senders.items() if kind.startswith("webhook ")]
     return found
 
@@ -133,7 +133,7 @@ def flush(world: World) -> None:
 
 
 @pytest.fixture
-def sender(world: World, receiver: Receiver) -> Sender:
+def sender(world: World, receiver: WebhookReceiver) -> OutboxSender:
     """The way to the receiver, with nothing in it."""
     flush(world)
     receiver.received.clear()

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from identity import outgoing
-from identity.app import assemble
-from identity.ini_values import BadSetting
-from identity.plugins.webhooks import Settings, Webhook, read_secrets, signature
-from identity.sender import Sender
-from identity.services.outbox import NotTaken
-from identity.testing.fixtures import MakeWorld
+from identity import outbound_http
+from identity.application_factory import create_application
+from identity.outbox_sender import OutboxSender
+from identity.plugins.webhooks import WebhookDelivery, WebhooksPluginSettings, read_secrets, sign_message
+from identity.services.outbox import DeliveryFailed
+from identity.settings_parser import InvalidSetting
+from identity.testing.fixtures import WorldFactory
 from identity.testing.world import World
-from tests.plugins.webhooks.conftest import OTHER, SECRET, Receiver, flush, line, webhook
+from tests.plugins.webhooks.conftest import OTHER, SECRET, WebhookReceiver, flush, line, webhook
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -27,18 +27,18 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.mark.storages("memory")
 def test_two_secrets_sign_while_they_are_exchanged(
-    world: World, sender: Sender, receiver: Receiver, secret_file: Path, caplog: pytest.LogCaptureFixture
+    world: World, sender: OutboxSender, receiver: WebhookReceiver, secret_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret_file.write_text(line(OTHER) + line(SECRET))
-    world.an_organization()
+    world.make_organization()
     sender.send_due()
     (message,) = receiver.received
     timestamp = int(message.headers["webhook-timestamp"])
-    both = [signature(one, message.headers["webhook-id"], timestamp, message.body) for one in (OTHER, SECRET)]
+    both = [sign_message(one, message.headers["webhook-id"], timestamp, message.body) for one in (OTHER, SECRET)]
     assert message.headers["webhook-signature"].split() == both
     # A file that is spoilt meanwhile holds messages back, and loses none.
     secret_file.write_text("oops")
-    world.an_organization()
+    world.make_organization()
     assert sender.run() is not None
     assert "must hold one secret" in caplog.text
     secret_file.write_text(line(SECRET))
@@ -59,14 +59,14 @@ def test_a_secret_file_that_will_not_do(secret_file: Path) -> None:
         "ü",
     ):
         secret_file.write_text(content)
-        with pytest.raises(BadSetting, match="must hold one secret") as refusal:
+        with pytest.raises(InvalidSetting, match="must hold one secret") as refusal:
             read_secrets(secret_file)
         assert line(SECRET).strip() not in str(refusal.value)
 
 
 def test_a_secret_file_that_others_may_read(secret_file: Path) -> None:
     secret_file.chmod(0o640)
-    with pytest.raises(BadSetting, match="chmod 600"):
+    with pytest.raises(InvalidSetting, match="chmod 600"):
         read_secrets(secret_file)
 
 
@@ -79,8 +79,8 @@ def test_settings_that_do_not_fit(secret_file: Path) -> None:
         ("ca_file", Path("/nowhere/ca.pem")),
         *(("proxy", f"{one}proxy.example.com:3128") for one in ("https://", "socks5://", "")),
     ):
-        with pytest.raises(BadSetting) as refusal:
-            Settings(**{"urls": ("https://example.com/events",), "secret_file": secret_file, key: value})
+        with pytest.raises(InvalidSetting) as refusal:
+            WebhooksPluginSettings(**{"urls": ("https://example.com/events",), "secret_file": secret_file, key: value})
         assert refusal.value.key == key
         assert "password@" not in str(refusal.value)
 
@@ -90,47 +90,50 @@ def test_plain_http_goes_to_this_machine_alone_but_in_development(
     world: World, settings: dict[str, str], tmp_path: Path
 ) -> None:
     elsewhere = world.settings | {"identity.plugin.webhooks.urls": "http://example.com/events"}
-    with pytest.raises(BadSetting, match="must start with https://"):
-        assemble(elsewhere)
-    assemble(elsewhere | {"identity.development": "true"}).close()
+    with pytest.raises(InvalidSetting, match="must start with https://"):
+        create_application(elsewhere)
+    create_application(elsewhere | {"identity.development": "true"}).close()
 
 
 @pytest.mark.parametrize("host", ["receiver.example", "2130706433", "0x7f.1"])
 def test_a_name_that_leads_to_a_private_address_has_to_be_named(
-    receiver: Receiver, secret_file: Path, host: str, monkeypatch: pytest.MonkeyPatch
+    receiver: WebhookReceiver, secret_file: Path, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = outgoing.Outgoing.__init__
+    made = outbound_http.OutboundHttpClient.__init__
     to_loopback = {**made.__kwdefaults__, "resolve": lambda host, seconds: ["127.0.0.1"]}
     monkeypatch.setattr(made, "__kwdefaults__", to_loopback)
-    url, settings = receiver.url.replace("127.0.0.1", host), Settings(secret_file=secret_file)
+    url, settings = receiver.url.replace("127.0.0.1", host), WebhooksPluginSettings(secret_file=secret_file)
     content = json.dumps({"id": "1", "event": "user.created"}).encode()
-    with pytest.raises(NotTaken, match=r"identity\.outgoing_networks"):
-        Webhook(url, settings).send(content)
+    with pytest.raises(DeliveryFailed, match=r"identity\.outgoing_networks"):
+        WebhookDelivery(url, settings).send(content)
     assert receiver.received == []
-    Webhook(url, settings, ["127.0.0.0/8"]).send(content)
+    WebhookDelivery(url, settings, ["127.0.0.0/8"]).send(content)
     assert receiver.names == ["user.created"]
 
 
 @pytest.mark.storages("memory")
 def test_the_environment_says_nothing_about_proxies(
-    world: World, sender: Sender, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    world: World, sender: OutboxSender, receiver: WebhookReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    world.an_organization()
+    world.make_organization()
     assert sender.send_due() == 1
 
 
 @pytest.mark.storages("memory")
 def test_a_proxy_that_is_named_is_used(
-    make_world: MakeWorld, settings: dict[str, str], receiver: Receiver, make_receiver: Callable[[], Receiver]
+    make_world: WorldFactory,
+    settings: dict[str, str],
+    receiver: WebhookReceiver,
+    make_receiver: Callable[[], WebhookReceiver],
 ) -> None:
     proxy = make_receiver()
     address = proxy.url.partition("/events")[0]
     world = make_world(**settings | {"identity.plugin.webhooks.proxy": address})
-    world.an_organization()
+    world.make_organization()
     flush(world)
     assert receiver.received == []
     assert proxy.received[0].path == receiver.url
@@ -141,7 +144,7 @@ def test_a_proxy_that_is_named_is_used(
 
 @pytest.mark.storages("memory")
 def test_the_example_receiver_believes_what_is_signed(
-    make_world: MakeWorld, settings: dict[str, str], secret_file: Path
+    make_world: WorldFactory, settings: dict[str, str], secret_file: Path
 ) -> None:
     script = ROOT / "docs" / "integrators" / "examples" / "webhook_receiver.py"
     command = [sys.executable, str(script), "0", str(secret_file)]
@@ -152,14 +155,14 @@ def test_the_example_receiver_believes_what_is_signed(
             url = f"http://127.0.0.1:{port}/"
             world = make_world(**settings | {"identity.plugin.webhooks.urls": url})
             flush(world)
-            organization = world.an_organization()
+            organization = world.make_organization()
             assert webhook(world.identity).send_due() == 1
             told = [process.stdout.readline()]
             while organization.id not in told[-1]:
                 told.append(process.stdout.readline())
             assert "organization.created" in told[-1]
             secret_file.write_text(line(OTHER))
-            world.an_organization()
+            world.make_organization()
             assert webhook(world.identity).send_due() == 0, "signed with another secret"
         finally:
             process.terminate()

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.tables import metadata
-from identity.storage.contract.transactions import Transactions
+from identity.storage.contract.transaction_manager import ContractTransactionManager
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _EMPTY = "; ".join(
 
 
 def open_backend(url: str) -> SqlBackend:
-    return SqlBackend(Settings(url=url))
+    return SqlBackend(SqlPluginSettings(url=url))
 
 
 @pytest.fixture(scope="session")
@@ -110,10 +110,10 @@ def backend(url: str) -> Iterator[SqlBackend]:
 @pytest.fixture
 def reopen(url: str) -> Callable[[], SqlBackend]:
     """Opens the same database once more, also in another process."""
-    return partial(SqlBackend, Settings(url=url))
+    return partial(SqlBackend, SqlPluginSettings(url=url))
 
 
 @pytest.fixture
-def transactions() -> Transactions:
+def transactions() -> ContractTransactionManager:
     """Transactions of our own."""
-    return Transactions()
+    return ContractTransactionManager()

@@ -11,48 +11,48 @@ from pathlib import Path
 
 import pytest
 
-from identity.ini_values import BadSetting
-from identity.plugins.sql import Plugin, Settings, SqlBackend
+from identity.plugins.sql import SqlBackend, SqlPlugin, SqlPluginSettings
 from identity.plugins.sql.paging import prefix_end
+from identity.settings_parser import InvalidSetting
 from identity.storage.contract.factories import (
     NOW,
-    a_human_user,
-    an_access_token,
-    an_organization,
+    make_access_token,
+    make_human_user,
+    make_organization,
 )
-from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import Missing, StorageError, Unavailable
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+from identity.storage.errors import RowNotFound, StorageError, StorageUnavailable
 
 
 def test_transactions_of_several_managers_do_not_disturb_each_other(postgresql_url: str) -> None:
-    backend = SqlBackend(Settings(url=postgresql_url))
-    first, second = Transactions(), Transactions()
-    kept, dropped = an_organization(), an_organization()
+    backend = SqlBackend(SqlPluginSettings(url=postgresql_url))
+    first, second = ContractTransactionManager(), ContractTransactionManager()
+    kept, dropped = make_organization(), make_organization()
     first.begin()
     second.begin()
-    backend.writing(first).organizations.add(kept)
-    backend.writing(second).organizations.add(dropped)
+    backend.join_transaction(first).organizations.add(kept)
+    backend.join_transaction(second).organizations.add(dropped)
     first.commit()
     second.abort()
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.organizations.find(kept.id) == kept
         assert storage.organizations.find(dropped.id) is None
     backend.close()
 
 
 def test_reading_refuses_to_write(backend: SqlBackend) -> None:
-    organization = an_organization()
-    with backend.reading() as storage, pytest.raises(Unavailable, match="alone"):
+    organization = make_organization()
+    with backend.read_session() as storage, pytest.raises(StorageUnavailable, match="alone"):
         storage.organizations.add(organization)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.organizations.find(organization.id) is None
 
 
-def test_what_a_failure_says_tells_no_secrets(backend: SqlBackend, transactions: Transactions) -> None:
-    token = an_access_token()
-    with pytest.raises(StorageError) as refusal, committing(backend, transactions) as storage:
-        storage.tokens.add_access(replace(token, user_id="nobody"))
-    assert type(refusal.value) is Missing
+def test_what_a_failure_says_tells_no_secrets(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
+    token = make_access_token()
+    with pytest.raises(StorageError) as refusal, committed_transaction(backend, transactions) as storage:
+        storage.tokens.add_access_token(replace(token, user_id="nobody"))
+    assert type(refusal.value) is RowNotFound
     assert "INSERT" not in str(refusal.value)
     # The cause is for the log: it has the statement, never its values.
     assert token.digest.hex()[:8] not in repr(refusal.value.__cause__)
@@ -61,39 +61,41 @@ def test_what_a_failure_says_tells_no_secrets(backend: SqlBackend, transactions:
 
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "\U0010ffff", "%", "'", "", "x" * 100_000])
 def test_any_text_can_be_looked_up(backend: SqlBackend, text: str) -> None:
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.applications.find_client(text) is None
         assert storage.users.find_by_login_name(text) is None
         assert storage.users.find_by_login_name(f"{text}@{text}") is None
-        assert storage.credentials.find_signer(text, text) is None
-        assert storage.credentials.find_holder(text) is None
-        assert storage.projects.audience(frozenset({text}), text) == frozenset()
+        assert storage.credentials.find_key_with_subject(text, text) is None
+        assert storage.credentials.find_subject_with_secrets(text) is None
+        assert storage.projects.list_audience(frozenset({text}), text) == frozenset()
         assert storage.users.find_by_email(text, text) == ()
         assert storage.sessions.find(text) is None
         assert storage.authorization_requests.find(text) is None
-        assert not storage.applications.is_origin(text)
+        assert not storage.applications.is_registered_origin(text)
 
 
-def test_a_key_that_no_row_can_hold_is_refused(backend: SqlBackend, transactions: Transactions) -> None:
-    with committing(backend, transactions) as storage:
-        with pytest.raises(Missing):
-            storage.attempts.reserve("\ud800", at=NOW)
-        with pytest.raises(Missing):
-            storage.attempts.count("\ud800", at=NOW, span=timedelta(minutes=1), most=1)
-        assert storage.attempts.reserve("ada", at=NOW).allowed
+def test_a_key_that_no_row_can_hold_is_refused(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
+    with committed_transaction(backend, transactions) as storage:
+        with pytest.raises(RowNotFound):
+            storage.attempts.reserve("\ud800", reserved_at=NOW)
+        with pytest.raises(RowNotFound):
+            storage.attempts.count_use("\ud800", used_at=NOW, window=timedelta(minutes=1), limit=1)
+        assert storage.attempts.reserve("ada", reserved_at=NOW).allowed
 
 
 def test_all_connections_busy_is_told(url: str) -> None:
-    settings = Settings(url=url, database_connections=2, pool_timeout=timedelta(milliseconds=50))
+    settings = SqlPluginSettings(url=url, database_connections=2, pool_timeout=timedelta(milliseconds=50))
     backend = SqlBackend(settings)
-    with backend.reading(), pytest.raises(Unavailable, match="busy"), backend.reading():
+    with backend.read_session(), pytest.raises(StorageUnavailable, match="busy"), backend.read_session():
         pass
     backend.check()
     backend.close()
 
 
-def test_a_killed_process_leaves_nothing_half_done(url: str, backend: SqlBackend, transactions: Transactions) -> None:
-    committed, uncommitted = an_organization(), an_organization()
+def test_a_killed_process_leaves_nothing_half_done(
+    url: str, backend: SqlBackend, transactions: ContractTransactionManager
+) -> None:
+    committed, uncommitted = make_organization(), make_organization()
     program = f"""
 import os, pickle, signal
 from identity.plugins.sql import Settings, SqlBackend
@@ -109,11 +111,11 @@ with committing(backend, transactions) as storage:
 """
     ended = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
     assert ended.returncode == -9
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.organizations.find(committed.id) == committed
         assert storage.organizations.find(uncommitted.id) is None
-    with committing(backend, transactions) as storage:
-        storage.organizations.remove(committed.id)
+    with committed_transaction(backend, transactions) as storage:
+        storage.organizations.delete(committed.id)
 
 
 def test_connections_are_not_shared_with_a_forked_child(url: str) -> None:
@@ -140,7 +142,7 @@ assert backend._open() is ours
 
 
 def test_many_writers_wait_for_each_other(
-    url: str, backend: SqlBackend, transactions: Transactions, tmp_path: Path
+    url: str, backend: SqlBackend, transactions: ContractTransactionManager, tmp_path: Path
 ) -> None:
     program = f"""
 from identity.plugins.sql import Settings, SqlBackend
@@ -158,27 +160,29 @@ with ThreadPoolExecutor(5) as pool:
     writers = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(4)]
     problems = [writer.communicate(timeout=100)[1] for writer in writers]
     assert problems == [b""] * 4
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         page = storage.organizations.page()
         assert len(page) == 50
-        assert page.next is not None
+        assert page.next_cursor is not None
 
 
-def test_threads_of_one_process_write_side_by_side(backend: SqlBackend, transactions: Transactions) -> None:
+def test_threads_of_one_process_write_side_by_side(
+    backend: SqlBackend, transactions: ContractTransactionManager
+) -> None:
     ready = threading.Barrier(20)
 
     def write(_number: int) -> None:
         ready.wait(10)
         for _ in range(5):
-            with committing(backend, transactions) as storage:
-                storage.organizations.add(an_organization())
+            with committed_transaction(backend, transactions) as storage:
+                storage.organizations.add(make_organization())
 
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(write, range(20)))
 
 
 def test_the_plugin_offers_one_backend_and_opens_nothing(tmp_path: Path) -> None:
-    (backend,) = Plugin(Plugin.Settings(url=f"sqlite:///{tmp_path}/identity.db")).identity_storage_backends()
+    (backend,) = SqlPlugin(SqlPlugin.Settings(url=f"sqlite:///{tmp_path}/identity.db")).identity_storage_backends()
     assert backend.name == "sql"
     backend.close()
     assert list(tmp_path.iterdir()) == []
@@ -191,12 +195,12 @@ def test_importing_the_plugin_does_not_load_alembic() -> None:
 
 @pytest.mark.parametrize("url", ["", "nonsense", "mysql://db/identity", "sqlite://", "sqlite:///:memory:"])
 def test_other_databases_are_refused(url: str) -> None:
-    with pytest.raises(BadSetting, match=r"^url: must"):
-        Settings(url=url)
+    with pytest.raises(InvalidSetting, match=r"^url: must"):
+        SqlPluginSettings(url=url)
 
 
 def test_settings_do_not_show_the_url() -> None:
-    assert "secret" not in repr(Settings(url="postgresql://identity:secret@db/identity"))
+    assert "secret" not in repr(SqlPluginSettings(url="postgresql://identity:secret@db/identity"))
 
 
 @pytest.mark.parametrize(
@@ -207,15 +211,16 @@ def test_the_end_of_a_prefix(prefix: str, end: str | None) -> None:
     assert prefix_end(prefix) == end
 
 
-def test_a_query_as_large_as_its_limits(backend: SqlBackend, transactions: Transactions) -> None:
-    organization = an_organization()
-    users = [a_human_user(organization) for _ in range(3)]
-    with committing(backend, transactions) as storage:
+def test_a_query_as_large_as_its_limits(backend: SqlBackend, transactions: ContractTransactionManager) -> None:
+    organization = make_organization()
+    users = [make_human_user(organization) for _ in range(3)]
+    with committed_transaction(backend, transactions) as storage:
         storage.organizations.add(organization)
         for user in users:
             storage.users.add(user)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert (
-            storage.projects.audience(frozenset(str(number) for number in range(500)), organization.id) == frozenset()
+            storage.projects.list_audience(frozenset(str(number) for number in range(500)), organization.id)
+            == frozenset()
         )
-        assert storage.user_grants.effective(users[0].id, frozenset(str(number) for number in range(500))) == ()
+        assert storage.user_grants.list_effective(users[0].id, frozenset(str(number) for number in range(500))) == ()

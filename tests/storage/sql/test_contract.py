@@ -6,14 +6,14 @@ from functools import partial
 
 import pytest
 
-from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.storage.contract import StorageContract
-from identity.storage.contract.atomicity import BackendContract, TransactionContract
 from identity.storage.contract.authorization_codes import AuthorizationCodeContract
 from identity.storage.contract.races import RaceContract
 from identity.storage.contract.records import RecordContract
 from identity.storage.contract.refresh_tokens import RefreshTokenContract
-from identity.testing.pgbouncer import is_installed, pooled
+from identity.storage.contract.transactions import BackendContract, TransactionContract
+from identity.testing.pgbouncer import is_installed, running_pgbouncer
 from identity.testing.postgresql import SERIALIZABLE
 
 
@@ -30,13 +30,13 @@ class Sql:
 class TestSqlite(Sql, StorageContract):
     @pytest.fixture
     def reopen(self, sqlite_url: str) -> Callable[[], SqlBackend]:
-        return partial(SqlBackend, Settings(url=sqlite_url))
+        return partial(SqlBackend, SqlPluginSettings(url=sqlite_url))
 
 
 class TestPostgresql(Sql, StorageContract):
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
-        return partial(SqlBackend, Settings(url=postgresql_url))
+        return partial(SqlBackend, SqlPluginSettings(url=postgresql_url))
 
 
 @pytest.mark.thorough
@@ -45,7 +45,7 @@ class TestSerializable(TestPostgresql):
 
     @pytest.fixture
     def reopen(self, postgresql_url: str) -> Callable[[], SqlBackend]:
-        return partial(SqlBackend, Settings(url=f"{postgresql_url}&{SERIALIZABLE}"))
+        return partial(SqlBackend, SqlPluginSettings(url=f"{postgresql_url}&{SERIALIZABLE}"))
 
 
 @pytest.mark.thorough
@@ -67,12 +67,12 @@ class TestPgbouncer(
             if os.environ.get("IDENTITY_PROXY_TESTS") == "required":
                 pytest.fail(reason)
             pytest.skip(reason)
-        with pooled(postgresql_url, connections=20) as url:
-            yield partial(SqlBackend, Settings(url=url, pooler=True))
+        with running_pgbouncer(postgresql_url, connections=20) as url:
+            yield partial(SqlBackend, SqlPluginSettings(url=url, pooler=True))
 
 
 @pytest.mark.thorough
 class TestMariadb(Sql, StorageContract):
     @pytest.fixture
     def reopen(self, mariadb_url: str) -> Callable[[], SqlBackend]:
-        return partial(SqlBackend, Settings(url=mariadb_url))
+        return partial(SqlBackend, SqlPluginSettings(url=mariadb_url))

@@ -14,39 +14,43 @@ from typing import Any
 import pytest
 from sqlalchemy import Boolean, Column, Integer, LargeBinary, Table
 
-from identity.domain.domains import Proof
+from identity.domain.domains import DomainProof
 from identity.plugins.sql import SqlBackend
-from identity.plugins.sql.mapping import _alert
+from identity.plugins.sql.row_mapping import _log_unreadable_row
 from identity.plugins.sql.tables import metadata
-from identity.services.leases import acquire
+from identity.services.leases import acquire_lease
 from identity.storage.backend import Storage
-from identity.storage.contract.base import add
 from identity.storage.contract.factories import (
     NOW,
-    a_client_secret,
-    a_domain,
-    a_human_user,
-    a_password,
-    a_project_role,
-    a_signing_key,
-    an_instance,
-    an_outgoing_message,
-    an_upstream_provider,
+    make_client_secret,
+    make_human_user,
+    make_instance,
+    make_organization_domain,
+    make_outbox_message,
+    make_password_hash,
+    make_project_role,
+    make_signing_key,
+    make_upstream_provider,
 )
-from identity.storage.contract.transactions import Transactions, aborting, committing
-from identity.storage.errors import AlreadyUsed, Missing, Stale, Unavailable, Unreadable
+from identity.storage.contract.harness import add
+from identity.storage.contract.transaction_manager import (
+    ContractTransactionManager,
+    aborted_transaction,
+    committed_transaction,
+)
+from identity.storage.errors import AlreadyUsed, RowNotFound, StaleRow, StorageUnavailable, UnreadableRow
 from identity.storage.paging import PageRequest
 from identity.storage.stores.users import UserKind
-from tests.storage.sql import test_queries as queries
+from tests.storage.sql import test_query_plans as queries
 from tests.storage.sql.conftest import open_backend
 
 pytestmark = pytest.mark.thorough
 
-DOMAIN = a_domain(queries.ORGANIZATION, proof=Proof.ASSERTED, verified_at=NOW)
-ROLE = a_project_role(queries.PROJECT)
-INSTANCE = an_instance(queries.PROJECT)
+DOMAIN = make_organization_domain(queries.ORGANIZATION, proof=DomainProof.ASSERTED, verified_at=NOW)
+ROLE = make_project_role(queries.PROJECT)
+INSTANCE = make_instance(queries.PROJECT)
 #: Nobody damages hers.
-GRACE = a_human_user(queries.ORGANIZATION, user_name="grace")
+GRACE = make_human_user(queries.ORGANIZATION, user_name="grace")
 
 READS: dict[str, Callable[[Storage], object]] = {
     **queries.READS,
@@ -107,7 +111,7 @@ def reads_of(populated: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {name: [] for name in metadata.tables}
     for name, read in READS.items():
         sent: list[str] = []
-        with backend.reading() as storage:
+        with backend.read_session() as storage:
             driver: Any = storage.connection.driver  # type: ignore[attr-defined]
             driver.set_trace_callback(sent.append)
             read(storage)
@@ -138,13 +142,13 @@ def populated(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -
     path = tmp_path_factory.mktemp("damaged") / "identity.db"
     copyfile(sqlite_template, path)
     backend = open_backend(f"sqlite:///{path}")
-    with committing(backend, Transactions()) as storage:
-        for value in (*queries.VALUES, GRACE, DOMAIN, ROLE, INSTANCE, a_signing_key(1), a_signing_key(2)):
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        for value in (*queries.VALUES, GRACE, DOMAIN, ROLE, INSTANCE, make_signing_key(1), make_signing_key(2)):
             add(storage, value)
-        storage.users.set_password(a_password(queries.PERSON))
-        storage.upstream_providers.add(an_upstream_provider(queries.ORGANIZATION))
-        storage.applications.add_secret(queries.APPLICATION.id, a_client_secret())
-        storage.attempts.reserve("ada", at=NOW, user_id=queries.PERSON.id)
+        storage.users.set_password(make_password_hash(queries.PERSON))
+        storage.upstream_providers.add(make_upstream_provider(queries.ORGANIZATION))
+        storage.applications.add_secret(queries.APPLICATION.id, make_client_secret())
+        storage.attempts.reserve("ada", reserved_at=NOW, user_id=queries.PERSON.id)
         storage.audit.append(queries.EVENT)
     backend.close()
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
@@ -203,23 +207,23 @@ def test_no_damage_of_a_row_is_more_than_that_row(
 
 def _check_reads(backend: SqlBackend, reads: list[str], where: str) -> None:
     for name in reads:
-        with backend.reading() as storage:
+        with backend.read_session() as storage:
             try:
                 READS[name](storage)
-            except Unavailable:
+            except StorageUnavailable:
                 pass
             except Exception as problem:
                 raise AssertionError(f"{where}: {name} raises {problem!r}") from problem
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.users.find(GRACE.id) == GRACE, where
 
 
 def _check_uses(backend: SqlBackend, where: str) -> None:
     for name, use in USES.items():
         try:
-            with aborting(backend, Transactions()) as storage:
+            with aborted_transaction(backend, ContractTransactionManager()) as storage:
                 use(storage)
-        except (Unavailable, Missing, AlreadyUsed, Stale):
+        except (StorageUnavailable, RowNotFound, AlreadyUsed, StaleRow):
             pass
         except Exception as problem:
             raise AssertionError(f"{where}: {name} raises {problem!r}") from problem
@@ -243,13 +247,13 @@ def test_its_own_reading_is_refused_and_lists_leave_it_out(
     damaged: tuple[SqlBackend, sqlite3.Connection], caplog: pytest.LogCaptureFixture, column: str, value: object
 ) -> None:
     backend, database = damaged
-    _alert.cache_clear()
+    _log_unreadable_row.cache_clear()
     _damage(database, "users", column, value, queries.PERSON.id)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         for _ in range(2):
-            with pytest.raises(Unreadable, match=f"the row {queries.PERSON.id} of users"):
+            with pytest.raises(UnreadableRow, match=f"the row {queries.PERSON.id} of users"):
                 storage.users.find_subject(queries.PERSON.id)
-        page = storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN, PageRequest(counted=True))
+        page = storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN, PageRequest(with_total=True))
         assert [one.id for one in page] == [GRACE.id]
         assert page.total is not None
         assert page.total.count == 2, "it is there"
@@ -268,53 +272,53 @@ def test_what_decides_is_refused_and_not_left_out(damaged: tuple[SqlBackend, sql
     _damage(database, "user_grants", "roles", "reader", queries.GRANT.id)
     database.execute("UPDATE domains SET created_at = 'soon'")
     deciding: list[Callable[[Storage], object]] = [
-        lambda storage: storage.managers.of_user(queries.PERSON.id),
-        lambda storage: storage.managers.of_users_of(queries.ORGANIZATION.id),
-        lambda storage: storage.managers.lock_holders(queries.MANAGER.resource, "IAM_OWNER"),
-        lambda storage: storage.user_grants.effective(queries.PERSON.id, frozenset({queries.PROJECT.id})),
-        lambda storage: storage.organizations.domains(queries.ORGANIZATION.id),
-        lambda storage: storage.organizations.find_domain_holder(DOMAIN.name),
+        lambda storage: storage.managers.list_for_user(queries.PERSON.id),
+        lambda storage: storage.managers.list_for_users_of_organization(queries.ORGANIZATION.id),
+        lambda storage: storage.managers.lock_by_role(queries.MANAGER.resource, "IAM_OWNER"),
+        lambda storage: storage.user_grants.list_effective(queries.PERSON.id, frozenset({queries.PROJECT.id})),
+        lambda storage: storage.organizations.list_domains(queries.ORGANIZATION.id),
+        lambda storage: storage.organizations.find_effective_domain(DOMAIN.name),
     ]
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         for read in deciding:
-            with pytest.raises(Unreadable):
+            with pytest.raises(UnreadableRow):
                 read(storage)
 
 
 @pytest.mark.parametrize("damage", [b"\xff", "soon", None])
 def test_pages_go_on_past_it_in_every_order(damaged: tuple[SqlBackend, sqlite3.Connection], damage: object) -> None:
     backend, database = damaged
-    others = [a_human_user(queries.ORGANIZATION, user_name=f"u{number}") for number in range(6)]
-    with committing(backend, Transactions()) as storage:
+    others = [make_human_user(queries.ORGANIZATION, user_name=f"u{number}") for number in range(6)]
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         for other in others:
             add(storage, other)
     _damage(database, "users", "created_at", damage, others[3].id)
     _damage(database, "users", "name_key", b"\xff", others[2].id)
-    for sort in queries.ORDERS:
+    for sort in queries.USER_SORT_KEYS:
         seen: list[str] = []
-        request = PageRequest(limit=2, sort=queries.Sort(sort, descending=sort == "email"))
-        with backend.reading() as storage:
+        request = PageRequest(limit=2, sort=queries.SortOrder(sort, descending=sort == "email"))
+        with backend.read_session() as storage:
             for _ in range(8):
                 page = storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN, request)
                 seen += [one.id for one in page]
-                if page.next is None:
+                if page.next_cursor is None:
                     break
-                request = replace(request, cursor=page.next)
+                request = replace(request, cursor=page.next_cursor)
         expected = {GRACE.id, queries.PERSON.id, *(one.id for one in others)} - {others[3].id}
         assert expected == set(seen) | ({others[2].id} if sort == "user_name" else set()), sort
 
 
 def test_messages_that_cannot_be_read_hold_no_other_up(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     backend, database = damaged
-    messages = [an_outgoing_message(kind="letter", next_at=NOW + timedelta(seconds=number)) for number in range(8)]
-    with committing(backend, Transactions()) as storage:
+    messages = [make_outbox_message(kind="letter", next_at=NOW + timedelta(seconds=number)) for number in range(8)]
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         for message in messages:
             add(storage, message)
     for message in messages[:5]:
         _damage(database, "outgoing_messages", "attempts", "many", message.id)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         for limit in (1, 2, 3, 5, 10):
-            assert storage.outbox.waiting("letter", NOW, limit) == tuple(messages[5:][:limit])
+            assert storage.outbox.list_pending("letter", NOW, limit) == tuple(messages[5:][:limit])
 
 
 def test_organizations_whose_messages_cannot_be_read_hold_no_other_up(
@@ -322,34 +326,34 @@ def test_organizations_whose_messages_cannot_be_read_hold_no_other_up(
 ) -> None:
     backend, database = damaged
     messages = [
-        an_outgoing_message(kind="letter", next_at=NOW - timedelta(seconds=60 - number), organization_id=f"o{number}")
+        make_outbox_message(kind="letter", next_at=NOW - timedelta(seconds=60 - number), organization_id=f"o{number}")
         for number in range(8)
     ]
-    with committing(backend, Transactions()) as storage:
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         for message in messages:
             add(storage, message)
     for message in messages[:5]:
         _damage(database, "outgoing_messages", "attempts", "many", message.id)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         for limit in (1, 2, 3, 5, 10):
-            assert storage.outbox.due("letter", NOW, limit) == tuple(messages[5:][:limit])
+            assert storage.outbox.list_due("letter", NOW, limit) == tuple(messages[5:][:limit])
 
 
 def test_a_lease_that_nobody_can_have_taken_is_free(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     backend, database = damaged
-    with committing(backend, Transactions()) as storage:
-        assert acquire(storage, "purge", at=NOW, until=queries.LATER)
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        assert acquire_lease(storage, "purge", starts_at=NOW, expires_at=queries.LATER)
     database.execute("UPDATE records SET expires_at = 'for ever' WHERE kind = 'lease'")
     for taken in (True, False):
-        with committing(backend, Transactions()) as storage:
-            assert acquire(storage, "purge", at=NOW, until=queries.LATER) is taken
+        with committed_transaction(backend, ContractTransactionManager()) as storage:
+            assert acquire_lease(storage, "purge", starts_at=NOW, expires_at=queries.LATER) is taken
 
 
 def test_bytes_that_are_no_text_are_one_row_s_damage(damaged: tuple[SqlBackend, sqlite3.Connection]) -> None:
     backend, database = damaged
     database.execute("UPDATE users SET user_name = CAST(x'ff41' AS TEXT) WHERE id = ?", (queries.PERSON.id,))
-    with backend.reading() as storage:
-        with pytest.raises(Unavailable):
+    with backend.read_session() as storage:
+        with pytest.raises(StorageUnavailable):
             storage.users.find(queries.PERSON.id)
         assert [one.id for one in storage.users.page(queries.ORGANIZATION.id, UserKind.HUMAN)] == [GRACE.id]
         assert storage.users.find(GRACE.id) == GRACE

@@ -11,27 +11,27 @@ from typing import Any
 import pytest
 
 from identity.concurrency import sleep
-from identity.plugins.sql import Settings, SqlBackend
-from identity.plugins.sql.group_commit import MOST
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
+from identity.plugins.sql.group_commit import MAX_GROUP_SIZE
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import an_organization
-from identity.storage.contract.racing import in_greenlets
-from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import Duplicate
+from identity.storage.contract.factories import make_organization
+from identity.storage.contract.race_runner import run_in_greenlets
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+from identity.storage.errors import DuplicateValue
 
 
 @pytest.fixture
 def backend(sqlite_url: str) -> Iterator[SqlBackend]:
-    backend = SqlBackend(Settings(url=sqlite_url, busy_timeout=timedelta(seconds=2)))
+    backend = SqlBackend(SqlPluginSettings(url=sqlite_url, busy_timeout=timedelta(seconds=2)))
     yield backend
     backend.close()
 
 
-class Ledger:
+class CommitLedger:
     """Writers, and what each of them was told; ``log`` has what happened in order."""
 
-    def __init__(self, backend: SqlBackend, transactions: Transactions) -> None:
+    def __init__(self, backend: SqlBackend, transactions: ContractTransactionManager) -> None:
         self.backend = backend
         self.transactions = transactions
         self.log: list[str] = []
@@ -42,10 +42,10 @@ class Ledger:
 
         def write() -> None:
             try:
-                with committing(self.backend, self.transactions) as storage:
+                with committed_transaction(self.backend, self.transactions) as storage:
                     assert isinstance(storage, SqlStorage)
                     storage.connection.driver.set_trace_callback(self._heard)
-                    storage.organizations.add(an_organization(name=name))
+                    storage.organizations.add(make_organization(name=name))
                     self.log.append(f"{name} wrote")
                     then(storage)
             except Exception as error:
@@ -57,11 +57,11 @@ class Ledger:
         return write
 
     def run(self, *works: Callable[[], None]) -> None:
-        in_greenlets(works)
+        run_in_greenlets(works)
 
     @property
     def stored(self) -> set[str]:
-        with self.backend.reading() as storage:
+        with self.backend.read_session() as storage:
             return {one.name for one in storage.organizations.page().items}
 
     @property
@@ -74,8 +74,8 @@ class Ledger:
 
 
 @pytest.fixture
-def ledger(backend: SqlBackend, transactions: Transactions) -> Ledger:
-    return Ledger(backend, transactions)
+def ledger(backend: SqlBackend, transactions: ContractTransactionManager) -> CommitLedger:
+    return CommitLedger(backend, transactions)
 
 
 def failing_commit(storage: Storage) -> None:
@@ -90,10 +90,10 @@ def failing_commit(storage: Storage) -> None:
 
 
 def refused(_: Storage) -> None:
-    raise Duplicate("name")
+    raise DuplicateValue("name")
 
 
-def test_those_who_are_ready_share_a_commit_and_are_told_after_it(ledger: Ledger) -> None:
+def test_those_who_are_ready_share_a_commit_and_are_told_after_it(ledger: CommitLedger) -> None:
     names = [f"org {number}" for number in range(5)]
     ledger.run(*map(ledger.writer, names))
     assert ledger.log == [*(f"{name} wrote" for name in names), "COMMIT", *(f"{name} was told" for name in names)]
@@ -101,11 +101,11 @@ def test_those_who_are_ready_share_a_commit_and_are_told_after_it(ledger: Ledger
     assert ledger.stored == set(names)
 
 
-def test_what_is_looked_up_before_the_first_write_holds_nobody_up(ledger: Ledger, backend: SqlBackend) -> None:
+def test_what_is_looked_up_before_the_first_write_holds_nobody_up(ledger: CommitLedger, backend: SqlBackend) -> None:
     """All of them look things up before the first one takes the lock."""
 
     def looks_first(name: str) -> None:
-        with backend.reading() as storage:
+        with backend.read_session() as storage:
             storage.organizations.find_instance()
         ledger.log.append(f"{name} looked")
         ledger.writer(name)()
@@ -116,7 +116,7 @@ def test_what_is_looked_up_before_the_first_write_holds_nobody_up(ledger: Ledger
 
 
 @pytest.mark.parametrize("who", range(4))
-def test_a_refusal_takes_back_its_own_writes_alone(ledger: Ledger, who: int) -> None:
+def test_a_refusal_takes_back_its_own_writes_alone(ledger: CommitLedger, who: int) -> None:
     names = [f"org {number}" for number in range(4)]
     ledger.run(
         *(ledger.writer(name, refused if number == who else lambda _: None) for number, name in enumerate(names))
@@ -125,7 +125,7 @@ def test_a_refusal_takes_back_its_own_writes_alone(ledger: Ledger, who: int) -> 
     assert ledger.told == {**dict.fromkeys(names, "committed"), names[who]: "Duplicate"}
 
 
-def test_all_may_be_refused(ledger: Ledger) -> None:
+def test_all_may_be_refused(ledger: CommitLedger) -> None:
     ledger.run(*(ledger.writer(name, refused) for name in "abc"))
     assert ledger.stored == set()
     assert set(ledger.told.values()) == {"Duplicate"}
@@ -133,38 +133,38 @@ def test_all_may_be_refused(ledger: Ledger) -> None:
     assert ledger.stored == {"d"}
 
 
-def test_a_failed_commit_is_told_to_all_and_leaves_no_trace(ledger: Ledger) -> None:
+def test_a_failed_commit_is_told_to_all_and_leaves_no_trace(ledger: CommitLedger) -> None:
     ledger.run(ledger.writer("a"), ledger.writer("b", failing_commit), ledger.writer("c"))
     assert ledger.told == dict.fromkeys("abc", "Unavailable")
     assert ledger.stored == set()
 
 
-def test_the_next_ones_go_on_after_a_failed_commit(ledger: Ledger) -> None:
+def test_the_next_ones_go_on_after_a_failed_commit(ledger: CommitLedger) -> None:
     def writes_again(name: str) -> None:
         ledger.writer(name, failing_commit)()
-        with committing(ledger.backend, ledger.transactions) as storage:
+        with committed_transaction(ledger.backend, ledger.transactions) as storage:
             assert isinstance(storage, SqlStorage)
             storage.connection.driver.set_authorizer(None)
-            storage.organizations.add(an_organization(name=f"{name} again"))
+            storage.organizations.add(make_organization(name=f"{name} again"))
 
     ledger.run(*(partial(writes_again, name) for name in "ab"))
     assert ledger.stored == {"a again", "b again"}
 
 
-def test_a_refusal_that_rests_on_what_others_wrote_waits_for_them(ledger: Ledger) -> None:
+def test_a_refusal_that_rests_on_what_others_wrote_waits_for_them(ledger: CommitLedger) -> None:
     """Else one would be told that a code was used, and nobody would have used it."""
     ledger.run(ledger.writer("a", failing_commit), ledger.writer("b", refused))
     assert ledger.told == {"a": "Unavailable", "b": "Unavailable"}
     assert ledger.log.index("b was told") > ledger.log.index("ROLLBACK")
 
 
-def test_others_see_nothing_before_the_commit(ledger: Ledger, sqlite_url: str) -> None:
-    elsewhere = SqlBackend(Settings(url=sqlite_url))
+def test_others_see_nothing_before_the_commit(ledger: CommitLedger, sqlite_url: str) -> None:
+    elsewhere = SqlBackend(SqlPluginSettings(url=sqlite_url))
     seen: list[int] = []
 
     def looks(_: Storage) -> None:
         for backend in (ledger.backend, elsewhere):
-            with backend.reading() as storage:
+            with backend.read_session() as storage:
                 seen.append(len(storage.organizations.page().items))
 
     ledger.run(*(ledger.writer(name, looks) for name in "abc"))
@@ -173,7 +173,7 @@ def test_others_see_nothing_before_the_commit(ledger: Ledger, sqlite_url: str) -
     elsewhere.close()
 
 
-def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: Ledger) -> None:
+def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: CommitLedger) -> None:
     def as_after_a_full_disk(storage: Storage) -> None:
         assert isinstance(storage, SqlStorage)
         storage.connection.driver.execute("ROLLBACK")
@@ -183,13 +183,13 @@ def test_a_database_that_rolls_back_by_itself_fails_all_of_them(ledger: Ledger) 
     assert ledger.stored == {"c"}
 
 
-def test_so_many_share_a_commit_and_no_more(ledger: Ledger) -> None:
-    ledger.run(*(ledger.writer(f"org {number}") for number in range(MOST + 10)))
+def test_so_many_share_a_commit_and_no_more(ledger: CommitLedger) -> None:
+    ledger.run(*(ledger.writer(f"org {number}") for number in range(MAX_GROUP_SIZE + 10)))
     assert ledger.commits == 2
     assert set(ledger.told.values()) == {"committed"}
 
 
-def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger: Ledger) -> None:
+def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger: CommitLedger) -> None:
     """What was open is committed when its turn begins; what comes meanwhile waits for it, and other greenlets go on."""
     may_end, has_begun = threading.Event(), threading.Event()
 
@@ -200,7 +200,7 @@ def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger:
     def lets_it_begin(_: Storage) -> None:
         thread.start()
         # Until it stands in line.
-        while not ledger.backend._open().writer.pool._waiters:
+        while not ledger.backend._open_pools().writer.pool._waiters:
             threading.Event().wait(0.001)
 
     def after_a_while() -> None:
@@ -218,7 +218,7 @@ def test_a_thread_whose_turn_is_long_does_not_hold_up_those_who_are_done(ledger:
     assert ledger.log.index("a was told") < ledger.log.index("long was told")
 
 
-def test_another_process_may_hold_the_lock_for_a_while(ledger: Ledger, sqlite_url: str) -> None:
+def test_another_process_may_hold_the_lock_for_a_while(ledger: CommitLedger, sqlite_url: str) -> None:
     other = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
@@ -233,20 +233,20 @@ def test_another_process_may_hold_the_lock_for_a_while(ledger: Ledger, sqlite_ur
     other.close()
 
 
-def test_sharing_can_be_turned_off(sqlite_url: str, transactions: Transactions) -> None:
-    backend = SqlBackend(Settings(url=sqlite_url, share_commits=False))
-    ledger = Ledger(backend, transactions)
+def test_sharing_can_be_turned_off(sqlite_url: str, transactions: ContractTransactionManager) -> None:
+    backend = SqlBackend(SqlPluginSettings(url=sqlite_url, share_commits=False))
+    ledger = CommitLedger(backend, transactions)
     ledger.run(*map(ledger.writer, "abc"))
     assert ledger.commits == 3
     assert ledger.stored == set("abc")
     backend.close()
 
 
-def test_what_greenlets_read_by_is_closed_with_the_backend(ledger: Ledger) -> None:
+def test_what_greenlets_read_by_is_closed_with_the_backend(ledger: CommitLedger) -> None:
     connections: list[Any] = []
 
     def reads() -> None:
-        with ledger.backend.reading() as storage:
+        with ledger.backend.read_session() as storage:
             assert isinstance(storage, SqlStorage)
             connections.append(storage.connection)
 
@@ -256,7 +256,7 @@ def test_what_greenlets_read_by_is_closed_with_the_backend(ledger: Ledger) -> No
     assert connections[0].core.closed
 
 
-def test_slow_commit_leaves_the_loop_to_others(ledger: Ledger) -> None:
+def test_slow_commit_leaves_the_loop_to_others(ledger: CommitLedger) -> None:
     """After one that was slow the next is executed by a thread; it commits for all as ever."""
     threads: list[int] = []
 

@@ -10,15 +10,15 @@ import pytest
 from sqlalchemy import Column, MetaData, Table, create_engine
 
 from identity.domain.organizations import Organization
-from identity.plugins.sql.codecs import String
-from identity.plugins.sql.entities import Entities
-from identity.plugins.sql.mapping import Layout, Mapped, slices
+from identity.plugins.sql.column_codecs import CodePointText
+from identity.plugins.sql.entity_store import EntityTable
+from identity.plugins.sql.row_mapping import MappedTable, TableLayout, row_slices
 from identity.plugins.sql.tables import organizations
-from identity.storage.contract.factories import an_organization
-from identity.storage.errors import Unreadable
+from identity.storage.contract.factories import make_organization
+from identity.storage.errors import UnreadableRow
 
 
-class Colour(StrEnum):
+class ColourEnum(StrEnum):
     RED = "red"
     BLUE = "blue"
 
@@ -36,16 +36,16 @@ class Outer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    level: Colour
+class LocationRow:
+    level: ColourEnum
     id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thing:
+class ItemRow:
     id: str
-    colour: Colour
-    place: Place
+    colour: ColourEnum
+    place: LocationRow
     outer: Outer
     at: datetime
     span: timedelta
@@ -58,17 +58,17 @@ class Thing:
     parameters: Mapping[str, str]
     detail: Mapping[str, object]
     later: datetime | None = None
-    colour_or_none: Colour | None = None
+    colour_or_none: ColourEnum | None = None
 
     @property
     def search_text(self) -> str:
         return f"{self.id}!"
 
 
-THING = Thing(
+THING = ItemRow(
     id="one",
-    colour=Colour.BLUE,
-    place=Place(Colour.RED, None),
+    colour=ColourEnum.BLUE,
+    place=LocationRow(ColourEnum.RED, None),
     outer=Outer(nickname="Ada", inner=Inner(street="Ä 1", known=True)),
     at=datetime(2026, 1, 2, tzinfo=UTC),
     span=timedelta(minutes=5),
@@ -83,20 +83,20 @@ THING = Thing(
 )
 
 
-def _mapped(*columns: Column[Any], kinds: Any = Thing) -> Mapped[Any]:
+def _mapped(*columns: Column[Any], kinds: Any = ItemRow) -> MappedTable[Any]:
     spread = {"place": ("level", "place_id")} if hasattr(kinds, "place") else {}
-    of = Layout(kinds, words=("scope",), spread=spread)
+    of = TableLayout(kinds, value_lists=("scope",), flattened=spread)
     table = Table("things", MetaData(), *of.columns(), *columns, info={"layout": of})
     table.c.id.primary_key = True
-    return Mapped(table)
+    return MappedTable(table)
 
 
-def _stored(mapped: Mapped[Any], value: object, **changes: object) -> Any:
+def _stored(mapped: MappedTable[Any], value: object, **changes: object) -> Any:
     """The row as SQLite gives it back."""
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
         mapped.table.create(connection)
-        connection.execute(mapped.insert, mapped.values(value) | changes)
+        connection.execute(mapped.insert, mapped.to_row(value) | changes)
         return connection.execute(mapped.select).one()
 
 
@@ -104,11 +104,11 @@ def _stored(mapped: Mapped[Any], value: object, **changes: object) -> Any:
 def test_a_value_of_every_type_comes_back_as_it_was(later: datetime | None) -> None:
     mapped = _mapped()
     thing = replace(THING, later=later)
-    assert mapped.of(_stored(mapped, thing)) == thing
+    assert mapped.from_row(_stored(mapped, thing)) == thing
 
 
 def test_what_a_type_is_stored_as_is_said_once() -> None:
-    values = _mapped().values(THING)
+    values = _mapped().to_row(THING)
     assert values["at"] == int(THING.at.timestamp())
     assert values["span"] == 300
     assert (values["names"], values["scope"]) == ('["b", "a a"]', "openid email")
@@ -119,41 +119,44 @@ def test_what_a_type_is_stored_as_is_said_once() -> None:
 
 
 def test_a_column_that_is_no_field_is_filled_from_its_property_or_by_what_it_names() -> None:
-    shouted = Column("shouted", String, info={"of": lambda thing: thing.id.upper()})
-    values = _mapped(Column("search_text", String), shouted, Column("owner", String)).values(THING)
+    shouted = Column("shouted", CodePointText, info={"of": lambda thing: thing.id.upper()})
+    values = _mapped(Column("search_text", CodePointText), shouted, Column("owner", CodePointText)).to_row(THING)
     assert (values["search_text"], values["shouted"]) == ("one!", "ONE")
     assert "owner" not in values, "the caller gives it"
 
 
 def test_a_new_field_is_a_new_column_read_and_written() -> None:
     fresh = [("fresh", bool, field(default=False))]
-    wider = make_dataclass("Wider", fresh, bases=(Thing,), frozen=True, slots=True, kw_only=True)
+    wider = make_dataclass("Wider", fresh, bases=(ItemRow,), frozen=True, slots=True, kw_only=True)
     value = wider(**{one.name: getattr(THING, one.name) for one in fields(THING)}, fresh=True)
     mapped = _mapped(kinds=wider)
-    assert mapped.of(_stored(mapped, value)).fresh is True
+    assert mapped.from_row(_stored(mapped, value)).fresh is True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Robot:
+class RobotRow:
     id: str
-    colour: Colour = Colour.RED
+    colour: ColourEnum = ColourEnum.RED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class PersonRow:
     id: str
     outer: Outer
     active: bool = True
 
 
 def test_two_classes_share_a_table_and_each_comes_back_as_its_own() -> None:
-    mapped = _mapped(kinds={"robot": Robot, "person": Person})
-    robot, person = Robot(id="r", colour=Colour.BLUE), Person(id="p", outer=Outer(nickname="Ada"), active=False)
-    assert [mapped.of(_stored(mapped, one)) for one in (robot, person)] == [robot, person]
-    assert mapped.values(person)["colour"] == "red", "what only the other class has is stored as it is by default"
+    mapped = _mapped(kinds={"robot": RobotRow, "person": PersonRow})
+    robot, person = (
+        RobotRow(id="r", colour=ColourEnum.BLUE),
+        PersonRow(id="p", outer=Outer(nickname="Ada"), active=False),
+    )
+    assert [mapped.from_row(_stored(mapped, one)) for one in (robot, person)] == [robot, person]
+    assert mapped.to_row(person)["colour"] == "red", "what only the other class has is stored as it is by default"
     for damage in ({"kind": "ghost"}, {"kind": "person"}):
-        with pytest.raises(Unreadable):
-            mapped.of(_stored(mapped, robot, **damage))
+        with pytest.raises(UnreadableRow):
+            mapped.from_row(_stored(mapped, robot, **damage))
 
 
 @pytest.mark.parametrize(
@@ -175,24 +178,24 @@ def test_what_cannot_be_read_is_told_with_the_key_of_its_row(column: str, damage
     position = [one.name for one in mapped.columns].index(column)
     row = list(_stored(mapped, THING))
     row[position] = damage
-    with pytest.raises(Unreadable, match="the row one of things"):
-        mapped.of(row)
+    with pytest.raises(UnreadableRow, match="the row one of things"):
+        mapped.from_row(row)
 
 
 @pytest.mark.parametrize("damage", [1.0, True])
 def test_what_equals_a_row_that_was_read_lately_is_read_for_itself(damage: object) -> None:
-    rows = Entities[Organization](organizations)
-    organization = an_organization(version=1)
+    rows = EntityTable[Organization](organizations)
+    organization = make_organization(version=1)
     stored = _stored(rows, organization)
-    assert rows.of(stored) == rows.of(tuple(stored)) == organization
+    assert rows.from_row(stored) == rows.from_row(tuple(stored)) == organization
     damaged = [
         damage if column.name == "version" else value for column, value in zip(rows.columns, stored, strict=True)
     ]
     assert damaged == list(stored)
-    with pytest.raises(Unreadable):
-        rows.of(damaged)
+    with pytest.raises(UnreadableRow):
+        rows.from_row(damaged)
 
 
 def test_a_joined_row_is_cut_where_its_parts_end() -> None:
-    first, second, rest = slices("ab", 1, (1, 2, 3))
+    first, second, rest = row_slices("ab", 1, (1, 2, 3))
     assert [tuple(range(6))[part] for part in (first, second, rest)] == [(0, 1), (2,), (3, 4, 5)]

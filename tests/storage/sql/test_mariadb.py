@@ -15,21 +15,21 @@ from sqlalchemy import create_engine
 from transaction.interfaces import TransientError
 
 from identity.domain.service_user_secrets import ServiceUserSecret
-from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.migrations import HEAD, mariadb
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
-from identity.storage.contract.base import add
 from identity.storage.contract.factories import (
     NOW,
-    a_human_user,
-    a_service_user,
-    a_service_user_secret,
-    an_audit_event,
-    an_organization,
+    make_audit_event,
+    make_human_user,
+    make_organization,
+    make_service_user,
+    make_service_user_secret,
 )
-from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import Duplicate, Unavailable
+from identity.storage.contract.harness import add
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+from identity.storage.errors import DuplicateValue, StorageUnavailable
 
 pymysql = pytest.importorskip("pymysql")
 
@@ -45,13 +45,13 @@ pytestmark = pytest.mark.thorough
 
 @pytest.fixture
 def backend(mariadb_url: str) -> Iterator[SqlBackend]:
-    backend = SqlBackend(Settings(url=mariadb_url))
+    backend = SqlBackend(SqlPluginSettings(url=mariadb_url))
     yield backend
     backend.close()
 
 
 def save(backend: SqlBackend, *values: object) -> None:
-    with committing(backend, Transactions()) as storage:
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         for value in values:
             add(storage, value)
 
@@ -69,7 +69,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
         "tx_isolation": "READ-COMMITTED",
         "character_set_connection": "utf8mb4",
     }
-    for used, reads in ((backend.reading(), 1), (committing(backend, Transactions()), 0)):
+    for used, reads in ((backend.read_session(), 1), (committed_transaction(backend, ContractTransactionManager()), 0)):
         with used as storage:
             assert {name: shown(storage, name) for name in expected} == expected
             assert shown(storage, "tx_read_only") == reads
@@ -89,30 +89,30 @@ def test_a_greeting_is_not_waited_for_as_a_statement_is(mariadb_url: str, monkey
         greeted(connection)
 
     monkeypatch.setattr(pymysql.connections.Connection, "_get_server_information", greeting)
-    backend = SqlBackend(Settings(url=mariadb_url))
+    backend = SqlBackend(SqlPluginSettings(url=mariadb_url))
     backend.check()
     backend.close()
     assert waited == [3], "as long as connect_timeout"
 
 
 def test_texts_are_compared_byte_by_byte_and_spaces_at_the_end_count(backend: SqlBackend) -> None:
-    organization = an_organization()
-    people = [a_human_user(organization, id=id_) for id_ in ("ab", "AB", "ab ", "äb")]
+    organization = make_organization()
+    people = [make_human_user(organization, id=id_) for id_ in ("ab", "AB", "ab ", "äb")]
     save(backend, organization, *people)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert {storage.users.find(one.id) for one in people} == set(people)
 
 
 def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
-    slow, early, late = Transactions(), an_audit_event(), an_audit_event()
+    slow, early, late = ContractTransactionManager(), make_audit_event(), make_audit_event()
     slow.begin()
-    backend.writing(slow).audit.append(early)
+    backend.join_transaction(slow).audit.append(early)
     save_event(backend, late)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert [event.id for event in storage.audit.page()] == [late.id]
-        assert storage.audit.after(0, 10) == (), "the one with the lower number is not committed yet"
-    with ThreadPoolExecutor(1) as pool, backend.reading() as storage:
-        following = pool.submit(storage.audit.after, 0, 10)
+        assert storage.audit.list_after(0, 10) == (), "the one with the lower number is not committed yet"
+    with ThreadPoolExecutor(1) as pool, backend.read_session() as storage:
+        following = pool.submit(storage.audit.list_after, 0, 10)
         time.sleep(0.2)
         assert not following.done()
         slow.commit()
@@ -120,7 +120,7 @@ def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> 
 
 
 def save_event(backend: SqlBackend, event: Any) -> None:
-    with committing(backend, Transactions()) as storage:
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.audit.append(event)
 
 
@@ -130,21 +130,21 @@ def deadlocked(backend: SqlBackend, first: Any, second: Any, *, commit: bool) ->
     errors: list[Exception] = []
 
     def change(one: Any, other: Any) -> None:
-        transactions = Transactions()
+        transactions = ContractTransactionManager()
         transactions.begin()
         try:
-            storage = backend.writing(transactions)
+            storage = backend.join_transaction(transactions)
             storage.organizations.update(replace(one, version=2))
             both_hold_one.wait(10)
             try:
                 storage.organizations.update(replace(other, version=2))
-            except Unavailable as error:
+            except StorageUnavailable as error:
                 errors.append(error)
                 if not commit:
                     raise
-                storage.organizations.add(an_organization(name="Left over"))
+                storage.organizations.add(make_organization(name="Left over"))
             transactions.commit()
-        except Unavailable as error:
+        except StorageUnavailable as error:
             if error not in errors:
                 errors.append(error)
             transactions.abort()
@@ -158,44 +158,50 @@ def deadlocked(backend: SqlBackend, first: Any, second: Any, *, commit: bool) ->
 
 
 def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
-    first, second = an_organization(), an_organization()
+    first, second = make_organization(), make_organization()
     save(backend, first, second)
     (error,) = deadlocked(backend, first, second, commit=False)
     assert isinstance(error, TransientError)
 
 
 def test_what_a_deadlock_has_undone_is_never_committed_in_part(backend: SqlBackend) -> None:
-    first, second = an_organization(), an_organization()
+    first, second = make_organization(), make_organization()
     save(backend, first, second)
     told, refused = deadlocked(backend, first, second, commit=True)
     assert isinstance(told, TransientError)
     assert "given this transaction up" in str(refused)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert [one.name for one in storage.organizations.page() if one.name == "Left over"] == []
 
 
 def test_a_lock_that_is_held_for_too_long_can_be_tried_again(backend: SqlBackend, mariadb_url: str) -> None:
-    organization = an_organization()
+    organization = make_organization()
     save(backend, organization)
-    impatient = SqlBackend(Settings(url=mariadb_url, lock_timeout=timedelta(seconds=1)))
-    with committing(backend, Transactions()) as storage:
+    impatient = SqlBackend(SqlPluginSettings(url=mariadb_url, lock_timeout=timedelta(seconds=1)))
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.update(replace(organization, version=2))
-        with pytest.raises(TransientError, match="lock_timeout"), committing(impatient, Transactions()) as waiting:
+        with (
+            pytest.raises(TransientError, match="lock_timeout"),
+            committed_transaction(impatient, ContractTransactionManager()) as waiting,
+        ):
             waiting.organizations.update(replace(organization, version=2))
     impatient.close()
 
 
 def test_a_statement_that_takes_too_long_is_told(mariadb_url: str) -> None:
-    backend = SqlBackend(Settings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
-    with pytest.raises(Unavailable, match="statement_timeout"), committing(backend, Transactions()) as storage:
+    backend = SqlBackend(SqlPluginSettings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
+    with (
+        pytest.raises(StorageUnavailable, match="statement_timeout"),
+        committed_transaction(backend, ContractTransactionManager()) as storage,
+    ):
         storage.organizations._send("SELECT SLEEP(5) FROM audit_gate")  # type: ignore[attr-defined]
     backend.close()
 
 
 def test_a_dump_is_read_as_slowly_as_its_reader_likes(mariadb_url: str) -> None:
     """What is streamed is one statement until its last row was taken; requests have their limit afterwards."""
-    backend = SqlBackend(Settings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
-    engine = create_engine(Settings(url=mariadb_url).database_url())
+    backend = SqlBackend(SqlPluginSettings(url=mariadb_url, statement_timeout=timedelta(seconds=1)))
+    engine = create_engine(SqlPluginSettings(url=mariadb_url).database_url())
     with engine.begin() as connection:
         connection.exec_driver_sql(
             "INSERT INTO outgoing_messages (id, kind, sealed, created_at, next_at, expires_at, attempts)"
@@ -208,77 +214,77 @@ def test_a_dump_is_read_as_slowly_as_its_reader_likes(mariadb_url: str) -> None:
         time.sleep(1.2)
         assert len(list(rows)) == 2500
     for _ in range(3):
-        with backend.reading() as storage:
+        with backend.read_session() as storage:
             assert shown(storage, "max_statement_time") == 1
     backend.close()
 
 
 def test_what_is_taken_is_told_by_its_field(backend: SqlBackend) -> None:
-    organization, robot = an_organization(), a_service_user()
+    organization, robot = make_organization(), make_service_user()
     robot = replace(robot, organization_id=organization.id)
-    person = a_human_user(organization, user_name="ada")
+    person = make_human_user(organization, user_name="ada")
     save(backend, organization, robot, person)
     for taken, field in (
-        (a_human_user(organization, user_name="Ada"), "user_name"),
-        (a_human_user(organization, id=person.id), "id"),
-        (an_organization(primary_domain=organization.primary_domain), "primary_domain"),
+        (make_human_user(organization, user_name="Ada"), "user_name"),
+        (make_human_user(organization, id=person.id), "id"),
+        (make_organization(primary_domain=organization.primary_domain), "primary_domain"),
     ):
-        with pytest.raises(Duplicate) as refusal:
+        with pytest.raises(DuplicateValue) as refusal:
             save(backend, taken)
         assert refusal.value.args == (field,) or field in str(refusal.value)
 
 
 def test_last_uses_are_noted(backend: SqlBackend) -> None:
-    organization, robot = an_organization(), a_service_user()
+    organization, robot = make_organization(), make_service_user()
     robot = replace(robot, organization_id=organization.id)
-    secret = a_service_user_secret(robot)
+    secret = make_service_user_secret(robot)
     save(backend, organization, robot, secret)
-    with committing(backend, Transactions()) as storage:
-        storage.credentials.touch(ServiceUserSecret, {secret.id: NOW})
-    with backend.reading() as storage:
-        assert storage.credentials.secrets(robot.id)[0].last_used_at == NOW
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.credentials.update_last_used(ServiceUserSecret, {secret.id: NOW})
+    with backend.read_session() as storage:
+        assert storage.credentials.list_secrets(robot.id)[0].last_used_at == NOW
 
 
 def test_a_migration_that_was_killed_is_gone_on_with(mariadb_server: MariadbServer) -> None:
     url = new_database(mariadb_server)
-    engine = create_engine(Settings(url=url).database_url())
+    engine = create_engine(SqlPluginSettings(url=url).database_url())
     half = mariadb._TABLES.split(";\n")[:9]
     with engine.begin() as connection:
         for table in half:
             connection.exec_driver_sql(f"{table} {mariadb._TABLE_OPTIONS}")
     engine.dispose()
-    backend = SqlBackend(Settings(url=url))
-    with pytest.raises(Unavailable):
+    backend = SqlBackend(SqlPluginSettings(url=url))
+    with pytest.raises(StorageUnavailable):
         backend.check()
     assert backend.migrate()[-1].startswith(HEAD)
     backend.check()
-    save(backend, an_organization())
+    save(backend, make_organization())
     backend.close()
     drop_database(mariadb_server, url)
 
 
 def test_a_server_that_is_gone_is_told_and_one_that_is_back_is_used() -> None:
     with running_server() as server:
-        organization, transactions = an_organization(), Transactions()
-        backend = SqlBackend(Settings(url=new_database(server)))
+        organization, transactions = make_organization(), ContractTransactionManager()
+        backend = SqlBackend(SqlPluginSettings(url=new_database(server)))
         backend.migrate()
         save(backend, organization)
-        with backend.reading() as storage:
+        with backend.read_session() as storage:
             assert storage.organizations.page().items == (organization,)
         transactions.begin()
-        caught = backend.writing(transactions)
-        caught.organizations.add(an_organization())
+        caught = backend.join_transaction(transactions)
+        caught.organizations.add(make_organization())
         server.kill()
-        with pytest.raises(Unavailable):
+        with pytest.raises(StorageUnavailable):
             caught.organizations.page()
-        with pytest.raises(Unavailable):
+        with pytest.raises(StorageUnavailable):
             transactions.commit()
         transactions.abort()
-        with closing(backend), pytest.raises(Unavailable):
+        with closing(backend), pytest.raises(StorageUnavailable):
             backend.check()
         server.start()
-        with backend.reading() as storage:
+        with backend.read_session() as storage:
             assert storage.organizations.page().items == (organization,)
-        with committing(backend, transactions) as storage:
-            storage.organizations.remove(organization.id)
+        with committed_transaction(backend, transactions) as storage:
+            storage.organizations.delete(organization.id)
         backend.close()

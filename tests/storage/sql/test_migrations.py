@@ -20,14 +20,14 @@ from sqlalchemy import Connection, MetaData, Table, create_engine, inspect, text
 from identity.domain.audit import ERASED
 from identity.domain.email_addresses import email_key
 from identity.domain.users import Profile
-from identity.plugins.sql import Settings, SqlBackend, migrations
-from identity.plugins.sql.engines import open_migrating_engine
+from identity.plugins.sql import SqlBackend, SqlPluginSettings, migrations
+from identity.plugins.sql.engines import open_migration_engine
 from identity.plugins.sql.migrations import HEAD, REVISIONS, runner
 from identity.plugins.sql.migrations.runner import script_directory
 from identity.plugins.sql.tables import metadata
-from identity.storage.contract.factories import a_human_user, an_audit_event, an_id, an_organization
-from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import Unavailable
+from identity.storage.contract.factories import make_audit_event, make_human_user, make_id, make_organization
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+from identity.storage.errors import StorageUnavailable
 from identity.storage.paging import PageRequest
 from identity.testing.postgresql import SERIALIZABLE, PostgresqlServer, drop_database, new_database
 
@@ -60,7 +60,7 @@ def opened(empty_url: str) -> Iterator[Callable[[], SqlBackend]]:
     backends: list[SqlBackend] = []
 
     def open_backend() -> SqlBackend:
-        backends.append(SqlBackend(Settings(url=empty_url)))
+        backends.append(SqlBackend(SqlPluginSettings(url=empty_url)))
         return backends[-1]
 
     yield open_backend
@@ -71,7 +71,7 @@ def opened(empty_url: str) -> Iterator[Callable[[], SqlBackend]]:
 @pytest.fixture
 def connection(empty_url: str) -> Iterator[Connection]:
     """A connection of our own to the database under test."""
-    engine = create_engine(Settings(url=empty_url).database_url())
+    engine = create_engine(SqlPluginSettings(url=empty_url).database_url())
     with engine.connect() as connection:
         yield connection
     engine.dispose()
@@ -88,7 +88,7 @@ def test_a_new_database_is_migrated_once(opened: Callable[[], SqlBackend]) -> No
     planned = list(backend.migrate(dry_run=True))
     assert planned[0] == "0001: Create everything."
     assert [line[:4] for line in planned] == list(REVISIONS)
-    with pytest.raises(Unavailable, match="identity migrate"):
+    with pytest.raises(StorageUnavailable, match="identity migrate"):
         backend.check()
     assert list(backend.migrate()) == planned
     assert list(backend.migrate()) == []
@@ -130,7 +130,7 @@ def _columns_of_tables() -> set[tuple[str, str, bool]]:
 
 def test_indexes_and_references_are_those_of_the_tables(tmp_path: Path) -> None:
     """Partial indexes and what goes with what, too, which alembic does not compare."""
-    SqlBackend(Settings(url=f"sqlite:///{tmp_path}/migrated.db")).migrate()
+    SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/migrated.db")).migrate()
     engine = create_engine(f"sqlite:///{tmp_path}/made.db")
     metadata.create_all(engine)
     engine.dispose()
@@ -154,7 +154,7 @@ def test_an_older_schema_is_refused_until_it_is_migrated(
     newer = [f"{int(HEAD) + 1:04}", f"{int(HEAD) + 2:04}"]
     monkeypatch.setattr(migrations, "REVISIONS", (*REVISIONS, *newer))
     monkeypatch.setattr(migrations, "HEAD", newer[-1])
-    with pytest.raises(Unavailable, match="older than this version"):
+    with pytest.raises(StorageUnavailable, match="older than this version"):
         backend.check()
 
 
@@ -171,7 +171,7 @@ def test_a_newer_schema_is_refused(opened: Callable[[], SqlBackend], connection:
     backend.migrate()
     _pretend(connection, "9999", oldest="9998")
     for attempt in (backend.check, backend.migrate, partial(backend.migrate, dry_run=True)):
-        with pytest.raises(Unavailable, match="newer than this version"):
+        with pytest.raises(StorageUnavailable, match="newer than this version"):
             attempt()
 
 
@@ -182,20 +182,20 @@ def test_the_schema_of_a_newer_version_can_be_used_that_says_so(
     backend.migrate()
     _pretend(connection, f"{int(HEAD) + 1:04}", oldest=HEAD)
     backend.check()
-    with pytest.raises(Unavailable):
+    with pytest.raises(StorageUnavailable):
         backend.migrate()
 
 
 def test_an_audit_event_cannot_be_changed(opened: Callable[[], SqlBackend], connection: Connection) -> None:
-    backend, event = opened(), an_audit_event()
+    backend, event = opened(), make_audit_event()
     backend.migrate()
-    with committing(backend, Transactions()) as storage:
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.audit.append(event)
     for statement in ("UPDATE audit_events SET reason = 'x'", "DELETE FROM audit_events"):
         with pytest.raises(Exception, match="never changed"):
             connection.execute(text(statement))
         connection.rollback()
-    with backend.reading() as reading:
+    with backend.read_session() as reading:
         assert reading.audit.find(event.id) is not None
 
 
@@ -213,13 +213,13 @@ ADDRESSES = [
 @pytest.mark.filterwarnings("ignore:.*expression-based index")
 def test_verified_addresses_of_earlier_releases_get_their_keys(empty_url: str) -> None:
     """More people than are looked at at once; what runs twice, as after a kill, finds the same."""
-    engine = open_migrating_engine(Settings(url=empty_url))
-    organization = an_organization()
+    engine = open_migration_engine(SqlPluginSettings(url=empty_url))
+    organization = make_organization()
     people = {
-        an_id(): json.dumps({"email": ADDRESSES[number % len(ADDRESSES)], "email_verified": True})
+        make_id(): json.dumps({"email": ADDRESSES[number % len(ADDRESSES)], "email_verified": True})
         for number in range(1201)
     }
-    people |= {an_id(): profile for profile in ('{"email": "x@acme.example"}', "{", "[]", "null")}
+    people |= {make_id(): profile for profile in ('{"email": "x@acme.example"}', "{", "[]", "null")}
     with engine.begin() as connection:
         runner.upgrade(connection, "0010")
         known = MetaData()
@@ -240,7 +240,7 @@ def test_verified_addresses_of_earlier_releases_get_their_keys(empty_url: str) -
             if again:
                 connection.execute(text("UPDATE users SET verified_email_key = NULL"))
                 connection.execute(text("UPDATE alembic_version SET version_num = '0010'"))
-        runner.run(engine)
+        runner.run_migrations(engine)
         with engine.connect() as connection:
             found = connection.execute(text("SELECT profile, email_verified_by, verified_email_key FROM users")).all()
         for profile, by, stored in found:
@@ -269,13 +269,13 @@ def test_what_an_audit_event_tells_of_a_person_can_be_erased_when_nobody_is_ther
     """And nothing else of it, nor of any other event."""
     backend = opened()
     backend.migrate()
-    organization = an_organization()
-    person = a_human_user(organization)
+    organization = make_organization()
+    person = make_human_user(organization)
     events = [
-        an_audit_event(object_kind=kind, object_id=id_, detail={"name": "Ada"})
+        make_audit_event(object_kind=kind, object_id=id_, detail={"name": "Ada"})
         for kind, id_ in (("user", "gone"), ("user", person.id), ("project", "gone"), ("user", None))
     ]
-    with committing(backend, Transactions()) as storage:
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)
         storage.users.add(person)
         storage.audit.append_many(events)
@@ -304,30 +304,30 @@ def test_what_an_audit_event_tells_of_a_person_can_be_erased_when_nobody_is_ther
     refused(f"{ERASURE}, at = 1 WHERE id = :id", id=gone)
     connection.execute(text(f"{ERASURE} WHERE id = :id"), {"id": gone})
     connection.commit()
-    with backend.reading() as reading:
+    with backend.read_session() as reading:
         found = [reading.audit.find(event.id) for event in events]
     assert [event and event.detail for event in found] == [ERASED, *[{"name": "Ada"}] * 3]
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(Unavailable, match="cannot be created"):
-        SqlBackend(Settings(url=f"sqlite:///{tmp_path}/file/identity.db")).migrate()
+    with pytest.raises(StorageUnavailable, match="cannot be created"):
+        SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/file/identity.db")).migrate()
 
 
 def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     (tmp_path / "identity.db").write_text("not a database" * 100)
-    with pytest.raises(Unavailable, match="not an SQLite database"):
-        SqlBackend(Settings(url=f"sqlite:///{tmp_path}/identity.db")).check()
+    with pytest.raises(StorageUnavailable, match="not an SQLite database"):
+        SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/identity.db")).check()
 
 
 def test_only_a_migration_makes_a_file(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "identity.db"
-    backend = SqlBackend(Settings(url=f"sqlite:///{path}"))
-    with pytest.raises(Unavailable, match=r"no database file .+ keeps its data.+`identity migrate"):
+    backend = SqlBackend(SqlPluginSettings(url=f"sqlite:///{path}"))
+    with pytest.raises(StorageUnavailable, match=r"no database file .+ keeps its data.+`identity migrate"):
         backend.check()
-    with pytest.raises(Unavailable, match="no database file"):
-        backend.writing(_begun())
+    with pytest.raises(StorageUnavailable, match="no database file"):
+        backend.join_transaction(_begun())
     assert len(backend.migrate(dry_run=True)) == len(REVISIONS)
     assert not path.parent.exists()
     backend.migrate()
@@ -337,15 +337,15 @@ def test_only_a_migration_makes_a_file(tmp_path: Path) -> None:
 
 def test_a_migrated_file_can_be_moved(sqlite_template: Path, tmp_path: Path) -> None:
     shutil.copy(sqlite_template, tmp_path / "moved.db")
-    backend = SqlBackend(Settings(url=f"sqlite:///{tmp_path}/moved.db"))
+    backend = SqlBackend(SqlPluginSettings(url=f"sqlite:///{tmp_path}/moved.db"))
     backend.check()
-    with committing(backend, Transactions()) as storage:
-        storage.organizations.add(an_organization())
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.organizations.add(make_organization())
     backend.close()
 
 
-def _begun() -> Transactions:
-    transactions = Transactions()
+def _begun() -> ContractTransactionManager:
+    transactions = ContractTransactionManager()
     transactions.begin()
     return transactions
 
@@ -362,20 +362,22 @@ def test_migration_fills_search_texts_and_users_of_events(
     """What was stored before is found as what is stored from now on; a second run changes nothing."""
     backend = opened()
     backend.migrate()
-    organization = an_organization(name="Łódź Ørsted")
+    organization = make_organization(name="Łódź Ørsted")
     people = [
-        a_human_user(organization, user_name=f"person-{number}", profile=Profile(display_name="Michał Sørensen"))
+        make_human_user(organization, user_name=f"person-{number}", profile=Profile(display_name="Michał Sørensen"))
         for number in range(5)
     ]
-    ada, grant, consented = an_id(), an_id(), an_id()
+    ada, grant, consented = make_id(), make_id(), make_id()
     events = [
-        an_audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, detail={"user_id": ada}),
-        an_audit_event(event="user_grant.changed", object_kind="user_grant", object_id=grant, detail={"roles": {}}),
-        an_audit_event(event="consent.given", object_kind="application", object_id=consented, detail={"user_id": ada}),
-        an_audit_event(event="application.changed", object_kind="application", object_id=consented),
-        an_audit_event(event="user.changed", object_kind="user", object_id=ada),
+        make_audit_event(event="user_grant.added", object_kind="user_grant", object_id=grant, detail={"user_id": ada}),
+        make_audit_event(event="user_grant.changed", object_kind="user_grant", object_id=grant, detail={"roles": {}}),
+        make_audit_event(
+            event="consent.given", object_kind="application", object_id=consented, detail={"user_id": ada}
+        ),
+        make_audit_event(event="application.changed", object_kind="application", object_id=consented),
+        make_audit_event(event="user.changed", object_kind="user", object_id=ada),
     ]
-    with committing(backend, Transactions()) as storage:
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)
         for person in people:
             storage.users.add(person)
@@ -397,7 +399,7 @@ def test_migration_fills_search_texts_and_users_of_events(
             revision._tell_users(connection)
             for statement in revision._guard(connection.dialect.name, revision._erases):
                 connection.execute(text(statement))
-    with backend.reading() as reading:
+    with backend.read_session() as reading:
         found = reading.users.page(None, None, PageRequest(query="michal sorensen")).items
         told = [reading.audit.find(event.id) for event in events]
     assert {one.id for one in found} == {person.id for person in people}

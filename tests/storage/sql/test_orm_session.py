@@ -9,70 +9,70 @@ from sqlalchemy import create_engine, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from identity.plugins.sql import SqlBackend
-from identity.storage.contract.factories import an_organization
-from identity.storage.contract.transactions import Transactions
-from identity.storage.errors import Unavailable
+from identity.storage.contract.factories import make_organization
+from identity.storage.contract.transaction_manager import ContractTransactionManager
+from identity.storage.errors import StorageUnavailable
 
 
-class Base(DeclarativeBase):
+class OrmBase(DeclarativeBase):
     pass
 
 
-class Badge(Base):
+class OrmBadge(OrmBase):
     __tablename__ = "badges"
 
     organization_id: Mapped[str] = mapped_column(primary_key=True)
 
 
 @pytest.fixture
-def session(transactions: Transactions) -> Iterator[Session]:
+def session(transactions: ContractTransactionManager) -> Iterator[Session]:
     engine = create_engine("sqlite://")
-    Base.metadata.create_all(engine)
+    OrmBase.metadata.create_all(engine)
     with Session(engine) as session:
         zope.sqlalchemy.register(session, transaction_manager=transactions)
         yield session
     engine.dispose()
 
 
-def _write(backend: SqlBackend, session: Session, transactions: Transactions) -> str:
-    organization = an_organization()
+def _write(backend: SqlBackend, session: Session, transactions: ContractTransactionManager) -> str:
+    organization = make_organization()
     transactions.begin()
-    session.add(Badge(organization_id=organization.id))
+    session.add(OrmBadge(organization_id=organization.id))
     session.flush()
-    backend.writing(transactions).organizations.add(organization)
+    backend.join_transaction(transactions).organizations.add(organization)
     return organization.id
 
 
-def _badges(session: Session, transactions: Transactions) -> list[str]:
+def _badges(session: Session, transactions: ContractTransactionManager) -> list[str]:
     with transactions:
-        return list(session.scalars(select(Badge.organization_id)))
+        return list(session.scalars(select(OrmBadge.organization_id)))
 
 
-def test_both_are_committed(backend: SqlBackend, session: Session, transactions: Transactions) -> None:
+def test_both_are_committed(backend: SqlBackend, session: Session, transactions: ContractTransactionManager) -> None:
     written = _write(backend, session, transactions)
     transactions.commit()
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.organizations.find(written) is not None
     assert _badges(session, transactions) == [written]
 
 
-def test_both_are_undone(backend: SqlBackend, session: Session, transactions: Transactions) -> None:
+def test_both_are_undone(backend: SqlBackend, session: Session, transactions: ContractTransactionManager) -> None:
     written = _write(backend, session, transactions)
     transactions.abort()
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.organizations.find(written) is None
     assert _badges(session, transactions) == []
 
 
 def test_the_session_is_undone_where_the_backend_cannot_commit(
-    backend: SqlBackend, session: Session, transactions: Transactions
+    backend: SqlBackend, session: Session, transactions: ContractTransactionManager
 ) -> None:
     """The session votes after the backend: whoever votes last is never left alone with a commit."""
     _write(backend, session, transactions)
-    driver = backend.writing(transactions).connection.driver  # type: ignore[attr-defined]
+    driver = backend.join_transaction(transactions).connection.driver  # type: ignore[attr-defined]
     # As after a full disk, or when the network is gone.
     driver.rollback() if isinstance(driver, sqlite3.Connection) else driver.close()
-    with pytest.raises(Unavailable):
+    with pytest.raises(StorageUnavailable):
         transactions.commit()
     transactions.abort()
     assert _badges(session, transactions) == []

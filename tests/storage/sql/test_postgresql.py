@@ -16,32 +16,32 @@ import pytest
 from transaction.interfaces import TransientError
 
 from identity.domain.permissions import INSTANCE_KEY
-from identity.ini_values import BadSetting
-from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql.storage import SqlStorage
+from identity.settings_parser import InvalidSetting
 from identity.storage.backend import Storage
-from identity.storage.contract.base import add
 from identity.storage.contract.factories import (
     NOW,
-    a_family,
-    a_human_user,
-    a_manager,
-    a_project,
-    a_refresh_token,
-    an_access_token,
-    an_application,
-    an_audit_event,
-    an_organization,
+    make_access_token,
+    make_application,
+    make_audit_event,
+    make_human_user,
+    make_manager,
+    make_organization,
+    make_project,
+    make_refresh_token,
+    make_token_family,
 )
-from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import AlreadyUsed, Missing, Unavailable
+from identity.storage.contract.harness import add
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+from identity.storage.errors import AlreadyUsed, RowNotFound, StorageUnavailable
 from identity.testing.postgresql import SERIALIZABLE, PostgresqlServer, new_database, running_server
-from identity.testing.processes import signal_family
+from identity.testing.process_tree import signal_process_tree
 
 
 @pytest.fixture
 def backend(postgresql_url: str) -> Iterator[SqlBackend]:
-    backend = SqlBackend(Settings(url=postgresql_url))
+    backend = SqlBackend(SqlPluginSettings(url=postgresql_url))
     yield backend
     backend.close()
 
@@ -49,7 +49,7 @@ def backend(postgresql_url: str) -> Iterator[SqlBackend]:
 @pytest.fixture
 def new_backend(postgresql_server: PostgresqlServer) -> Iterator[SqlBackend]:
     """On a database of which the planner knows nothing."""
-    backend = SqlBackend(Settings(url=new_database(postgresql_server)))
+    backend = SqlBackend(SqlPluginSettings(url=new_database(postgresql_server)))
     backend.migrate()
     yield backend
     backend.close()
@@ -71,7 +71,7 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
         "application_name": "identity",
         "synchronous_commit": "off",
     }
-    reads, writes = backend.reading(), committing(backend, Transactions())
+    reads, writes = backend.read_session(), committed_transaction(backend, ContractTransactionManager())
     for used, reading in ((reads, "on"), (writes, "off")):
         with used as storage:
             driver = driver_of(storage)
@@ -85,8 +85,10 @@ def test_connections_have_limits(backend: SqlBackend) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda storage: storage.tokens.rotate(b"unknown", a_refresh_token(a_family(a_human_user())), NOW),
-        lambda storage: storage.tokens.redeem_code(b"unknown", client_id="unknown", at=NOW),
+        lambda storage: storage.tokens.rotate(
+            b"unknown", make_refresh_token(make_token_family(make_human_user())), NOW
+        ),
+        lambda storage: storage.tokens.redeem_authorization_code(b"unknown", client_id="unknown", at=NOW),
     ],
     ids=["rotate", "redeem"],
 )
@@ -95,11 +97,11 @@ def test_a_token_costs_the_same_where_the_planner_knows_nothing_yet(
 ) -> None:
     """Until tables are analyzed for the first time it takes them for tiny, however fast they grow."""
     sent: list[tuple[str, Any]] = []
-    with committing(new_backend, Transactions()) as storage:
+    with committed_transaction(new_backend, ContractTransactionManager()) as storage:
         assert isinstance(storage, SqlStorage)
         execute = storage.connection.execute
         storage.connection.execute = lambda *said: sent.append(said) or execute(*said)
-        with pytest.raises(Missing):
+        with pytest.raises(RowNotFound):
             change(storage)
         storage.connection.execute = execute
         words, parameters = sent[0]
@@ -118,16 +120,16 @@ def shown(driver: Any, name: str) -> object:
 
 
 def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> None:
-    slow, early, late = Transactions(), an_audit_event(), an_audit_event()
+    slow, early, late = ContractTransactionManager(), make_audit_event(), make_audit_event()
     slow.begin()
-    backend.writing(slow).audit.append(early)
-    with committing(backend, Transactions()) as storage:
+    backend.join_transaction(slow).audit.append(early)
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.audit.append(late)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert [event.id for event in storage.audit.page()] == [late.id]
-        assert storage.audit.after(0, 10) == (), "the one with the lower number is not committed yet"
-    with ThreadPoolExecutor(1) as pool, backend.reading() as storage:
-        following = pool.submit(storage.audit.after, 0, 10)
+        assert storage.audit.list_after(0, 10) == (), "the one with the lower number is not committed yet"
+    with ThreadPoolExecutor(1) as pool, backend.read_session() as storage:
+        following = pool.submit(storage.audit.list_after, 0, 10)
         time.sleep(0.2)
         assert not following.done()
         slow.commit()
@@ -135,19 +137,19 @@ def test_a_follower_waits_for_events_with_lower_numbers(backend: SqlBackend) -> 
 
 
 def test_a_follower_does_not_wait_for_numbers_that_nobody_gets(backend: SqlBackend) -> None:
-    given_up, event = Transactions(), an_audit_event()
+    given_up, event = ContractTransactionManager(), make_audit_event()
     given_up.begin()
-    backend.writing(given_up).audit.append(an_audit_event())
-    with committing(backend, Transactions()) as storage:
+    backend.join_transaction(given_up).audit.append(make_audit_event())
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.audit.append(event)
     given_up.abort()
-    with backend.reading() as storage:
-        assert [each.id for each in storage.audit.after(0, 10)] == [event.id]
+    with backend.read_session() as storage:
+        assert [each.id for each in storage.audit.list_after(0, 10)] == [event.id]
 
 
 def test_options_of_the_url_are_kept(postgresql_url: str) -> None:
-    backend = SqlBackend(Settings(url=f"{postgresql_url}&options=-c%20work_mem%3D7MB"))
-    with backend.reading() as storage:
+    backend = SqlBackend(SqlPluginSettings(url=f"{postgresql_url}&options=-c%20work_mem%3D7MB"))
+    with backend.read_session() as storage:
         assert shown(driver_of(storage), "work_mem") == "7MB"
         assert shown(driver_of(storage), "lock_timeout") == "3s"
     backend.close()
@@ -157,16 +159,16 @@ def test_the_password_comes_from_its_file(postgresql_url: str, tmp_path: Path) -
     path = tmp_path / "password"
     path.write_text("from file\n")
     path.chmod(0o600)
-    backend = SqlBackend(Settings(url=postgresql_url, password_file=path))
+    backend = SqlBackend(SqlPluginSettings(url=postgresql_url, password_file=path))
     backend.check()
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.connection.core.engine.url.password == "from file"  # type: ignore[attr-defined]
     backend.close()
     path.chmod(0o640)
-    with pytest.raises(Unavailable, match="chmod 600"):
+    with pytest.raises(StorageUnavailable, match="chmod 600"):
         backend.check()
     path.unlink()
-    with pytest.raises(Unavailable, match="cannot be read"):
+    with pytest.raises(StorageUnavailable, match="cannot be read"):
         backend.check()
 
 
@@ -175,7 +177,7 @@ def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
     """Sends a signal to all processes of the server; in the end, and after a minute, they go on."""
 
     def send(number: int) -> None:
-        signal_family(lone_server.process_id, number)
+        signal_process_tree(lone_server.process_id, number)
 
     # Whoever waits for ever is answered in the end, and found out.
     thaw = threading.Timer(60, send, [signal.SIGCONT])
@@ -187,90 +189,92 @@ def frozen(lone_server: PostgresqlServer) -> Iterator[Callable[[int], None]]:
 
 def test_a_server_that_is_silent_is_given_up(lone_server: PostgresqlServer, frozen: Callable[[int], None]) -> None:
     """Its own timeouts do not run while it is frozen."""
-    backend = SqlBackend(Settings(url=new_database(lone_server), statement_timeout=timedelta(seconds=1)))
+    backend = SqlBackend(SqlPluginSettings(url=new_database(lone_server), statement_timeout=timedelta(seconds=1)))
     backend.migrate()
     # One is kept, in the hands of whoever reads when it happens.
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.organizations.find("1") is None
         frozen(signal.SIGSTOP)
-        with pytest.raises(Unavailable, match="does not answer"):
+        with pytest.raises(StorageUnavailable, match="does not answer"):
             storage.organizations.find("1")
     frozen(signal.SIGCONT)
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.organizations.find("1") is None, "an answer of then is not taken for one of now"
     backend.close()
 
 
 def test_a_server_that_is_gone_is_told_and_one_that_is_back_is_used(lone_server: PostgresqlServer) -> None:
-    url, transactions, organization = new_database(lone_server), Transactions(), an_organization()
-    backend = SqlBackend(Settings(url=url))
+    url, transactions, organization = new_database(lone_server), ContractTransactionManager(), make_organization()
+    backend = SqlBackend(SqlPluginSettings(url=url))
     backend.migrate()
-    with committing(backend, transactions) as storage:
+    with committed_transaction(backend, transactions) as storage:
         storage.organizations.add(organization)
     # One transaction is caught in the middle.
     transactions.begin()
-    caught = backend.writing(transactions)
-    caught.organizations.add(an_organization())
+    caught = backend.join_transaction(transactions)
+    caught.organizations.add(make_organization())
     lone_server.stop()
-    with pytest.raises(Unavailable):
+    with pytest.raises(StorageUnavailable):
         caught.organizations.page()
-    with pytest.raises(Unavailable):
+    with pytest.raises(StorageUnavailable):
         caught.organizations.page()
-    with pytest.raises(Unavailable):
+    with pytest.raises(StorageUnavailable):
         transactions.commit()
     transactions.abort()
-    with pytest.raises(Unavailable) as refusal, backend.reading():
+    with pytest.raises(StorageUnavailable) as refusal, backend.read_session():
         pass
     assert str(refusal.value).startswith("The database does not answer: nobody listens")
-    with pytest.raises(Unavailable):
+    with pytest.raises(StorageUnavailable):
         backend.check()
     transactions.begin()
-    with pytest.raises(Unavailable):
-        backend.writing(transactions)
+    with pytest.raises(StorageUnavailable):
+        backend.join_transaction(transactions)
     transactions.abort()
     lone_server.start()
     began = time.monotonic()
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.organizations.page().items == (organization,)
-    with committing(backend, transactions) as storage:
-        storage.organizations.remove(organization.id)
+    with committed_transaction(backend, transactions) as storage:
+        storage.organizations.delete(organization.id)
     assert time.monotonic() - began < 5
     backend.close()
 
 
 def test_a_connection_that_dies_before_the_commit_is_told(
-    backend: SqlBackend, transactions: Transactions, postgresql_url: str
+    backend: SqlBackend, transactions: ContractTransactionManager, postgresql_url: str
 ) -> None:
-    organization = an_organization()
+    organization = make_organization()
     transactions.begin()
-    backend.writing(transactions).organizations.add(organization)
+    backend.join_transaction(transactions).organizations.add(organization)
     with psycopg.connect(postgresql_url, autocommit=True) as killer:
         killer.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE state = 'idle in transaction' AND datname = current_database()"
         )
-    with pytest.raises(Unavailable):
+    with pytest.raises(StorageUnavailable):
         transactions.commit()
     transactions.abort()
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert storage.organizations.find(organization.id) is None
 
 
-def test_a_failed_transaction_is_never_committed_silently(backend: SqlBackend, transactions: Transactions) -> None:
-    organization = an_organization()
+def test_a_failed_transaction_is_never_committed_silently(
+    backend: SqlBackend, transactions: ContractTransactionManager
+) -> None:
+    organization = make_organization()
     transactions.begin()
-    storage = backend.writing(transactions)
+    storage = backend.join_transaction(transactions)
     storage.organizations.add(organization)
-    with pytest.raises(Missing):
-        storage.tokens.add_access(an_access_token(user_id="nobody"))
-    with pytest.raises(Unavailable, match="given this transaction up"):
+    with pytest.raises(RowNotFound):
+        storage.tokens.add_access_token(make_access_token(user_id="nobody"))
+    with pytest.raises(StorageUnavailable, match="given this transaction up"):
         transactions.commit()
     transactions.abort()
 
 
 def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
-    first, second = an_organization(), an_organization()
-    with committing(backend, Transactions()) as storage:
+    first, second = make_organization(), make_organization()
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(first)
         storage.organizations.add(second)
     both_hold_one = threading.Barrier(2)
@@ -278,11 +282,11 @@ def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
 
     def change(*order: object) -> None:
         try:
-            with committing(backend, Transactions()) as storage:
+            with committed_transaction(backend, ContractTransactionManager()) as storage:
                 storage.organizations.update(replace(order[0], version=2))  # type: ignore[type-var]
                 both_hold_one.wait(5)
                 storage.organizations.update(replace(order[1], version=2))  # type: ignore[type-var]
-        except Unavailable as error:
+        except StorageUnavailable as error:
             errors.append(error)
 
     threads = [threading.Thread(target=change, args=order) for order in ((first, second), (second, first))]
@@ -297,57 +301,65 @@ def test_a_deadlock_can_be_tried_again(backend: SqlBackend) -> None:
 def test_a_serialization_failure_can_be_tried_again_also_at_the_commit(
     postgresql_url: str,
 ) -> None:
-    backend = SqlBackend(Settings(url=f"{postgresql_url}&options=-c%20default_transaction_isolation%3Dserializable"))
-    one, other = Transactions(), Transactions()
+    backend = SqlBackend(
+        SqlPluginSettings(url=f"{postgresql_url}&options=-c%20default_transaction_isolation%3Dserializable")
+    )
+    one, other = ContractTransactionManager(), ContractTransactionManager()
     one.begin()
     other.begin()
     for transactions in (one, other):
-        storage = backend.writing(transactions)
+        storage = backend.join_transaction(transactions)
         storage.organizations.page()
-        storage.organizations.add(an_organization())
+        storage.organizations.add(make_organization())
     one.commit()
     with pytest.raises(TransientError) as refusal:
         other.commit()
-    assert isinstance(refusal.value, Unavailable)
+    assert isinstance(refusal.value, StorageUnavailable)
     other.abort()
     backend.close()
 
 
 def test_a_lock_that_is_held_for_too_long_is_told(backend: SqlBackend, postgresql_url: str) -> None:
-    organization = an_organization()
-    with committing(backend, Transactions()) as storage:
+    organization = make_organization()
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)
-    impatient = SqlBackend(Settings(url=postgresql_url, lock_timeout=timedelta(milliseconds=50)))
-    with committing(backend, Transactions()) as storage:
+    impatient = SqlBackend(SqlPluginSettings(url=postgresql_url, lock_timeout=timedelta(milliseconds=50)))
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.update(replace(organization, version=2))
-        with pytest.raises(Unavailable, match="lock_timeout"), committing(impatient, Transactions()) as waiting:
+        with (
+            pytest.raises(StorageUnavailable, match="lock_timeout"),
+            committed_transaction(impatient, ContractTransactionManager()) as waiting,
+        ):
             waiting.organizations.update(replace(organization, version=2))
     impatient.close()
 
 
 def test_a_statement_that_takes_too_long_is_told(postgresql_url: str) -> None:
-    backend = SqlBackend(Settings(url=postgresql_url, statement_timeout=timedelta(milliseconds=50)))
-    organization = an_organization()
-    with committing(backend, Transactions()) as storage:
+    backend = SqlBackend(SqlPluginSettings(url=postgresql_url, statement_timeout=timedelta(milliseconds=50)))
+    organization = make_organization()
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)
-        with pytest.raises(Unavailable, match="statement_timeout"), committing(backend, Transactions()) as waiting:
-            waiting.organizations.add(replace(an_organization(), primary_domain=organization.primary_domain))
+        with (
+            pytest.raises(StorageUnavailable, match="statement_timeout"),
+            committed_transaction(backend, ContractTransactionManager()) as waiting,
+        ):
+            waiting.organizations.add(replace(make_organization(), primary_domain=organization.primary_domain))
     backend.close()
 
 
 def test_the_last_owner_stays_when_one_is_deactivated_and_the_other_removed_at_once(backend: SqlBackend) -> None:
-    organization = an_organization()
-    users = [a_human_user(organization) for _ in range(2)]
-    managers = [a_manager(user) for user in users]
+    organization = make_organization()
+    users = [make_human_user(organization) for _ in range(2)]
+    managers = [make_manager(user) for user in users]
     _save(backend, organization, *users, *managers)
     left: list[int] = []
 
     def remove_the_other() -> None:
-        with committing(backend, Transactions()) as storage:
-            left.append(len(storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")))
+        with committed_transaction(backend, ContractTransactionManager()) as storage:
+            left.append(len(storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")))
 
-    with committing(backend, Transactions()) as storage:
-        assert len(storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")) == 2
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        assert len(storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")) == 2
         racer = threading.Thread(target=remove_the_other)
         racer.start()
         time.sleep(0.2)
@@ -358,38 +370,38 @@ def test_the_last_owner_stays_when_one_is_deactivated_and_the_other_removed_at_o
 
 
 def test_tokens_are_issued_to_locked_holders(backend: SqlBackend) -> None:
-    organization = an_organization()
-    user = a_human_user(organization)
-    _save(backend, organization, user, a_manager(user))
-    with committing(backend, Transactions()) as storage:
-        storage.managers.lock_holders(INSTANCE_KEY, "IAM_OWNER")
-        _save(backend, an_access_token(user))
+    organization = make_organization()
+    user = make_human_user(organization)
+    _save(backend, organization, user, make_manager(user))
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.managers.lock_by_role(INSTANCE_KEY, "IAM_OWNER")
+        _save(backend, make_access_token(user))
 
 
 def test_a_family_revoked_while_it_is_rotated_leaves_nothing_live(backend: SqlBackend) -> None:
-    organization = an_organization()
-    project = a_project(organization)
-    application, user = an_application(project), a_human_user(organization)
-    family = a_family(user, application)
-    refresh, successor = a_refresh_token(family), a_refresh_token(family)
+    organization = make_organization()
+    project = make_project(organization)
+    application, user = make_application(project), make_human_user(organization)
+    family = make_token_family(user, application)
+    refresh, successor = make_refresh_token(family), make_refresh_token(family)
     _save(backend, organization, project, application, user, family, refresh)
-    with committing(backend, Transactions()) as revoking:
+    with committed_transaction(backend, ContractTransactionManager()) as revoking:
         revoking.tokens.revoke_family(family.id, NOW)
-        with committing(backend, Transactions()) as rotating:
-            rotating.tokens.rotate(refresh.digest, successor, NOW)
-    with pytest.raises(Missing), committing(backend, Transactions()) as storage:
-        storage.tokens.rotate(successor.digest, a_refresh_token(family), NOW)
-    with pytest.raises(AlreadyUsed), committing(backend, Transactions()) as storage:
-        storage.tokens.rotate(refresh.digest, a_refresh_token(family), NOW)
+        with committed_transaction(backend, ContractTransactionManager()) as rotating:
+            rotating.tokens.rotate_refresh_token(refresh.digest, successor, NOW)
+    with pytest.raises(RowNotFound), committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.tokens.rotate_refresh_token(successor.digest, make_refresh_token(family), NOW)
+    with pytest.raises(AlreadyUsed), committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.tokens.rotate_refresh_token(refresh.digest, make_refresh_token(family), NOW)
 
 
 def _save(backend: SqlBackend, *values: object) -> None:
-    with committing(backend, Transactions()) as storage:
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         for value in values:
             add(storage, value)
 
 
 def test_what_a_pooler_would_drop_of_the_url_is_refused() -> None:
-    with pytest.raises(BadSetting, match="ALTER ROLE"):
-        Settings(url=f"postgresql://identity@db/identity?{SERIALIZABLE}", pooler=True)
-    Settings(url="postgresql://identity@db/identity?sslmode=require", pooler=True)
+    with pytest.raises(InvalidSetting, match="ALTER ROLE"):
+        SqlPluginSettings(url=f"postgresql://identity@db/identity?{SERIALIZABLE}", pooler=True)
+    SqlPluginSettings(url="postgresql://identity@db/identity?sslmode=require", pooler=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from identity.plugins.sql import Settings, SqlBackend
-from identity.plugins.sql.migrations.runner import oldest_of, script_directory
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
+from identity.plugins.sql.migrations.runner import oldest_compatible_revision, script_directory
 from identity.testing.mariadb import drop_database as drop_from_mariadb
 from identity.testing.mariadb import new_database as new_in_mariadb
 from identity.testing.postgresql import drop_database, new_database
@@ -23,8 +23,8 @@ _PROGRAM = """
 import json, sys
 from identity.plugins.sql.migrations import HEAD
 from identity.testing.clock import MovableClock
-from identity.testing.responses import check_granted
-from identity.testing.service import HOST, PLUGINS, KeyPool
+from identity.testing.response_checks import check_granted
+from identity.testing.assembled_service import HOST, PLUGINS, KeyPool
 from identity.testing.world import World
 
 given = json.loads(sys.argv[1])
@@ -102,7 +102,9 @@ def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         drop_from_mariadb(server, url)
 
 
-@pytest.mark.skipif(oldest_of(_NEWEST) > _BEFORE.revision, reason="the newest revision says that nodes stop for it")
+@pytest.mark.skipif(
+    oldest_compatible_revision(_NEWEST) > _BEFORE.revision, reason="the newest revision says that nodes stop for it"
+)
 def test_the_release_before_goes_on_with_the_schema_of_this_one(before: Path, new_url: str, tmp_path: Path) -> None:
     key = tmp_path / "master.key"
     key.write_text(secrets.token_hex(32))
@@ -128,8 +130,10 @@ def test_the_release_before_goes_on_with_the_schema_of_this_one(before: Path, ne
         first = program.stdout.readline().strip()
         if not first:
             pytest.fail(program.stderr.read())
-        assert oldest_of(_NEWEST) <= first < _NEWEST.revision, "it is a release before, and made its own schema"
-        backend = SqlBackend(Settings(url=new_url))
+        assert oldest_compatible_revision(_NEWEST) <= first < _NEWEST.revision, (
+            "it is a release before, and made its own schema"
+        )
+        backend = SqlBackend(SqlPluginSettings(url=new_url))
         assert backend.migrate(), "there is something newer"
         backend.close()
         said, problems = program.communicate("\n", timeout=120)

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import Connection, Engine, Inspector, MetaData, Table, create_engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from identity.plugins.sql import Settings, SqlBackend, migrations
-from identity.plugins.sql.migrations import HEAD, REVISIONS, fingerprints, fits
-from identity.plugins.sql.migrations.runner import oldest_of, script_directory, upgrade
-from identity.storage.errors import Unavailable
+from identity.plugins.sql import SqlBackend, SqlPluginSettings, migrations
+from identity.plugins.sql.migrations import HEAD, REVISIONS, fingerprints, require_usable_revision
+from identity.plugins.sql.migrations.runner import oldest_compatible_revision, script_directory, upgrade
+from identity.storage.errors import StorageUnavailable
 from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*expression-based index:sqlalchemy.exc.SAWarning")
@@ -25,19 +25,19 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     if request.param == "postgresql":
         server = request.getfixturevalue("postgresql_server")
         url = new_database(server)
-    engine = create_engine(Settings(url=url).database_url())
+    engine = create_engine(SqlPluginSettings(url=url).database_url())
     yield engine
     engine.dispose()
     if server is not None:
         drop_database(server, url)
 
 
-OLDEST = {revision.revision: oldest_of(revision) for revision in script_directory().walk_revisions()}
+OLDEST = {revision.revision: oldest_compatible_revision(revision) for revision in script_directory().walk_revisions()}
 #: Each revision, and those whose programs it says go on with it.
 PAIRS = [(old, new) for new in REVISIONS for old in REVISIONS if OLDEST[new] <= old < new]
 
 
-class Program:
+class OlderProgram:
     """What a version does whose schema this is: it writes and reads the columns that it knows, by their rules."""
 
     def __init__(self, connection: Connection) -> None:
@@ -71,11 +71,11 @@ def _cell(kind: Any) -> Any:
     return {bool: True, int: 1}.get(kind.python_type, "x")
 
 
-def made(engine: Engine, revision: str) -> Program:
+def made(engine: Engine, revision: str) -> OlderProgram:
     with engine.begin() as connection:
         upgrade(connection, revision)
     with engine.connect() as connection:
-        return Program(connection)
+        return OlderProgram(connection)
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
@@ -119,30 +119,30 @@ def test_the_database_tells_who_can_go_on(engine: Engine) -> None:
 ])  # fmt: skip
 def test_a_program_goes_on_where_the_schema_says_so(stored: str, oldest: str | None, problem: str | None) -> None:
     if problem is None:
-        fits(stored, oldest)
+        require_usable_revision(stored, oldest)
         return
-    with pytest.raises(Unavailable, match=problem):
-        fits(stored, oldest)
+    with pytest.raises(StorageUnavailable, match=problem):
+        require_usable_revision(stored, oldest)
 
 
 def test_a_dry_run_tells_statements_rows_and_who_goes_on(engine: Engine) -> None:
     made(engine, "0003")
-    backend = SqlBackend(Settings(url=engine.url.render_as_string(hide_password=False)))
-    lines, plan = backend.migrate(dry_run=True), backend.migration_plan()
+    backend = SqlBackend(SqlPluginSettings(url=engine.url.render_as_string(hide_password=False)))
+    lines, plan = backend.migrate(dry_run=True), backend.migration_sql()
     assert lines[0].endswith("Stop all nodes of the present version first.")
     assert "-- sessions: about 0 rows" in plan
     assert "ALTER TABLE sessions DROP COLUMN methods;" in plan
     with engine.connect() as connection:
         assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "0003"
     backend.migrate()
-    assert (list(backend.migrate(dry_run=True)), list(backend.migration_plan())) == ([], [])
+    assert (list(backend.migrate(dry_run=True)), list(backend.migration_sql())) == ([], [])
     backend.close()
 
 
 def is_ready(backend: SqlBackend) -> bool:
     try:
         backend.check()
-    except Unavailable:
+    except StorageUnavailable:
         return False
     return True
 
@@ -153,7 +153,7 @@ def test_a_dry_run_promises_what_the_program_of_the_schema_does(
 ) -> None:
     made(engine, revision)
     url = engine.url.render_as_string(hide_password=False)
-    migrating, program = SqlBackend(Settings(url=url)), SqlBackend(Settings(url=url))
+    migrating, program = SqlBackend(SqlPluginSettings(url=url)), SqlBackend(SqlPluginSettings(url=url))
     lines = migrating.migrate(dry_run=True)
     promised = {line.split(".", 1)[1] for line in lines}
     migrating.migrate()

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from identity.plugins.sql import Settings, SqlBackend
-from identity.plugins.sql.engines import open_migrating_engine
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
+from identity.plugins.sql.engines import open_migration_engine
 from identity.plugins.sql.migrations import REVISIONS
 from identity.plugins.sql.migrations.runner import upgrade
 from identity.plugins.sql.storage import SqlStorage
 from identity.storage.backend import Storage
-from identity.storage.contract.factories import an_audit_event, an_organization
-from identity.storage.contract.transactions import Transactions, committing
-from identity.storage.errors import Unavailable
-from identity.storage.stores.purges import Purged
+from identity.storage.contract.factories import make_audit_event, make_organization
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+from identity.storage.errors import StorageUnavailable
+from identity.storage.stores.purges import PurgeKind
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def backend(url: str) -> Iterator[SqlBackend]:
-    backend = SqlBackend(Settings(url=url))
+    backend = SqlBackend(SqlPluginSettings(url=url))
     backend.migrate()
     yield backend
     backend.close()
@@ -40,8 +40,8 @@ def mode(path: Path) -> int:
 
 
 def test_files_and_folder_are_closed_to_others(backend: SqlBackend, tmp_path: Path) -> None:
-    with committing(backend, Transactions()) as storage:
-        storage.organizations.add(an_organization())
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.organizations.add(make_organization())
         folder = tmp_path / "folder"
         assert mode(folder) == 0o700
         files = sorted(folder.iterdir())
@@ -51,16 +51,16 @@ def test_files_and_folder_are_closed_to_others(backend: SqlBackend, tmp_path: Pa
 
 def test_a_dry_run_waits_for_no_writer(tmp_path: Path) -> None:
     path = tmp_path / "identity.db"
-    engine = open_migrating_engine(Settings(url=f"sqlite:///{path}"))
+    engine = open_migration_engine(SqlPluginSettings(url=f"sqlite:///{path}"))
     with engine.begin() as connection:
         upgrade(connection, "0012")
     engine.dispose()
-    backend = SqlBackend(Settings(url=f"sqlite:///{path}"))
+    backend = SqlBackend(SqlPluginSettings(url=f"sqlite:///{path}"))
     due = list(REVISIONS[REVISIONS.index("0012") + 1 :])
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         assert [line[:4] for line in backend.migrate(dry_run=True)] == due
-        assert "-- audit_events: about 0 rows" in backend.migration_plan()
+        assert "-- audit_events: about 0 rows" in backend.migration_sql()
         writer.execute("ROLLBACK")
 
 
@@ -68,9 +68,9 @@ def test_connections_are_set_for_safety(backend: SqlBackend) -> None:
     expected = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
     reading = {**expected, "busy_timeout": 5000, "query_only": 1}
     writing = {**expected, "busy_timeout": 0, "query_only": 0}
-    with backend.reading() as storage:
+    with backend.read_session() as storage:
         assert _pragmas(storage, reading) == reading
-    with committing(backend, Transactions()) as storage:
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         assert _pragmas(storage, writing) == writing
 
 
@@ -83,59 +83,62 @@ def test_what_was_written_is_carried_over_into_the_file_beside_whoever_writes(
         with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
             return int(connection.execute("SELECT count(*) FROM organizations").fetchone()[0])
 
-    with committing(backend, Transactions()) as storage:
-        storage.organizations.add(an_organization())
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.organizations.add(make_organization())
     assert carried_over() == 0
-    with committing(backend, Transactions()) as storage:
-        storage.organizations.add(an_organization(name="Bolt"))
-        backend.relieve()
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.organizations.add(make_organization(name="Bolt"))
+        backend.checkpoint()
         assert carried_over() == 1
-    backend.relieve()
+    backend.checkpoint()
     assert carried_over() == 2
 
 
 def test_a_writer_that_waits_too_long_is_told(backend: SqlBackend, url: str) -> None:
-    impatient = SqlBackend(Settings(url=url, busy_timeout=timedelta(milliseconds=50)))
-    with committing(backend, Transactions()) as storage:
-        storage.organizations.add(an_organization())
-        with pytest.raises(Unavailable, match="locked"), committing(impatient, Transactions()):
+    impatient = SqlBackend(SqlPluginSettings(url=url, busy_timeout=timedelta(milliseconds=50)))
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.organizations.add(make_organization())
+        with (
+            pytest.raises(StorageUnavailable, match="locked"),
+            committed_transaction(impatient, ContractTransactionManager()),
+        ):
             pass
     # It has given its connection back and can go on.
-    with committing(impatient, Transactions()) as storage:
-        storage.organizations.add(an_organization())
+    with committed_transaction(impatient, ContractTransactionManager()) as storage:
+        storage.organizations.add(make_organization())
     impatient.close()
 
 
 def test_a_failed_commit_is_told_and_not_repeated(backend: SqlBackend) -> None:
-    transactions, organization = Transactions(), an_organization()
+    transactions, organization = ContractTransactionManager(), make_organization()
     transactions.begin()
-    storage = backend.writing(transactions)
+    storage = backend.join_transaction(transactions)
     storage.organizations.add(organization)
     # As after a full disk: SQLite has rolled back by itself.
     driver_of(storage).rollback()
-    with pytest.raises(Unavailable):
+    with pytest.raises(StorageUnavailable):
         transactions.commit()
     transactions.abort()
-    with backend.reading() as reading:
+    with backend.read_session() as reading:
         assert reading.organizations.find(organization.id) is None
-    with committing(backend, transactions) as again:
+    with committed_transaction(backend, transactions) as again:
         again.organizations.add(organization)
 
 
 def test_a_full_disk_is_told(backend: SqlBackend) -> None:
-    transactions = Transactions()
+    transactions = ContractTransactionManager()
     transactions.begin()
-    storage = backend.writing(transactions)
+    storage = backend.join_transaction(transactions)
     driver = driver_of(storage)
     pages = driver.execute("PRAGMA page_count").fetchone()[0]
     driver.execute(f"PRAGMA max_page_count = {pages}")
-    big = an_organization(name="x" * 100_000)
-    with pytest.raises(Unavailable, match="full"):
+    big = make_organization(name="x" * 100_000)
+    with pytest.raises(StorageUnavailable, match="full"):
         storage.organizations.add(big)
     transactions.abort()
     driver.execute("PRAGMA max_page_count = 1000000")
-    with committing(backend, transactions) as again:
-        again.organizations.add(an_organization())
+    with committed_transaction(backend, transactions) as again:
+        again.organizations.add(make_organization())
 
 
 def driver_of(storage: Storage) -> Any:
@@ -149,10 +152,10 @@ def _pragmas(storage: Storage, names: dict[str, object]) -> dict[str, object]:
 
 def test_of_many_rows_it_is_told_about_how_many_there_are(backend: SqlBackend) -> None:
     """By the first and the last one, from the limit on up to which they are counted."""
-    with backend.reading() as storage:
-        assert storage.purges.kept(Purged.AUDIT_EVENTS, 0) == 0
-    with committing(backend, Transactions()) as storage:
+    with backend.read_session() as storage:
+        assert storage.purges.count_stored(PurgeKind.AUDIT_EVENTS, 0) == 0
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         for _ in range(30):
-            storage.audit.append(an_audit_event())
-    with backend.reading() as storage:
-        assert [storage.purges.kept(Purged.AUDIT_EVENTS, limit) for limit in (2, 31)] == [30, 30]
+            storage.audit.append(make_audit_event())
+    with backend.read_session() as storage:
+        assert [storage.purges.count_stored(PurgeKind.AUDIT_EVENTS, limit) for limit in (2, 31)] == [30, 30]

@@ -12,14 +12,25 @@ import pytest
 from psycopg import sql
 
 from identity.domain.organizations import Organization
-from identity.ini_values import BadSetting
-from identity.plugins.sql import Settings, SqlBackend
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
 from identity.plugins.sql import standby as module
 from identity.plugins.sql.storage import SqlStorage
-from identity.storage.contract.factories import an_organization
-from identity.storage.contract.transactions import Transactions, committing
+from identity.settings_parser import InvalidSetting
+from identity.storage.contract.factories import make_organization
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
 from identity.testing.postgresql import PostgresqlServer
-from tests.storage.sql.pairs import INTERVAL, STALENESS, Clock, Pair, clock, own_pair, pair, quick, shared_pair, until
+from tests.storage.sql.standby_pair import (
+    INTERVAL,
+    STALENESS,
+    PairClock,
+    StandbyPair,
+    clock,
+    own_pair,
+    pair,
+    quick,
+    shared_pair,
+    until,
+)
 
 __all__ = ["clock", "own_pair", "pair", "quick", "shared_pair"]
 
@@ -30,11 +41,11 @@ LONGER = 5 * INTERVAL
 
 
 @pytest.fixture
-def opened() -> Iterator[Callable[[Settings], SqlBackend]]:
+def opened() -> Iterator[Callable[[SqlPluginSettings], SqlBackend]]:
     """Opens backends with a schema."""
     with ExitStack() as stack:
 
-        def opened(settings: Settings) -> SqlBackend:
+        def opened(settings: SqlPluginSettings) -> SqlBackend:
             backend = SqlBackend(settings)
             stack.callback(backend.close)
             backend.migrate()
@@ -45,7 +56,7 @@ def opened() -> Iterator[Callable[[Settings], SqlBackend]]:
 
 def lagging(backend: SqlBackend) -> tuple[Organization, ...] | None:
     """The organizations that the standby has, None if the primary is to be asked."""
-    opened = backend.lagging()
+    opened = backend.standby_session()
     if opened is None:
         return None
     with opened as storage:
@@ -55,33 +66,33 @@ def lagging(backend: SqlBackend) -> tuple[Organization, ...] | None:
 
 
 def saved(backend: SqlBackend) -> Organization:
-    organization = an_organization()
-    with committing(backend, Transactions()) as storage:
+    organization = make_organization()
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
         storage.organizations.add(organization)
     return organization
 
 
-Opens = Callable[[Settings], SqlBackend]
+Opens = Callable[[SqlPluginSettings], SqlBackend]
 
 
-def test_a_standby_is_read_from_once_it_is_known_to_be_fresh(pair: Pair, opened: Opens) -> None:
+def test_a_standby_is_read_from_once_it_is_known_to_be_fresh(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings())
-    assert backend.lagging() is None, "nothing is known of it yet"
+    assert backend.standby_session() is None, "nothing is known of it yet"
     organization = saved(backend)
     assert until(lambda: lagging(backend) or None) == (organization,)
-    assert [load.name for load in backend.loads] == ["reading", "writing", "standby"]
+    assert [load.name for load in backend.pool_usages] == ["reading", "writing", "standby"]
 
 
 def test_without_a_standby_there_is_nothing_that_lags(postgresql_url: str) -> None:
-    backend = SqlBackend(Settings(url=postgresql_url))
-    assert not backend.lags
-    assert backend.lagging() is None
+    backend = SqlBackend(SqlPluginSettings(url=postgresql_url))
+    assert not backend.has_standby
+    assert backend.standby_session() is None
     assert backend.standby_problem() is None
     backend.close()
 
 
 def test_what_was_committed_longer_ago_than_is_allowed_is_never_missing(
-    pair: Pair, opened: Opens, clock: Clock
+    pair: StandbyPair, opened: Opens, clock: PairClock
 ) -> None:
     backend = opened(pair.settings())
     until(lambda: lagging(backend))
@@ -103,7 +114,9 @@ def test_what_was_committed_longer_ago_than_is_allowed_is_never_missing(
     assert until(lambda: lagging(backend)) == (organization,)
 
 
-def test_a_standby_that_is_cut_off_from_an_idle_primary_is_fresh(pair: Pair, opened: Opens, clock: Clock) -> None:
+def test_a_standby_that_is_cut_off_from_an_idle_primary_is_fresh(
+    pair: StandbyPair, opened: Opens, clock: PairClock
+) -> None:
     """It has all that there is."""
     backend = opened(pair.settings())
     organization = saved(backend)
@@ -123,7 +136,7 @@ def test_a_standby_that_is_cut_off_from_an_idle_primary_is_fresh(pair: Pair, ope
 
 
 def test_while_the_primary_is_away_a_standby_is_read_from_until_it_may_be_too_old(
-    own_pair: Pair, opened: Opens, clock: Clock
+    own_pair: StandbyPair, opened: Opens, clock: PairClock
 ) -> None:
     backend = opened(own_pair.settings())
     organization = saved(backend)
@@ -137,14 +150,14 @@ def test_while_the_primary_is_away_a_standby_is_read_from_until_it_may_be_too_ol
 
 
 def test_a_standby_that_was_promoted_is_not_read_from(
-    own_pair: Pair, opened: Opens, monkeypatch: pytest.MonkeyPatch
+    own_pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = opened(own_pair.settings())
     until(lambda: lagging(backend))
     own_pair.standby.execute(sql.SQL("SELECT pg_promote()"))
 
     def refused() -> bool | None:
-        opened = backend.lagging()
+        opened = backend.standby_session()
         if opened is not None:
             with opened:
                 return None
@@ -152,42 +165,42 @@ def test_a_standby_that_was_promoted_is_not_read_from(
 
     until(refused)
     asked: list[object] = []
-    row = module._row
-    monkeypatch.setattr(module, "_INTERVAL", 3600.0)
-    monkeypatch.setattr(module, "_row", lambda connection, words: asked.append(words) or row(connection, words))
+    row = module._fetch_row
+    monkeypatch.setattr(module, "_POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(module, "_fetch_row", lambda connection, words: asked.append(words) or row(connection, words))
     for _ in range(20):
-        assert backend.lagging() is None
-    assert asked.count(module._STANDBY) <= 1, "those who read leave it alone"
+        assert backend.standby_session() is None
+    assert asked.count(module._STANDBY_QUERY) <= 1, "those who read leave it alone"
     assert backend.standby_problem() == ("Its server cannot be read from: it is no standby, or not any longer.")
 
 
-def test_a_standby_of_another_server_is_not_read_from(pair: Pair, opened: Opens, postgresql_url: str) -> None:
-    backend = opened(Settings(url=postgresql_url, standby_url=pair.standby.url(), standby_staleness=STALENESS))
+def test_a_standby_of_another_server_is_not_read_from(pair: StandbyPair, opened: Opens, postgresql_url: str) -> None:
+    backend = opened(SqlPluginSettings(url=postgresql_url, standby_url=pair.standby.url(), standby_staleness=STALENESS))
     _never_read_from(backend)
     assert "not a standby of the server" in str(backend.standby_problem())
 
 
-def test_another_database_of_the_standby_is_not_read_from(pair: Pair, opened: Opens) -> None:
+def test_another_database_of_the_standby_is_not_read_from(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(standby_url=pair.standby.url("postgres")))
     _never_read_from(backend)
     assert "has another database" in str(backend.standby_problem())
 
 
-def test_the_primary_is_not_read_from_as_a_standby(pair: Pair, opened: Opens) -> None:
+def test_the_primary_is_not_read_from_as_a_standby(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(standby_url=pair.primary.url("postgres")))
     _never_read_from(backend)
     assert "it is no standby" in str(backend.standby_problem())
 
 
 def test_a_standby_of_an_older_timeline_is_not_fresh(
-    pair: Pair, opened: Opens, monkeypatch: pytest.MonkeyPatch
+    pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it has at a position may not be what the new primary has there."""
-    monkeypatch.setattr(module, "_PRIMARY", module._PRIMARY.replace("left(", "'00000007' || left("))
+    monkeypatch.setattr(module, "_PRIMARY_QUERY", module._PRIMARY_QUERY.replace("left(", "'00000007' || left("))
     _never_read_from(opened(pair.settings()))
 
 
-def test_a_standby_that_cannot_be_reached_holds_nobody_up(pair: Pair, opened: Opens, tmp_path: Path) -> None:
+def test_a_standby_that_cannot_be_reached_holds_nobody_up(pair: StandbyPair, opened: Opens, tmp_path: Path) -> None:
     backend = opened(pair.settings(standby_url=f"postgresql://postgres@/x?host={tmp_path}"))
     _never_read_from(backend)
     problem = str(backend.standby_problem())
@@ -195,7 +208,7 @@ def test_a_standby_that_cannot_be_reached_holds_nobody_up(pair: Pair, opened: Op
     assert "identity.plugin.sql.standby_url" in problem
 
 
-def test_a_standby_that_falls_silent_is_left_and_read_from_again(pair: Pair, opened: Opens) -> None:
+def test_a_standby_that_falls_silent_is_left_and_read_from_again(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings())
     organization = saved(backend)
     until(lambda: lagging(backend) or None)
@@ -203,13 +216,13 @@ def test_a_standby_that_falls_silent_is_left_and_read_from_again(pair: Pair, ope
     # Whoever asks it meanwhile waits a while, as it may just be slow. Nobody after them does.
     assert not _quietly(backend)
     given_up = time.monotonic()
-    assert backend.lagging() is None
+    assert backend.standby_session() is None
     assert time.monotonic() - given_up < 1
     pair.send(signal.SIGCONT)
     assert until(lambda: _quietly(backend)) == (organization,)
 
 
-def test_who_has_no_right_to_watch_a_server_finds_a_standby_fresh(pair: Pair, opened: Opens) -> None:
+def test_who_has_no_right_to_watch_a_server_finds_a_standby_fresh(pair: StandbyPair, opened: Opens) -> None:
     settings = pair.settings()
     backend = opened(settings)
     saved(backend)
@@ -220,7 +233,7 @@ def test_who_has_no_right_to_watch_a_server_finds_a_standby_fresh(pair: Pair, op
     assert settings.standby_url is not None
     plain = {"url": settings.url, "standby_url": settings.standby_url}
     plain = {name: url.replace("//postgres@", "//plain@") for name, url in plain.items()}
-    poor = SqlBackend(Settings(**plain, standby_staleness=STALENESS))
+    poor = SqlBackend(SqlPluginSettings(**plain, standby_staleness=STALENESS))
     assert until(lambda: lagging(poor) or None)
     assert poor.standby_problem() is None
     poor.close()
@@ -230,11 +243,11 @@ def test_who_has_no_right_to_watch_a_server_finds_a_standby_fresh(pair: Pair, op
 
 
 def test_each_server_is_asked_once_an_interval_and_not_at_all_while_nobody_reads(
-    pair: Pair, opened: Opens, monkeypatch: pytest.MonkeyPatch
+    pair: StandbyPair, opened: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    row = module._row
-    monkeypatch.setattr(module, "_row", lambda connection, words: asked.append(words) or row(connection, words))
+    row = module._fetch_row
+    monkeypatch.setattr(module, "_fetch_row", lambda connection, words: asked.append(words) or row(connection, words))
     backend = opened(pair.settings())
     until(lambda: lagging(backend))
     del asked[:]
@@ -243,16 +256,16 @@ def test_each_server_is_asked_once_an_interval_and_not_at_all_while_nobody_reads
         reads += lagging(backend) is not None
     took = time.monotonic() - began
     assert reads
-    assert 1 <= asked.count(module._PRIMARY) <= took / INTERVAL + 1
-    assert 1 <= asked.count(module._STANDBY) <= took / INTERVAL + 1
+    assert 1 <= asked.count(module._PRIMARY_QUERY) <= took / INTERVAL + 1
+    assert 1 <= asked.count(module._STANDBY_QUERY) <= took / INTERVAL + 1
     del asked[:]
     time.sleep(LONGER)
     assert asked == []
 
 
-def test_connections_to_a_standby_are_not_those_of_a_pooler(pair: Pair, opened: Opens) -> None:
+def test_connections_to_a_standby_are_not_those_of_a_pooler(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(pooler=True, statement_timeout=timedelta(milliseconds=700)))
-    storage = until(backend.lagging)
+    storage = until(backend.standby_session)
     with storage as one:
         assert isinstance(one, SqlStorage)
         assert one.connection.driver.execute("SHOW statement_timeout").fetchone() == ("700ms",)
@@ -289,27 +302,27 @@ def test_connections_to_a_standby_are_not_those_of_a_pooler(pair: Pair, opened: 
     ],
 )
 def test_settings_that_do_not_fit_are_explained(settings: dict[str, object], words: str) -> None:
-    with pytest.raises(BadSetting) as refusal:
-        Settings(**{"url": "postgresql://a/db", **settings})  # type: ignore[arg-type]
+    with pytest.raises(InvalidSetting) as refusal:
+        SqlPluginSettings(**{"url": "postgresql://a/db", **settings})  # type: ignore[arg-type]
     assert str(refusal.value).startswith(words)
 
 
 def test_several_standbys_are_named_in_one_url() -> None:
     url = "postgresql://me@/db?host=b,c&target_session_attrs=prefer-standby"
-    settings = Settings(url="postgresql://a/db", standby_url=url, standby_staleness=STALENESS)
+    settings = SqlPluginSettings(url="postgresql://a/db", standby_url=url, standby_staleness=STALENESS)
     assert settings.standby_database_url().query["host"] == "b,c"
 
 
 def _never_read_from(backend: SqlBackend) -> None:
     ended = time.monotonic() + LONGER
     while time.monotonic() < ended:
-        assert backend.lagging() is None
+        assert backend.standby_session() is None
         time.sleep(0.05)
 
 
 def _quietly(backend: SqlBackend) -> tuple[Organization, ...] | None:
     """As ``lagging``; None also where asking fails."""
-    opened = backend.lagging()
+    opened = backend.standby_session()
     if opened is None:
         return None
     with opened as storage:
@@ -334,12 +347,12 @@ def _set(server: PostgresqlServer, name: str, value: str) -> None:
     server.execute(sql.SQL("SELECT pg_reload_conf()"))
 
 
-def test_connections_to_a_standby_are_counted_apart(pair: Pair, opened: Opens) -> None:
+def test_connections_to_a_standby_are_counted_apart(pair: StandbyPair, opened: Opens) -> None:
     backend = opened(pair.settings(database_connections=10))
     limit = int(_shown(pair.primary, "max_connections")) - int(_shown(pair.primary, "superuser_reserved_connections"))
     assert limit == 497
-    assert backend.connections_problem(49) is None
-    problem = str(backend.connections_problem(50))
+    assert backend.connection_limit_problem(49) is None
+    problem = str(backend.connection_limit_problem(50))
     assert "50 processes × 10" in problem
     assert "At the standby" not in problem
-    assert "At the standby: 100 processes × 5" in str(backend.connections_problem(100))
+    assert "At the standby: 100 processes × 5" in str(backend.connection_limit_problem(100))

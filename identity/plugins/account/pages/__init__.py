@@ -4,70 +4,74 @@ from pyramid.config import Configurator
 from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.http.security import SIGNED_IN
-from identity.http.sign_ins import WaitingSignIn
-from identity.pages.drawing import HOME
+from identity.http.security_policy import SIGNED_IN_PERMISSION
+from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.page import Page
-from identity.pages.signed_in_page import SWITCH
+from identity.pages.rendering import ACCOUNT_PATH
+from identity.pages.signed_in_page import ACCOUNT_SWITCH_PATH
 from identity.plugins.account.pages.account_page import (
-    ACTIVITY,
-    APPLICATIONS,
-    BROWSERS,
-    DATA,
-    DELETE,
-    FACTORS,
-    NOT_ME,
-    PASSWORD,
-    PROFILE,
-    SECURITY,
-    SESSIONS,
+    ACCOUNT_RECOVERY_PATH,
+    ACTIVITY_PATH,
+    APPLICATIONS_PATH,
+    DATA_PATH,
+    DELETE_PATH,
+    FACTORS_PATH,
+    PASSWORD_PATH,
+    PROFILE_PATH,
+    REMEMBERED_BROWSERS_PATH,
+    SECURITY_PATH,
+    SESSIONS_PATH,
 )
-from identity.plugins.account.pages.activity import Activity, NotMe
-from identity.plugins.account.pages.applications import Applications, Disconnect
-from identity.plugins.account.pages.browsers import Browsers
-from identity.plugins.account.pages.data import Data
-from identity.plugins.account.pages.deletion import Delete, Keep
-from identity.plugins.account.pages.factors import Remove, Rename
-from identity.plugins.account.pages.password import Password
-from identity.plugins.account.pages.profile import ConfirmEmail, Profile
-from identity.plugins.account.pages.security import Security
-from identity.plugins.account.pages.sessions import Sessions
-from identity.plugins.account.pages.switch import Switch
+from identity.plugins.account.pages.account_switch import SwitchAccountPage
+from identity.plugins.account.pages.activity import ActivityPage, RecoverAccountPage
+from identity.plugins.account.pages.connected_applications import ConnectedApplicationsPage, DisconnectApplicationPage
+from identity.plugins.account.pages.data_export import DataExportPage
+from identity.plugins.account.pages.deletion import CancelDeletionPage, DeleteAccountPage
+from identity.plugins.account.pages.factors import RemoveFactorPage, RenameFactorPage
+from identity.plugins.account.pages.password import ChangePasswordPage
+from identity.plugins.account.pages.profile import ProfilePage, SendEmailVerificationPage
+from identity.plugins.account.pages.remembered_browsers import RememberedBrowsersPage
+from identity.plugins.account.pages.security import SecurityPage
+from identity.plugins.account.pages.sessions import SessionsPage
 
 
-class Home(Page):
+class AccountHomePage(Page):
     """/account."""
 
-    def show(self) -> Response:
+    def template_variables(self) -> Response:
         """On to the first section."""
-        return self.redirect(PROFILE)
+        return self.redirect(PROFILE_PATH)
 
 
 _PAGES: dict[str, type[Page]] = {
-    HOME: Home,
-    PROFILE: Profile,
-    f"{PROFILE}/email": ConfirmEmail,
-    SECURITY: Security,
-    PASSWORD: Password,
-    f"{FACTORS}/{{factor_id}}/rename": Rename,
-    f"{FACTORS}/{{factor_id}}/remove": Remove,
-    BROWSERS: Browsers,
-    SESSIONS: Sessions,
-    APPLICATIONS: Applications,
-    f"{APPLICATIONS}/{{client_id}}/disconnect": Disconnect,
-    ACTIVITY: Activity,
-    NOT_ME: NotMe,
-    DATA: Data,
-    DELETE: Delete,
-    SWITCH: Switch,
+    ACCOUNT_PATH: AccountHomePage,
+    PROFILE_PATH: ProfilePage,
+    f"{PROFILE_PATH}/email": SendEmailVerificationPage,
+    SECURITY_PATH: SecurityPage,
+    PASSWORD_PATH: ChangePasswordPage,
+    f"{FACTORS_PATH}/{{factor_id}}/rename": RenameFactorPage,
+    f"{FACTORS_PATH}/{{factor_id}}/remove": RemoveFactorPage,
+    REMEMBERED_BROWSERS_PATH: RememberedBrowsersPage,
+    SESSIONS_PATH: SessionsPage,
+    APPLICATIONS_PATH: ConnectedApplicationsPage,
+    f"{APPLICATIONS_PATH}/{{client_id}}/disconnect": DisconnectApplicationPage,
+    ACTIVITY_PATH: ActivityPage,
+    ACCOUNT_RECOVERY_PATH: RecoverAccountPage,
+    DATA_PATH: DataExportPage,
+    DELETE_PATH: DeleteAccountPage,
+    ACCOUNT_SWITCH_PATH: SwitchAccountPage,
 }
 
 
-def configure(config: Configurator) -> None:
+def add_account_pages(config: Configurator) -> None:
     """Each page for whoever is signed in."""
     for path, page in _PAGES.items():
         name = path.strip("/").replace("/{client_id}", "").replace("/{factor_id}", "").replace("/", ".")
-        config.add_page(name, path, page, permission=SIGNED_IN, authenticate="session")
+        config.add_page(name, path, page, permission=SIGNED_IN_PERMISSION, authenticate="session")
     config.add_page(
-        "login.keep", "/login/{request}/keep", Keep, permission=NO_PERMISSION_REQUIRED, factory=WaitingSignIn
+        "login.keep",
+        "/login/{request}/keep",
+        CancelDeletionPage,
+        permission=NO_PERMISSION_REQUIRED,
+        factory=PendingSignInContext,
     )

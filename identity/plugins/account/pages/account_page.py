@@ -3,58 +3,58 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from identity.domain.authentication import BY_PASSWORD
+from identity.domain.authentication import PASSWORD_METHOD
 from identity.domain.errors import Invalid
 from identity.domain.login_names import LoginName
+from identity.domain.messages import gettext_lazy
 from identity.domain.users import HumanUser, Subject
-from identity.domain.words import say
-from identity.hashing import Busy
-from identity.http.endpoints import context_of
-from identity.http.sign_ins import try_password
-from identity.pages.drawing import HOME
+from identity.http.endpoint_routes import request_context
+from identity.http.sign_in_attempts import attempt_password
 from identity.pages.forms import Form
-from identity.pages.frame import Group, Item
-from identity.pages.held_back import held_back
-from identity.pages.page import Again
+from identity.pages.layout import NavigationGroup, NavigationItem
+from identity.pages.page import FormRedisplay
+from identity.pages.rate_limited import rate_limit_response
+from identity.pages.rendering import ACCOUNT_PATH
 from identity.pages.signed_in_page import SignedInPage
-from identity.provider.assurance import could_prove_more
+from identity.password_hashing import ServerBusy
+from identity.provider.step_up import can_step_up
 from identity.services.attempts import TooManyAttempts
 
-PROFILE = f"{HOME}/profile"
-SECURITY = f"{HOME}/security"
-PASSWORD = f"{HOME}/password"
-FACTORS = f"{HOME}/factors"
-BROWSERS = f"{HOME}/browsers"
-SESSIONS = f"{HOME}/sessions"
-APPLICATIONS = f"{HOME}/applications"
-ACTIVITY = f"{HOME}/activity"
-NOT_ME = f"{ACTIVITY}/not-me"
-DATA = f"{HOME}/data"
-DELETE = f"{DATA}/delete"
+PROFILE_PATH = f"{ACCOUNT_PATH}/profile"
+SECURITY_PATH = f"{ACCOUNT_PATH}/security"
+PASSWORD_PATH = f"{ACCOUNT_PATH}/password"
+FACTORS_PATH = f"{ACCOUNT_PATH}/factors"
+REMEMBERED_BROWSERS_PATH = f"{ACCOUNT_PATH}/browsers"
+SESSIONS_PATH = f"{ACCOUNT_PATH}/sessions"
+APPLICATIONS_PATH = f"{ACCOUNT_PATH}/applications"
+ACTIVITY_PATH = f"{ACCOUNT_PATH}/activity"
+ACCOUNT_RECOVERY_PATH = f"{ACTIVITY_PATH}/not-me"
+DATA_PATH = f"{ACCOUNT_PATH}/data"
+DELETE_PATH = f"{DATA_PATH}/delete"
 #: What is said to whoever has no account any more soon.
-LEAVING = "/leaving"
+DELETION_REQUESTED_PATH = "/leaving"
 
 _SECTIONS = (
-    (PROFILE, say("Profile"), "users"),
-    (SECURITY, say("Security"), "lock"),
-    (SESSIONS, say("Sessions"), "device"),
-    (APPLICATIONS, say("Applications"), "apps"),
-    (ACTIVITY, say("Activity"), "audit"),
-    (DATA, say("Data"), "download"),
+    (PROFILE_PATH, gettext_lazy("Profile"), "users"),
+    (SECURITY_PATH, gettext_lazy("Security"), "lock"),
+    (SESSIONS_PATH, gettext_lazy("Sessions"), "device"),
+    (APPLICATIONS_PATH, gettext_lazy("Applications"), "apps"),
+    (ACTIVITY_PATH, gettext_lazy("Activity"), "audit"),
+    (DATA_PATH, gettext_lazy("Data"), "download"),
 )
 
 #: What is said after a change, by its event; of several the first one here.
-_DONE = {
-    "email.link_issued": say("We have sent a link to the new address. It becomes yours once you open it."),
-    "user.changed": say("Your profile is saved."),
-    "password.changed": say("Your password is changed. All your other sessions are ended."),
-    "factor.added": say("The way to sign in is added."),
-    "factor.changed": say("The name is changed."),
-    "factor.removed": say("The way to sign in is removed."),
-    "browser.forgotten": say("The browser is asked again."),
-    "session.ended": say("Signed out."),
-    "consent.withdrawn": say("The application is disconnected."),
-    "application.disconnected": say("The application is disconnected."),
+_FLASH_MESSAGES = {
+    "email.link_issued": gettext_lazy("We have sent a link to the new address. It becomes yours once you open it."),
+    "user.changed": gettext_lazy("Your profile is saved."),
+    "password.changed": gettext_lazy("Your password is changed. All your other sessions are ended."),
+    "factor.added": gettext_lazy("The way to sign in is added."),
+    "factor.changed": gettext_lazy("The name is changed."),
+    "factor.removed": gettext_lazy("The way to sign in is removed."),
+    "browser.forgotten": gettext_lazy("The browser is asked again."),
+    "session.ended": gettext_lazy("Signed out."),
+    "consent.withdrawn": gettext_lazy("The application is disconnected."),
+    "application.disconnected": gettext_lazy("The application is disconnected."),
 }
 
 
@@ -62,55 +62,57 @@ class AccountPage(SignedInPage):
     """A page of the person who is signed in; it belongs to one section of the navigation."""
 
     section: ClassVar[str]
-    told = _DONE
+    flash_messages = _FLASH_MESSAGES
 
     @property
-    def person(self) -> HumanUser:
+    def human_user(self) -> HumanUser:
         """Whose page it is, as stored right now."""
         person: HumanUser = self.request.services.users.get(self.subject.user.id)
         return person
 
-    def shared(self) -> Mapping[str, object]:
-        return {**super().shared(), "parent": self.words.t("Your account")}
+    def common_variables(self) -> Mapping[str, object]:
+        return {**super().common_variables(), "parent": self.translator.gettext("Your account")}
 
-    def navigation(self) -> tuple[Group, ...]:
-        t = self.words.t
+    def navigation(self) -> tuple[NavigationGroup, ...]:
+        t = self.translator.gettext
         items = (
-            Item(label=t(label), href=href, icon=icon, current=href == self.section) for href, label, icon in _SECTIONS
+            NavigationItem(label=t(label), href=href, icon=icon, is_current=href == self.section)
+            for href, label, icon in _SECTIONS
         )
-        return (Group(items=tuple(items)),)
+        return (NavigationGroup(items=tuple(items)),)
 
     @property
-    def password_proves(self) -> bool:
+    def is_password_sole_factor(self) -> bool:
         """True if the password is all by which the person can prove who they are."""
-        services, context = self.request.services, context_of(self.request)
+        services, context = self.request.services, request_context(self.request)
         has_one = services.storage.users.find_password(self.subject.user.id) is not None
-        return has_one and not could_prove_more(self.subject, (BY_PASSWORD,), context)
+        return has_one and not can_step_up(self.subject, (PASSWORD_METHOD,), context)
 
-    def prove_for(self, form: Form, field: str) -> None:
+    def require_reauthentication(self, form: Form, field: str) -> None:
         """Go on if the person has just proved who they are, as well as they can (security 19.5): by the password in
         this very form where they have nothing stronger, else by a sign-in. Raises Invalid for the field; Again."""
-        if self.password_proves:
-            self.prove(form.one(field))
-        elif not self.is_fresh():
-            raise Again(
-                say("This asks for a sign-in of the last ten minutes."), link=(self.sign_in_again, say("Sign in again"))
+        if self.is_password_sole_factor:
+            self.verify_password(form.text(field))
+        elif not self.is_recently_authenticated():
+            raise FormRedisplay(
+                gettext_lazy("This asks for a sign-in of the last ten minutes."),
+                link=(self.reauthenticate, gettext_lazy("Sign in again")),
             )
 
-    def prove(self, current: str) -> Subject:
+    def verify_password(self, current: str) -> Subject:
         """The person, once the present password is right: a session left open is not enough to take an account.
 
         It is tried as on the sign-in pages, and what was tried stands. Raises Invalid for ``current_password``; Again.
         """
         if not current:
-            raise Invalid({"current_password": say("Enter your present password.")})
+            raise Invalid({"current_password": gettext_lazy("Enter your present password.")})
         try:
             # Committed, so no lock is held while the rest takes its time.
-            subject: Subject | None = self.request.once(
-                "proof", lambda: try_password(self.request, LoginName.of(self.subject.login_name), current)
+            subject: Subject | None = self.request.run_once(
+                "proof", lambda: attempt_password(self.request, LoginName.parse(self.subject.login_name), current)
             )
-        except (TooManyAttempts, Busy) as problem:
-            raise held_back(problem) from None
+        except (TooManyAttempts, ServerBusy) as problem:
+            raise rate_limit_response(problem) from None
         if subject is None or subject.user.id != self.subject.user.id:
-            raise Invalid({"current_password": say("This is not your present password.")})
+            raise Invalid({"current_password": gettext_lazy("This is not your present password.")})
         return subject

@@ -6,65 +6,71 @@ from collections.abc import Mapping
 from pyramid.response import Response
 
 from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.messages import gettext_lazy
 from identity.domain.users import HumanUser
-from identity.domain.words import say
-from identity.http.cookies import headers_for
+from identity.http.cookies import request_cookie_headers
 from identity.pages.forms import Form
-from identity.pages.page import Again, FormPage
+from identity.pages.page import FormPage, FormRedisplay
 from identity.pages.sign_in_page import SignInPage
-from identity.plugins.account.interactions import KeepAccount
-from identity.plugins.account.pages.account_page import DATA, LEAVING, AccountPage
-from identity.provider.request import Cookie, CookieKind
+from identity.plugins.account.interactions import CancelAccountDeletion
+from identity.plugins.account.pages.account_page import DATA_PATH, DELETION_REQUESTED_PATH, AccountPage
+from identity.provider.protocol_request import Cookie, CookieKind
 
 
-class Delete(AccountPage, FormPage):
+class DeleteAccountPage(AccountPage, FormPage):
     """Asks for the user name, from whoever has just proved who they are. Not there where the policy does not allow
     it."""
 
-    template = "account/delete.html"
-    section = DATA
-    needs_fresh = True
+    template = "account/delete_account.html"
+    section = DATA_PATH
+    requires_recent_authentication = True
     fields = ("confirm_name",)
 
-    def show(self) -> Mapping[str, object]:
+    def template_variables(self) -> Mapping[str, object]:
         """What follows. Raises NotFound."""
-        if not self.request.services.deletions.allowed(self.subject):
-            raise NotFound("page", DATA)
+        if not self.request.services.account_deletions.is_allowed(self.subject):
+            raise NotFound("page", DATA_PATH)
         return {"user_name": self.subject.user.user_name}
 
     def submit(self, form: Form) -> Response:
-        self.show()
+        self.template_variables()
         name = self.subject.user.user_name
-        if _comparable(form.one("confirm_name")) != _comparable(name):
-            raise Invalid({"confirm_name": say("Type {name} to confirm.", name=name)})
+        if _normalize_name(form.text("confirm_name")) != _normalize_name(name):
+            raise Invalid({"confirm_name": gettext_lazy("Type {name} to confirm.", name=name)})
         try:
-            self.request.services.deletions.ask(self.subject)
+            self.request.services.account_deletions.schedule(self.subject)
         except Conflict as refused:
-            raise Again(refused.args[0], status=409) from None
-        response = self.redirect(LEAVING)
-        for header, value in headers_for(self.request, (Cookie(CookieKind.SESSION, self.account.session.id),)):
+            raise FormRedisplay(refused.args[0], status=409) from None
+        response = self.redirect(DELETION_REQUESTED_PATH)
+        for header, value in request_cookie_headers(
+            self.request, (Cookie(CookieKind.SESSION, self.signed_in_account.session.id),)
+        ):
             response.headers.add(header, value)
         return response
 
 
-class Keep(SignInPage):
+class CancelDeletionPage(SignInPage):
     """Asks whoever has proved who they are whether the account is to stay. Without an answer nobody is signed in."""
 
-    template = "account/keep.html"
+    template = "account/cancel_deletion.html"
 
-    def show(self) -> Mapping[str, object] | Response:
+    def template_variables(self) -> Mapping[str, object] | Response:
         """When it goes; on with the sign-in if it is not this page's turn."""
         subject = self.sign_in.subject
-        if subject is None or not isinstance(subject.user, HumanUser) or not self.is_next(KeepAccount.name):
-            return self.go_on()
+        if (
+            subject is None
+            or not isinstance(subject.user, HumanUser)
+            or not self.is_next_interaction(CancelAccountDeletion.name)
+        ):
+            return self.redirect_to_next()
         return {"login_name": subject.login_name, "day": subject.user.deletion_at}
 
     def submit(self, form: Form) -> Response:
         subject = self.sign_in.subject
-        if subject is not None and self.is_next(KeepAccount.name):
-            self.request.services.deletions.withdraw(subject)
-        return self.go_on()
+        if subject is not None and self.is_next_interaction(CancelAccountDeletion.name):
+            self.request.services.account_deletions.cancel_own(subject)
+        return self.redirect_to_next()
 
 
-def _comparable(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return unicodedata.normalize("NFC", name).strip()

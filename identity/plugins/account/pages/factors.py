@@ -6,28 +6,33 @@ from urllib.parse import urlencode
 
 from pyramid.response import Response
 
-from identity.domain.factors import Enrolment
-from identity.http.endpoints import context_of
-from identity.pages.account_sections import SecurityRow, SecuritySection
-from identity.pages.errors import LOGIN, TARGET
+from identity.domain.enrolments import Enrolment
+from identity.http.endpoint_routes import request_context
+from identity.pages.account_extensions import SecuritySection, SecuritySectionRow
+from identity.pages.error_pages import LOGIN_PATH, TARGET_PARAM
 from identity.pages.forms import Form
-from identity.pages.frame import Item
+from identity.pages.layout import NavigationItem
 from identity.pages.page import FormPage
 from identity.pages.signed_in_page import SignedInPage
-from identity.plugins.account.pages.account_page import BROWSERS, FACTORS, SECURITY, AccountPage
-from identity.provider.assurance import offered
+from identity.plugins.account.pages.account_page import (
+    FACTORS_PATH,
+    REMEMBERED_BROWSERS_PATH,
+    SECURITY_PATH,
+    AccountPage,
+)
 from identity.provider.factor import Factor
-from identity.provider.interaction import ENROL
+from identity.provider.interaction import ENROL_PARAMETER
+from identity.provider.step_up import allowed_factors
 
 #: For how long something that was set up is spoken of.
-_A_MOMENT = timedelta(seconds=60)
+_RECENT_AGE = timedelta(seconds=60)
 
 
-class OneFactor(AccountPage, FormPage):
+class _EnrolmentPage(AccountPage, FormPage):
     """A page about something that the person has set up: seen by whoever has just proved who they are."""
 
-    section = SECURITY
-    needs_fresh = True
+    section = SECURITY_PATH
+    requires_recent_authentication = True
 
     @property
     def enrolment(self) -> Enrolment:
@@ -35,58 +40,58 @@ class OneFactor(AccountPage, FormPage):
         found: Enrolment = self.request.services.factors.get(self.subject.user.id, self.request.matchdict["factor_id"])
         return found
 
-    def show(self) -> Mapping[str, object]:
-        return {"called": _called(self, self.enrolment)}
+    def template_variables(self) -> Mapping[str, object]:
+        return {"called": _enrolment_label(self, self.enrolment)}
 
 
-class Rename(OneFactor):
+class RenameFactorPage(_EnrolmentPage):
     """What it is called."""
 
     template = "account/factor_rename.html"
     fields = ("name",)
 
-    def values(self) -> Mapping[str, str]:
+    def initial_values(self) -> Mapping[str, str]:
         return {"name": self.enrolment.name}
 
     def submit(self, form: Form) -> Response:
-        self.request.services.factors.rename(self.subject, self.enrolment.id, form.one("name").strip())
-        return self.redirect(self.done(SECURITY))
+        self.request.services.factors.rename(self.subject, self.enrolment.id, form.text("name").strip())
+        return self.redirect(self.path_with_flash(SECURITY_PATH))
 
 
-class Remove(OneFactor):
+class RemoveFactorPage(_EnrolmentPage):
     """Asks first, and says what follows."""
 
     template = "account/factor_remove.html"
 
-    def show(self) -> Mapping[str, object]:
+    def template_variables(self) -> Mapping[str, object]:
         services, asked = self.request.services, False
-        rest = [one for one in services.factors.of(self.subject.user.id) if one.id != self.enrolment.id]
-        if not any(_counts(self, one) for one in rest):
-            asked = services.policies.asks_second_factor(self.subject)
-        return {**super().show(), "last_and_needed": asked}
+        rest = [one for one in services.factors.list_enrolments(self.subject.user.id) if one.id != self.enrolment.id]
+        if not any(_is_usable(self, one) for one in rest):
+            asked = services.policies.requires_second_factor(self.subject)
+        return {**super().template_variables(), "last_and_needed": asked}
 
     def submit(self, form: Form) -> Response:
         self.request.services.factors.remove(self.subject, self.enrolment.id)
-        return self.redirect(self.done(SECURITY))
+        return self.redirect(self.path_with_flash(SECURITY_PATH))
 
 
-class Factors:
+class FactorSection:
     """The person's factors, and those that they could set up, as rows of the security page."""
 
     def __init__(self, page: SignedInPage) -> None:
         self._page, self._services = page, page.request.services
         self._user_id = page.subject.user.id
-        self._policy = self._services.policies.of_subject(page.subject)
+        self._policy = self._services.policies.subject_policy(page.subject)
         self._enrolled = self._services.factors.of(self._user_id)
 
-    def rows(self) -> Iterator[SecurityRow]:
+    def rows(self) -> Iterator[SecuritySectionRow]:
         """What is set up, and the browsers at which it is not asked for."""
         for one in self._enrolled:
             yield self._row(one)
         remembered = len(self._services.remembered_browsers.of(self._user_id))
         if remembered or (self._enrolled and self._policy.remember_browser):
-            t, tn = self._page.words.t, self._page.words.tn
-            yield SecurityRow(
+            t, tn = self._page.translator.gettext, self._page.translator.ngettext
+            yield SecuritySectionRow(
                 name=t("Remembered browsers"),
                 notes=(
                     tn(
@@ -95,80 +100,82 @@ class Factors:
                         remembered,
                     ),
                 ),
-                actions=(Item(label=t("Show"), href=BROWSERS),),
+                actions=(NavigationItem(label=t("Show"), href=REMEMBERED_BROWSERS_PATH),),
             )
 
-    def to_add(self) -> SecuritySection | None:
+    def addable_factors(self) -> SecuritySection | None:
         """What can be set up; None where nothing can."""
-        t, rows = self._page.words.t, tuple(self._addable())
+        t, rows = self._page.translator.gettext, tuple(self._is_addable())
         if not rows:
             return None
         return SecuritySection(id="add", title=t("Add a way to sign in"), rows=rows)
 
-    def just_added(self) -> str:
+    def recently_added(self) -> str:
         """What was set up a moment ago, by a sign-in that led back here; empty for nothing."""
         now = self._services.now
-        newest = next((one for one in self._enrolled if now - one.added_at < _A_MOMENT), None)
+        newest = next((one for one in self._enrolled if now - one.added_at < _RECENT_AGE), None)
         if newest is None or newest.last_used_at is not None:
             return ""
-        return self._page.words.t(
-            "{what} is added. You can sign in by it from now on.", what=_called(self._page, newest)
+        return self._page.translator.gettext(
+            "{what} is added. You can sign in by it from now on.", what=_enrolment_label(self._page, newest)
         )
 
-    def nudge(self) -> str:
+    def backup_factor_suggestion(self) -> str:
         """Where to set up something for the day on which the others are lost; empty if there is, or nothing to lose."""
         had = {one.factor for one in self._enrolled}
-        if not any(_counts(self._page, one) for one in self._enrolled):
+        if not any(_is_usable(self._page, one) for one in self._enrolled):
             return ""
-        spare = [one for one in offered(context_of(self._page.request), self._policy) if one.spare]
+        spare = [one for one in allowed_factors(request_context(self._page.request), self._policy) if one.is_backup]
         if not spare or any(one.name in had for one in spare):
             return ""
-        return next((_enrol(one) for one in spare if one.possible(self._page.subject, self._services)), "")
+        return next((_enrolment_path(one) for one in spare if one.can_enrol(self._page.subject, self._services)), "")
 
-    def _row(self, enrolment: Enrolment) -> SecurityRow:
-        t, ui = self._page.words.t, self._page.ui
+    def _row(self, enrolment: Enrolment) -> SecuritySectionRow:
+        t, ui = self._page.translator.gettext, self._page.template_macros
         used = enrolment.last_used_at
         times = t("Added on {date}", date=ui.when(enrolment.added_at)) + " · "
         times += t("never used") if used is None else t("last used {moment}", moment=ui.ago(used))
-        factor, place = _factor(self._page, enrolment), f"{FACTORS}/{enrolment.id}"
-        actions = [Item(label=t("Remove …"), href=f"{place}/remove")]
-        if factor is not None and not factor.several:
-            actions.insert(0, Item(label=t("Renew …"), href=_enrol(factor)))
+        factor, place = _find_factor(self._page, enrolment), f"{FACTORS_PATH}/{enrolment.id}"
+        actions = [NavigationItem(label=t("Remove …"), href=f"{place}/remove")]
+        if factor is not None and not factor.allows_multiple:
+            actions.insert(0, NavigationItem(label=t("Renew …"), href=_enrolment_path(factor)))
         else:
-            actions.insert(0, Item(label=t("Rename …"), href=f"{place}/rename"))
-        note = "" if factor is None else t(factor.note(enrolment))
-        return SecurityRow(name=_called(self._page, enrolment), notes=(times, note), actions=tuple(actions))
+            actions.insert(0, NavigationItem(label=t("Rename …"), href=f"{place}/rename"))
+        note = "" if factor is None else t(factor.status_text(enrolment))
+        return SecuritySectionRow(
+            name=_enrolment_label(self._page, enrolment), notes=(times, note), actions=tuple(actions)
+        )
 
-    def _addable(self) -> Iterator[SecurityRow]:
-        t, had = self._page.words.t, {one.factor for one in self._enrolled}
-        counting = any(_counts(self._page, one) for one in self._enrolled)
-        for factor in offered(context_of(self._page.request), self._policy):
-            if (factor.name in had and not factor.several) or (factor.spare and not counting):
+    def _is_addable(self) -> Iterator[SecuritySectionRow]:
+        t, had = self._page.translator.gettext, {one.factor for one in self._enrolled}
+        counting = any(_is_usable(self._page, one) for one in self._enrolled)
+        for factor in allowed_factors(request_context(self._page.request), self._policy):
+            if (factor.name in had and not factor.allows_multiple) or (factor.is_backup and not counting):
                 continue
-            if factor.possible(self._page.subject, self._services):
-                action = Item(label=t("Add …"), href=_enrol(factor))
-                yield SecurityRow(name=t(factor.label), notes=(t(factor.hint),), actions=(action,))
+            if factor.can_enrol(self._page.subject, self._services):
+                action = NavigationItem(label=t("Add …"), href=_enrolment_path(factor))
+                yield SecuritySectionRow(name=t(factor.label), notes=(t(factor.hint),), actions=(action,))
 
 
-def _enrol(factor: Factor) -> str:
+def _enrolment_path(factor: Factor) -> str:
     """Where the person proves who they are, and then sets it up."""
-    return f"{LOGIN}?{urlencode({TARGET: SECURITY, ENROL: factor.name})}"
+    return f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: SECURITY_PATH, ENROL_PARAMETER: factor.name})}"
 
 
-def _factor(page: SignedInPage, enrolment: Enrolment) -> Factor | None:
+def _find_factor(page: SignedInPage, enrolment: Enrolment) -> Factor | None:
     """What it is; None if its plugin is not loaded any more."""
-    return context_of(page.request).protocol.factors.get(enrolment.factor)
+    return request_context(page.request).protocol.factors.get(enrolment.factor)
 
 
-def _counts(page: SignedInPage, enrolment: Enrolment) -> bool:
-    factor = _factor(page, enrolment)
-    return factor is not None and not factor.spare
+def _is_usable(page: SignedInPage, enrolment: Enrolment) -> bool:
+    factor = _find_factor(page, enrolment)
+    return factor is not None and not factor.is_backup
 
 
-def _called(page: SignedInPage, enrolment: Enrolment) -> str:
+def _enrolment_label(page: SignedInPage, enrolment: Enrolment) -> str:
     """What it is, and what the person calls it."""
-    factor = _factor(page, enrolment)
-    label = enrolment.factor if factor is None else page.words.t(factor.label)
+    factor = _find_factor(page, enrolment)
+    label = enrolment.factor if factor is None else page.translator.gettext(factor.label)
     if enrolment.name in ("", str(label)):
         return label
-    return page.words.t("{what}: {name}", what=label, name=enrolment.name)
+    return page.translator.gettext("{what}: {name}", what=label, name=enrolment.name)

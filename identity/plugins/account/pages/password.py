@@ -5,59 +5,59 @@ from collections.abc import Mapping
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
 from identity.domain.users import HumanUser, Subject
-from identity.domain.words import say
-from identity.hashing import Busy
-from identity.http.cookies import headers_for
+from identity.http.cookies import request_cookie_headers
 from identity.pages.forms import Form
-from identity.pages.held_back import held_back
 from identity.pages.page import FormPage
-from identity.plugins.account.pages.account_page import SECURITY, AccountPage
-from identity.provider.known_browser import known_browser
+from identity.pages.rate_limited import rate_limit_response
+from identity.password_hashing import ServerBusy
+from identity.plugins.account.pages.account_page import SECURITY_PATH, AccountPage
+from identity.provider.known_browser_cookies import new_known_browser_cookies
 
 
-class Password(AccountPage, FormPage):
+class ChangePasswordPage(AccountPage, FormPage):
     """The present password, then the new one."""
 
-    template = "account/password.html"
-    section = SECURITY
+    template = "account/change_password.html"
+    section = SECURITY_PATH
     fields = ("current_password", "new_password", "new_password_again")
     secret_fields = frozenset(fields)
 
-    def show(self) -> Mapping[str, object]:
+    def template_variables(self) -> Mapping[str, object]:
         return {
             "login_name": self.subject.login_name,
             "min_length": self.request.services.passwords.min_length(self.subject),
-            "ends_access": self.request.registry.identity.settings.password_change_ends_access,
+            "ends_access": self.request.registry.application.settings.password_change_ends_access,
         }
 
     def submit(self, form: Form) -> Response:
         """Keep the new one and this session; all others end."""
-        current, new = form.one("current_password"), form.one("new_password")
-        self._check(form, current, new)
-        subject = self.prove(current)
+        current, new = form.text("current_password"), form.text("new_password")
+        self._validate_new_password(form, current, new)
+        subject = self.verify_password(current)
         try:
             hashed = self.request.services.passwords.hash(new)
-        except Busy as problem:
-            raise held_back(problem) from None
-        self.request.services.passwords.change(subject, hashed, keep=self.account.session.id)
-        response = self.redirect(self.done(SECURITY))
+        except ServerBusy as problem:
+            raise rate_limit_response(problem) from None
+        self.request.services.passwords.change(subject, hashed, except_session=self.signed_in_account.session.id)
+        response = self.redirect(self.path_with_flash(SECURITY_PATH))
         # The new password ended that too, at every browser.
-        cookies = known_browser(subject.user.id, self.request.browser, self.request.services)
-        response.headerlist.extend(headers_for(self.request, tuple(cookies)))
+        cookies = new_known_browser_cookies(subject.user.id, self.request.browser_state, self.request.services)
+        response.headerlist.extend(request_cookie_headers(self.request, tuple(cookies)))
         return response
 
-    def _check(self, form: Form, current: str, new: str) -> None:
+    def _validate_new_password(self, form: Form, current: str, new: str) -> None:
         """Raise Invalid for all that can be said before anything is tried."""
         problems: dict[str, str] = {}
         if not current:
-            problems["current_password"] = say("Enter your present password.")
+            problems["current_password"] = gettext_lazy("Enter your present password.")
         try:
-            self.request.services.passwords.check(
+            self.request.services.passwords.require_acceptable(
                 new,
-                form.again("new_password"),
-                whose=self.subject,
-                names=names_of(self.subject),
+                form.repeated_text("new_password"),
+                owner=self.subject,
+                names=forbidden_passwords(self.subject),
             )
         except Invalid as refused:
             problems |= refused.fields
@@ -65,7 +65,7 @@ class Password(AccountPage, FormPage):
             raise Invalid(problems)
 
 
-def names_of(subject: Subject) -> tuple[str, ...]:
+def forbidden_passwords(subject: Subject) -> tuple[str, ...]:
     """What is no password of this person."""
     email = subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
     return subject.user.user_name, subject.login_name, email

@@ -8,62 +8,72 @@ from zoneinfo import available_timezones
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid
+from identity.domain.messages import LANGUAGES, gettext_lazy
 from identity.domain.users import Address
-from identity.domain.words import LANGUAGES, say
-from identity.pages.forms import VERSION, Form
-from identity.pages.held_back import held_back
-from identity.pages.mails import mail_email_link
+from identity.pages.forms import VERSION_FIELD, Form
 from identity.pages.page import FormPage
-from identity.pages.signed_in_page import version_of
+from identity.pages.rate_limited import rate_limit_response
+from identity.pages.signed_in_page import parse_version
+from identity.pages.transactional_mails import queue_email_verification_mail
 from identity.pages.translation import LANGUAGE_NAMES
-from identity.plugins.account.pages.account_page import PROFILE, AccountPage
+from identity.plugins.account.pages.account_page import PROFILE_PATH, AccountPage
 from identity.services.attempts import TooManyAttempts
 from identity.services.commands import decode
 from identity.services.commands.users import ChangeAddress, ChangeProfile
 
-_FIRST = ("given_name", "family_name", "display_name", "nickname", "email", "phone", "locale", "zoneinfo")
-_MORE = ("middle_name", "gender", "birthdate", "profile", "website", "picture")
-_ADDRESS = tuple(one.name for one in fields(Address))
+_MAIN_FIELDS = ("given_name", "family_name", "display_name", "nickname", "email", "phone", "locale", "zoneinfo")
+_FURTHER_FIELDS = ("middle_name", "gender", "birthdate", "profile", "website", "picture")
+_ADDRESS_FIELDS = tuple(one.name for one in fields(Address))
 
-_PROOF = "current_password"
+_CURRENT_PASSWORD_FIELD = "current_password"
 
 #: What is said of an empty field tells which one it is: the summary above the form lists them.
 _MISSING = {
-    "given_name": say("Enter your given name."),
-    "family_name": say("Enter your family name."),
+    "given_name": gettext_lazy("Enter your given name."),
+    "family_name": gettext_lazy("Enter your family name."),
 }
 
 #: Areas of the time zone database whose names people know.
-_AREAS = ("Africa/", "America/", "Antarctica/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
+_TIME_ZONE_AREAS = (
+    "Africa/",
+    "America/",
+    "Antarctica/",
+    "Asia/",
+    "Atlantic/",
+    "Australia/",
+    "Europe/",
+    "Indian/",
+    "Pacific/",
+)
 
 
-class Profile(AccountPage, FormPage):
+class ProfilePage(AccountPage, FormPage):
     """Every standard claim. Nothing becomes verified by being said here."""
 
     template = "account/profile.html"
-    section = PROFILE
-    fields = (*_FIRST, *_MORE, *_ADDRESS, _PROOF)
-    secret_fields = frozenset({_PROOF})
+    section = PROFILE_PATH
+    fields = (*_MAIN_FIELDS, *_FURTHER_FIELDS, *_ADDRESS_FIELDS, _CURRENT_PASSWORD_FIELD)
+    secret_fields = frozenset({_CURRENT_PASSWORD_FIELD})
 
-    def values(self) -> Mapping[str, str]:
-        person = self.person
+    def initial_values(self) -> Mapping[str, str]:
+        person = self.human_user
         profile = person.profile
         return {
-            **{name: getattr(profile, name) for name in (*_FIRST, *_MORE)},
-            **{name: getattr(profile.address, name) for name in _ADDRESS},
-            VERSION: str(person.version),
+            **{name: getattr(profile, name) for name in (*_MAIN_FIELDS, *_FURTHER_FIELDS)},
+            **{name: getattr(profile.address, name) for name in _ADDRESS_FIELDS},
+            VERSION_FIELD: str(person.version),
         }
 
-    def show(self) -> Mapping[str, object]:
-        profile = self.person.profile
+    def template_variables(self) -> Mapping[str, object]:
+        profile = self.human_user.profile
         return {
             "email": profile.email,
             "verified": profile.email_verified,
-            "mailing": self.request.services.mails.enabled,
-            "languages": _languages(profile.locale),
-            "zones": _zones(),
-            "more": (*_MORE, *_ADDRESS),
-            "password_proves": self.password_proves,
+            "mailing": self.request.services.mails.is_enabled,
+            "languages": _language_options(profile.locale),
+            "zones": _time_zones(),
+            "more": (*_FURTHER_FIELDS, *_ADDRESS_FIELDS),
+            "password_proves": self.is_password_sole_factor,
         }
 
     def submit(self, form: Form) -> Response:
@@ -71,75 +81,75 @@ class Profile(AccountPage, FormPage):
 
         Whoever reads the mail of the address can choose a new password, so who they are is proved again.
         """
-        command = _command(form)
-        version = version_of(form.one(VERSION))
-        if command.email != self.person.profile.email:
-            self.prove_for(form, _PROOF)
-        services, before = self.request.services, self.person
+        command = _parse_form(form)
+        version = parse_version(form.text(VERSION_FIELD))
+        if command.email != self.human_user.profile.email:
+            self.require_reauthentication(form, _CURRENT_PASSWORD_FIELD)
+        services, before = self.request.services, self.human_user
         asked = ""
-        if services.mails.enabled and command.email not in ("", before.profile.email):
+        if services.mails.is_enabled and command.email not in ("", before.profile.email):
             asked, command = command.email or "", command.model_copy(update={"email": None})
-            _count(self)
+            _count_mail(self)
         services.users.change_profile(before.id, command, expected_version=version)
         if asked:
-            mail_email_link(self.request, self.subject, asked, language=self.language)
-        return self.redirect(self.done(PROFILE))
+            queue_email_verification_mail(self.request, self.subject, asked, language=self.language)
+        return self.redirect(self.path_with_flash(PROFILE_PATH))
 
 
-class ConfirmEmail(AccountPage, FormPage):
+class SendEmailVerificationPage(AccountPage, FormPage):
     """A link for an address that is stored and was never proved."""
 
-    template = "account/confirm_email.html"
-    section = PROFILE
+    template = "account/send_email_verification.html"
+    section = PROFILE_PATH
 
-    def show(self) -> Mapping[str, object] | Response:
+    def template_variables(self) -> Mapping[str, object] | Response:
         """The address; back to the profile if there is nothing to prove, or no way to."""
-        profile = self.person.profile
-        if not profile.email or profile.email_verified or not self.request.services.mails.enabled:
-            return self.redirect(PROFILE)
+        profile = self.human_user.profile
+        if not profile.email or profile.email_verified or not self.request.services.mails.is_enabled:
+            return self.redirect(PROFILE_PATH)
         return {"email": profile.email}
 
     def submit(self, form: Form) -> Response:
-        profile = self.person.profile
-        if not profile.email or profile.email_verified or not self.request.services.mails.enabled:
-            return self.redirect(PROFILE)
-        _count(self)
-        mail_email_link(self.request, self.subject, profile.email, language=self.language)
-        return self.redirect(self.done(PROFILE))
+        profile = self.human_user.profile
+        if not profile.email or profile.email_verified or not self.request.services.mails.is_enabled:
+            return self.redirect(PROFILE_PATH)
+        _count_mail(self)
+        queue_email_verification_mail(self.request, self.subject, profile.email, language=self.language)
+        return self.redirect(self.path_with_flash(PROFILE_PATH))
 
 
-def _count(page: AccountPage) -> None:
+def _count_mail(page: AccountPage) -> None:
     """Count a mail to an address that nobody has proved to be theirs. Raises Again."""
     try:
         page.request.services.attempts.count_request()
     except TooManyAttempts as problem:
-        raise held_back(problem, password=False) from None
+        raise rate_limit_response(problem, password=False) from None
 
 
-def _command(form: Form) -> ChangeProfile:
+def _parse_form(form: Form) -> ChangeProfile:
     """What was typed. Raises Invalid for all that is wrong with it at once."""
     problems: dict[str, str] = {}
     address = ChangeAddress()
     try:
-        address = decode(ChangeAddress, form.texts(*_ADDRESS))
+        address = decode(ChangeAddress, form.command_values(*_ADDRESS_FIELDS))
     except Invalid as refused:
         problems |= refused.fields
     try:
-        command = decode(ChangeProfile, {**form.texts(*_FIRST, *_MORE), "address": address})
+        command = decode(ChangeProfile, {**form.command_values(*_MAIN_FIELDS, *_FURTHER_FIELDS), "address": address})
     except Invalid as refused:
-        missing = {name: sentence for name, sentence in _MISSING.items() if not form.one(name).strip()}
+        missing = {name: sentence for name, sentence in _MISSING.items() if not form.text(name).strip()}
         raise Invalid(refused.fields | missing | problems) from None
     if problems:
         raise Invalid(problems)
     return command
 
 
-def _languages(own: str) -> list[tuple[str, str]]:
+def _language_options(own: str) -> list[tuple[str, str]]:
     """The languages that pages speak, and the person's own one if that is another."""
     known = [(code, LANGUAGE_NAMES[code]) for code in LANGUAGES]
     return known if not own or own in LANGUAGES else [(own, own), *known]
 
 
 @cache
-def _zones() -> tuple[str, ...]:
-    return tuple(sorted(zone for zone in available_timezones() if zone.startswith(_AREAS)))
+def _time_zones() -> tuple[str, ...]:
+    return tuple(sorted(zone for zone in available_timezones() if zone.startswith(_TIME_ZONE_AREAS)))

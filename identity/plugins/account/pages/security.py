@@ -2,69 +2,79 @@
 
 from collections.abc import Iterator, Mapping
 
-from identity.pages.account_sections import SecurityRow, SecuritySection
-from identity.pages.frame import Item
+from identity.pages.account_extensions import SecuritySection, SecuritySectionRow
+from identity.pages.layout import NavigationItem
 from identity.plugins.account.pages.account_page import (
-    APPLICATIONS,
-    NOT_ME,
-    PASSWORD,
-    SECURITY,
-    SESSIONS,
+    ACCOUNT_RECOVERY_PATH,
+    APPLICATIONS_PATH,
+    PASSWORD_PATH,
+    SECURITY_PATH,
+    SESSIONS_PATH,
     AccountPage,
 )
-from identity.plugins.account.pages.factors import Factors
+from identity.plugins.account.pages.factors import FactorSection
 
 
-class Security(AccountPage):
+class SecurityPage(AccountPage):
     """One section for each way in, with what plugins add."""
 
     template = "account/security.html"
-    section = SECURITY
+    section = SECURITY_PATH
 
-    def show(self) -> Mapping[str, object]:
-        factors = Factors(self)
-        return {"sections": tuple(self._sections(factors)), "added": factors.just_added(), "nudge": factors.nudge()}
+    def template_variables(self) -> Mapping[str, object]:
+        factors = FactorSection(self)
+        return {
+            "sections": tuple(self._sections(factors)),
+            "added": factors.recently_added(),
+            "nudge": factors.backup_factor_suggestion(),
+        }
 
-    def _sections(self, factors: Factors) -> Iterator[SecuritySection]:
-        t = self.words.t
-        yield SecuritySection(id="methods", title=t("Ways to sign in"), rows=(self._password(), *factors.rows()))
-        to_add = factors.to_add()
+    def _sections(self, factors: FactorSection) -> Iterator[SecuritySection]:
+        t = self.translator.gettext
+        yield SecuritySection(
+            id="methods", title=t("Ways to sign in"), rows=(self._password_section(), *factors.rows())
+        )
+        to_add = factors.addable_factors()
         if to_add is not None:
             yield to_add
-        for provide in self.pages.security_sections:
+        for provide in self.renderer.security_sections:
             yield from provide(self)
-        yield SecuritySection(id="access", title=t("Who has access"), rows=(self._sessions(), self._applications()))
-        yield SecuritySection(id="not-me", title=t("If something looks wrong"), rows=(self._not_me(),))
+        yield SecuritySection(
+            id="access", title=t("Who has access"), rows=(self._sessions_section(), self._applications_section())
+        )
+        yield SecuritySection(id="not-me", title=t("If something looks wrong"), rows=(self._recovery_section(),))
 
-    def _password(self) -> SecurityRow:
-        t, stored = self.words.t, self.request.services.storage.users.find_password(self.subject.user.id)
+    def _password_section(self) -> SecuritySectionRow:
+        t, stored = self.translator.gettext, self.request.services.storage.users.find_password(self.subject.user.id)
         if stored is None:
-            return SecurityRow(name=t("Password"), notes=(t("You have no password here."),))
-        changed = t("Changed on {date}", date=self.ui.when(stored.changed_at))
-        return SecurityRow(name=t("Password"), notes=(changed,), actions=(Item(label=t("Change …"), href=PASSWORD),))
+            return SecuritySectionRow(name=t("Password"), notes=(t("You have no password here."),))
+        changed = t("Changed on {date}", date=self.template_macros.when(stored.changed_at))
+        return SecuritySectionRow(
+            name=t("Password"), notes=(changed,), actions=(NavigationItem(label=t("Change …"), href=PASSWORD_PATH),)
+        )
 
-    def _sessions(self) -> SecurityRow:
-        found = len(self.request.services.sessions.of_user(self.subject.user.id))
-        t, tn = self.words.t, self.words.tn
-        return SecurityRow(
+    def _sessions_section(self) -> SecuritySectionRow:
+        found = len(self.request.services.sessions.list_by_user(self.subject.user.id))
+        t, tn = self.translator.gettext, self.translator.ngettext
+        return SecuritySectionRow(
             name=t("Sessions"),
             notes=(tn("Signed in at {n} browser", "Signed in at {n} browsers", found),),
-            actions=(Item(label=t("Show"), href=SESSIONS),),
+            actions=(NavigationItem(label=t("Show"), href=SESSIONS_PATH),),
         )
 
-    def _applications(self) -> SecurityRow:
-        found = len(self.request.services.users.connections(self.subject.user.id))
-        t, tn = self.words.t, self.words.tn
-        return SecurityRow(
+    def _applications_section(self) -> SecuritySectionRow:
+        found = len(self.request.services.users.list_connected_applications(self.subject.user.id))
+        t, tn = self.translator.gettext, self.translator.ngettext
+        return SecuritySectionRow(
             name=t("Applications"),
             notes=(tn("{n} connected application", "{n} connected applications", found),),
-            actions=(Item(label=t("Show"), href=APPLICATIONS),),
+            actions=(NavigationItem(label=t("Show"), href=APPLICATIONS_PATH),),
         )
 
-    def _not_me(self) -> SecurityRow:
-        t = self.words.t
-        return SecurityRow(
+    def _recovery_section(self) -> SecuritySectionRow:
+        t = self.translator.gettext
+        return SecuritySectionRow(
             name=t("Somebody else was at your account?"),
             notes=(t("End all sessions and choose a new password."),),
-            actions=(Item(label=t("This was not me …"), href=NOT_ME),),
+            actions=(NavigationItem(label=t("This was not me …"), href=ACCOUNT_RECOVERY_PATH),),
         )

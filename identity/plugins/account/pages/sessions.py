@@ -7,62 +7,62 @@ from datetime import datetime
 from markupsafe import Markup
 from pyramid.response import Response
 
-from identity.http.cookies import headers_for
-from identity.pages.devices import device
+from identity.http.cookies import request_cookie_headers
 from identity.pages.forms import Form
 from identity.pages.page import FormPage
-from identity.plugins.account.pages.account_page import SESSIONS, AccountPage
-from identity.provider.endpoints.end_session import SIGNED_OUT
-from identity.provider.request import Cookie, CookieKind
+from identity.pages.user_agents import describe_user_agent
+from identity.plugins.account.pages.account_page import SESSIONS_PATH, AccountPage
+from identity.provider.endpoints.end_session import SIGNED_OUT_PATH
+from identity.provider.protocol_request import Cookie, CookieKind
 
 #: The field that names a session, and the one that means all but this one.
-SESSION, OTHERS = "session", "others"
+SESSION_FIELD, OTHERS_FIELD = "session", "others"
 
 
 @dataclass(frozen=True)
-class Row:
+class SessionRow:
     """A session as the list shows it."""
 
     id: str
     device: Markup
-    place: str
+    client_address: str
     started_at: datetime
     last_seen_at: datetime
-    here: bool
+    is_current: bool
 
 
-class Sessions(AccountPage, FormPage):
+class SessionsPage(AccountPage, FormPage):
     """One row a session, and a button in each that ends it."""
 
     template = "account/sessions.html"
-    section = SESSIONS
+    section = SESSIONS_PATH
 
-    def show(self) -> Mapping[str, object]:
-        here, words = self.account.session.id, self.words
+    def template_variables(self) -> Mapping[str, object]:
+        here, words = self.signed_in_account.session.id, self.translator
         rows = [
-            Row(
+            SessionRow(
                 id=one.id,
-                device=device(one.user_agent, words),
-                place=one.client_address,
+                device=describe_user_agent(one.user_agent, words),
+                client_address=one.client_address,
                 started_at=one.started_at,
                 last_seen_at=one.last_seen_at,
-                here=one.id == here,
+                is_current=one.id == here,
             )
-            for one in self.request.services.sessions.of_user(self.subject.user.id)
+            for one in self.request.services.sessions.list_by_user(self.subject.user.id)
         ]
-        return {"rows": sorted(rows, key=lambda row: not row.here)}
+        return {"rows": sorted(rows, key=lambda row: not row.is_current)}
 
     def submit(self, form: Form) -> Response:
         """End one session, or all but this one. Raises NotFound for what is not a session of this person."""
-        sessions, here = self.request.services.sessions, self.account.session.id
-        if OTHERS in form:
-            sessions.end_all_of(self.subject, but=here)
-            return self.redirect(self.done(SESSIONS))
-        ended = form.one(SESSION)
-        sessions.end_one_of(self.subject, ended)
+        sessions, here = self.request.services.sessions, self.signed_in_account.session.id
+        if OTHERS_FIELD in form:
+            sessions.end_all(self.subject, but=here)
+            return self.redirect(self.path_with_flash(SESSIONS_PATH))
+        ended = form.text(SESSION_FIELD)
+        sessions.end_by_id(self.subject, ended)
         if ended != here:
-            return self.redirect(self.done(SESSIONS))
-        response = self.redirect(SIGNED_OUT)
-        for name, value in headers_for(self.request, (Cookie(CookieKind.SESSION, here),)):
+            return self.redirect(self.path_with_flash(SESSIONS_PATH))
+        response = self.redirect(SIGNED_OUT_PATH)
+        for name, value in request_cookie_headers(self.request, (Cookie(CookieKind.SESSION, here),)):
             response.headers.add(name, value)
         return response

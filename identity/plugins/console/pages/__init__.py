@@ -1,51 +1,51 @@
-"""One file per kind of thing that the console shows."""
+"""The console's pages that belong to no single resource, and the table of all pages."""
 
 from importlib import import_module
 
 from pyramid.config import Configurator
 
-from identity.plugins.console.places import add_places
+from identity.plugins.console.routes import add_console_routes
 
-# Addresses with names before addresses with ids: the first route that fits is taken.
+# Paths with names come before paths with ids: Pyramid takes the first route that matches.
 _MODULES = tuple(
-    import_module(f"{__name__}.{name}")
+    import_module(f"identity.plugins.console.{name}")
     for name in (
-        "home",
-        "service_users",
-        "service_user_keys",
-        "service_user_secrets",
-        "managers",
-        "overview",
-        "audit_events",
-        "user_access",
-        "user_factors",
-        "users",
-        "sessions",
-        "connections",
-        "transfer",
-        "organizations",
-        "organization_domains",
-        "branding",
-        "instance",
-        "policies",
-        "policy_preview",
-        "upstream_providers",
-        "projects",
-        "project_roles",
-        "application_form",
-        "applications",
-        "project_grants",
-        "granted_projects",
-        "user_grants",
-        "held_grants",
-        "token_preview",
-        "signing_keys",
-        "legal_holds",
+        "pages.home",
+        "resources.service_users",
+        "resources.service_user_keys",
+        "pages.service_user_secrets",
+        "resources.managers",
+        "pages.overview",
+        "resources.audit_events",
+        "resources.user_credentials",
+        "resources.user_factors",
+        "resources.users",
+        "resources.sessions",
+        "resources.connected_applications",
+        "pages.organization_transfer",
+        "resources.organizations",
+        "resources.organization_domains",
+        "resources.branding",
+        "pages.instance",
+        "resources.policies",
+        "pages.sign_in_preview",
+        "resources.upstream_providers",
+        "resources.projects",
+        "resources.project_roles",
+        "pages.application_form",
+        "resources.applications",
+        "resources.project_grants",
+        "pages.granted_projects",
+        "resources.user_grants",
+        "pages.held_grants",
+        "pages.token_preview",
+        "resources.signing_keys",
+        "resources.legal_holds",
     )
 )
 
 
-def configure(config: Configurator) -> None:
-    """Every page of every file."""
+def add_console_pages(config: Configurator) -> None:
+    """Add the routes of all pages."""
     for module in _MODULES:
-        add_places(config, module.PLACES)
+        add_console_routes(config, module.ROUTES)

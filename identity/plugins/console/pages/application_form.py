@@ -9,50 +9,59 @@ from datetime import timedelta
 
 from pyramid.response import Response
 
-from identity.domain.applications import Application, ApplicationType, ConsentRule, redirect_uri_problem
-from identity.domain.entity import members
+from identity.domain.applications import Application, ApplicationType, ConsentRule, redirect_uri_error
+from identity.domain.entity import entity_fields
 from identity.domain.errors import Invalid
-from identity.domain.rules import LONGEST_TOKEN_LIFETIME
+from identity.domain.messages import gettext_lazy
 from identity.domain.users import TokenFormat
-from identity.domain.words import say
-from identity.http import targets
+from identity.domain.validators import MAX_TOKEN_LIFETIME
+from identity.http import route_contexts
 from identity.lazily import lazily
-from identity.pages.forms import Form, Value
-from identity.plugins.console.application_words import EXAMPLES, FIRST, OPTIONS, TYPES
-from identity.plugins.console.console_form import ChangePage, ConsoleForm
-from identity.plugins.console.console_page import CONSOLE, Trail
-from identity.plugins.console.expirations import ALREADY
-from identity.plugins.console.fields import Field, fields_of, lines, minutes
-from identity.plugins.console.places import Place, of_things
-from identity.plugins.console.things import OfApplication, OfProject
+from identity.pages.forms import FieldValue, Form
+from identity.plugins.console.application_options import (
+    APPLICATION_TYPE_OPTIONS,
+    FIELD_OPTIONS,
+    LEADING_FIELDS,
+    REDIRECT_URI_EXAMPLES,
+)
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs
+from identity.plugins.console.expiring_credentials import ALREADY_CREATED_MESSAGE
+from identity.plugins.console.form_fields import FormField, form_fields, format_minutes, split_lines
+from identity.plugins.console.form_page import ConsoleFormPage, EditPage
+from identity.plugins.console.resource_page import ApplicationResourcePage, ProjectResourcePage
+from identity.plugins.console.routes import ConsoleRoute, resource_routes
 from identity.services.commands import Decoded
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
 
 #: The parameter that names the type in the second step of the registration.
-TYPE = "type"
+TYPE_PARAM = "type"
 
-_ADDRESSES = ("redirect_uris", "post_logout_redirect_uris")
+_URI_FIELDS = ("redirect_uris", "post_logout_redirect_uris")
 _MINUTE = timedelta(minutes=1)
-_MOST = LONGEST_TOKEN_LIFETIME // _MINUTE
+_MAX_LIFETIME_MINUTES = MAX_TOKEN_LIFETIME // _MINUTE
 #: In a list of errors each has to tell which lifetime it is.
-_MINUTES = {
-    "access_token_lifetime": say("Enter the lifetime of access tokens as minutes from 1 to {most}.", most=_MOST),
-    "id_token_lifetime": say("Enter the lifetime of ID tokens as minutes from 1 to {most}.", most=_MOST),
+_LIFETIME_ERRORS = {
+    "access_token_lifetime": gettext_lazy(
+        "Enter the lifetime of access tokens as minutes from 1 to {most}.", most=_MAX_LIFETIME_MINUTES
+    ),
+    "id_token_lifetime": gettext_lazy(
+        "Enter the lifetime of ID tokens as minutes from 1 to {most}.", most=_MAX_LIFETIME_MINUTES
+    ),
 }
-_AS_EVERYWHERE = say("In minutes. Empty: {n}, as everywhere.")
+_INHERITED_LIFETIME_HINT = gettext_lazy("In minutes. Empty: {n}, as everywhere.")
 
 
 _FIELDS = tuple(
     replace(one, required=True) if one.name == "redirect_uris" else one
-    for one in fields_of(Application, *FIRST, options=OPTIONS)
+    for one in form_fields(Application, *LEADING_FIELDS, options=FIELD_OPTIONS)
 )
 
 
-class ApplicationForm(ConsoleForm):
+class ApplicationFormPage(ConsoleFormPage):
     """The settings of an application, as far as its type has a use for them."""
 
     template = "console/application_form.html"
-    inputs = _FIELDS
+    form_fields = _FIELDS
     #: The stored rule of consent, and the stored lifetimes.
     stored_consent: ConsentRule | None = None
     stored_lifetimes: Mapping[str, timedelta | None] = {}
@@ -63,117 +72,123 @@ class ApplicationForm(ConsoleForm):
         raise NotImplementedError
 
     @lazily
-    def decides(self) -> bool:
+    def can_set_consent_rule(self) -> bool:
         """True for who may leave people unasked."""
-        return bool(self.services.applications.may_decide(self.principal))
+        return bool(self.services.applications.can_set_privileged_fields(self.principal))
 
-    def drawn(self) -> Sequence[Field]:
-        known, kind = members(Application), self.application_type
-        useful = (one for one in self.inputs if known[one.member].is_for(kind))
-        permitted = (one for one in useful if self.decides or not known[one.member].declared.permission)
-        return [replace(one, hint=self._hint(one)) for one in permitted]
+    def visible_fields(self) -> Sequence[FormField]:
+        known, kind = entity_fields(Application), self.application_type
+        useful = (one for one in self.form_fields if known[one.command_member].applies_to(kind))
+        permitted = (
+            one for one in useful if self.can_set_consent_rule or not known[one.command_member].options.permission
+        )
+        return [replace(one, hint=self._field_hint(one)) for one in permitted]
 
-    def _hint(self, one: Field) -> str:
+    def _field_hint(self, one: FormField) -> str:
         kind = self.application_type
-        if one.name == "redirect_uris" and kind in EXAMPLES:
-            return say(
+        if one.name == "redirect_uris" and kind in REDIRECT_URI_EXAMPLES:
+            return gettext_lazy(
                 "Where people return after signing in, one address a line, exactly as the application sends it. For"
                 " example {example}",
-                example=EXAMPLES[kind],
+                example=REDIRECT_URI_EXAMPLES[kind],
             )
         if one.name == "name":
-            signs_in = say("Shown to people who sign in to it.")
-            return say("Shown in lists and in audit events.") if kind is ApplicationType.API else signs_in
-        if one.name in _MINUTES:
-            usual = minutes(getattr(self.request.registry.identity.settings, one.name))
-            return self.words.t(_AS_EVERYWHERE, n=usual)
+            signs_in = gettext_lazy("Shown to people who sign in to it.")
+            return gettext_lazy("Shown in lists and in audit events.") if kind is ApplicationType.API else signs_in
+        if one.name in _LIFETIME_ERRORS:
+            usual = format_minutes(getattr(self.request.registry.application.settings, one.name))
+            return self.translator.gettext(_INHERITED_LIFETIME_HINT, n=usual)
         return one.hint
 
-    def show(self) -> Mapping[str, object]:
+    def template_variables(self) -> Mapping[str, object]:
         kind = self.application_type
         first = {
             "type": kind,
-            "type_label": "" if kind is None else self.words.t(TYPES[kind].label),
-            "types": TYPES,
-            "first_step": self.form_path() if self.creates else "",
+            "type_label": "" if kind is None else self.translator.gettext(APPLICATION_TYPE_OPTIONS[kind].label),
+            "types": APPLICATION_TYPE_OPTIONS,
+            "first_step": self.form_action() if self.is_creation else "",
             "check": True,
         }
-        return first if kind is None else {**super().show(), **first}
+        return first if kind is None else {**super().template_variables(), **first}
 
-    def check(self, form: Form) -> None:
+    def validate(self, form: Form) -> None:
         """The addresses and lifetimes, while they are typed. Raises Invalid."""
-        problems = self._address_problems(form)
-        for name, sentence in _MINUTES.items():
-            if form.one(name) and self._lifetime(form, name) is None:
+        problems = self._redirect_uri_errors(form)
+        for name, sentence in _LIFETIME_ERRORS.items():
+            if form.text(name) and self._parse_lifetime(form, name) is None:
                 problems[name] = sentence
         if problems:
             raise Invalid(problems)
 
-    def typed(self, form: Form) -> dict[str, object]:
-        values = super().typed(form)
-        return {**values, **{name: self._lifetime(form, name) for name in _MINUTES if name in values}}
+    def parse_form(self, form: Form) -> dict[str, object]:
+        values = super().parse_form(form)
+        return {**values, **{name: self._parse_lifetime(form, name) for name in _LIFETIME_ERRORS if name in values}}
 
-    def command_from(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
+    def build_command(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
         """Raises Invalid for all that is wrong at once."""
         problems: dict[str, str] = {}
         try:
-            self.check(form)
+            self.validate(form)
         except Invalid as refused:
             problems |= refused.fields
         try:
-            command = super().command_from(kind, form, **known)
+            command = super().build_command(kind, form, **known)
         except Invalid as refused:
             raise Invalid({**refused.fields, **problems}) from None
         if problems:
             raise Invalid(problems)
         return command
 
-    def _address_problems(self, form: Form) -> dict[str, str]:
+    def _redirect_uri_errors(self, form: Form) -> dict[str, str]:
         problems: dict[str, str] = {}
-        kind, development = self.application_type, bool(form.one("development"))
+        kind, development = self.application_type, bool(form.text("development"))
         if kind is None:
             return problems
-        for name in _ADDRESSES:
-            for uri in lines(form.one(name)):
-                problem = redirect_uri_problem(uri, type=kind, development=development)
+        for name in _URI_FIELDS:
+            for uri in split_lines(form.text(name)):
+                problem = redirect_uri_error(uri, type=kind, development=development)
                 if problem is not None:
                     problems.setdefault(name, problem)
         return problems
 
-    def _lifetime(self, form: Form, name: str) -> timedelta | None:
+    def _parse_lifetime(self, form: Form, name: str) -> timedelta | None:
         """What was typed; None for nothing, and for what is no lifetime. Other than whole minutes, as programs may
         set them, stays as it is."""
-        text, stored = form.one(name).strip(), self.stored_lifetimes.get(name)
-        if stored is not None and text == minutes(stored):
+        text, stored = form.text(name).strip(), self.stored_lifetimes.get(name)
+        if stored is not None and text == format_minutes(stored):
             return stored
         if not text.isascii() or not text.isdecimal() or len(text) > 5:
             return None
         typed = int(text) * _MINUTE
-        return typed if timedelta() < typed <= LONGEST_TOKEN_LIFETIME else None
+        return typed if timedelta() < typed <= MAX_TOKEN_LIFETIME else None
 
 
-class NewApplication(OfProject, ApplicationForm):
+class RegisterApplicationPage(ProjectResourcePage, ApplicationFormPage):
     """Step 1: choose the type. Step 2: the rest, with defaults that fit the type."""
 
-    below = "/applications"
-    creates = True
-    title = say("New application")
-    label = say("Register")
+    back_path_suffix = "/applications"
+    is_creation = True
+    title = gettext_lazy("New application")
+    submit_label = gettext_lazy("Register")
 
     @property
-    def trail(self) -> Trail:
-        return [*super().trail, (say("Applications"), self.back)]
+    def breadcrumbs(self) -> Breadcrumbs:
+        return [*super().breadcrumbs, (gettext_lazy("Applications"), self.cancel_path)]
 
     @property
     def application_type(self) -> ApplicationType | None:
-        named = self.request.GET.get(TYPE, "")
+        named = self.request.GET.get(TYPE_PARAM, "")
         return ApplicationType(named) if named in {*ApplicationType} else None
 
-    def values(self) -> Mapping[str, Value]:
+    def initial_values(self) -> Mapping[str, FieldValue]:
         if self.application_type is None:
             return {}
-        usual = self.services.applications.defaults(self.application_type)
-        chosen = {one.name: tuple(sorted(usual.get(one.member, ()))) for one in self.inputs if one.several}
+        usual = self.services.applications.type_defaults(self.application_type)
+        chosen = {
+            one.name: tuple(sorted(usual.get(one.command_member, ())))
+            for one in self.form_fields
+            if one.is_multi_valued
+        }
         return {
             **chosen,
             "authentication_method": usual["authentication_method"],
@@ -184,37 +199,44 @@ class NewApplication(OfProject, ApplicationForm):
     def submit(self, form: Form) -> Response:
         """Register it. Its secret, if it has one, is shown in the answer alone: there is nothing to redirect to."""
         if self.application_type is None:
-            return self.redirect(self.form_path())
-        command = self.command_from(RegisterApplication, form, type=self.application_type)
-        self.use_once(form, ALREADY)
-        application, secret = self.services.applications.register(self.thing.id, command, by=self.principal)
-        href = f"{CONSOLE}/applications/{application.id}"
+            return self.redirect(self.form_action())
+        command = self.build_command(RegisterApplication, form, type=self.application_type)
+        self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
+        application, secret = self.services.applications.register_with_secret(
+            self.entity.id, command, by=self.principal
+        )
+        href = f"{CONSOLE_PATH}/applications/{application.id}"
         if secret is None:
-            return self.redirect(self.done(href))
+            return self.redirect(self.path_with_flash(href))
         shown = {"client_id": application.id, "secret": secret, "back": href}
-        registered = self.words.t("Application registered")
-        return self.draw({**shown, "title": registered}, template="console/secret_added.html")
+        registered = self.translator.gettext("Application registered")
+        return self.render({**shown, "title": registered}, template="console/client_secret_created.html")
 
 
-class ChangeApplicationPage(OfApplication, ApplicationForm, ChangePage):
+class ApplicationEditPage(ApplicationResourcePage, ApplicationFormPage, EditPage):
     """Changes the settings; the type stays."""
 
     command = ChangeApplication
 
     @property
     def application_type(self) -> ApplicationType:
-        return self.thing.type
+        return self.entity.type
 
     @property
     def stored_consent(self) -> ConsentRule:  # type: ignore[override]
-        return self.thing.consent
+        return self.entity.consent
 
     @property
     def stored_lifetimes(self) -> Mapping[str, timedelta | None]:  # type: ignore[override]
-        return {name: getattr(self.thing, name) for name in _MINUTES}
+        return {name: getattr(self.entity, name) for name in _LIFETIME_ERRORS}
 
 
-PLACES = (
-    Place("/projects/{project}/applications/new", NewApplication, "application.write", targets.project),
-    *of_things(ChangeApplicationPage),
+ROUTES = (
+    ConsoleRoute(
+        "/projects/{project}/applications/new",
+        RegisterApplicationPage,
+        "application.write",
+        route_contexts.project_context,
+    ),
+    *resource_routes(ApplicationEditPage),
 )

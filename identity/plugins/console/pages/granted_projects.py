@@ -2,51 +2,57 @@
 
 from collections.abc import Sequence
 
+from identity.domain.messages import gettext_lazy
 from identity.domain.projects import ProjectGrant
-from identity.domain.words import say
-from identity.http import targets
+from identity.http import route_contexts
 from identity.plugins.console.badges import state_badge
 from identity.plugins.console.list_page import Cells, ListPage
-from identity.plugins.console.places import Place
-from identity.plugins.console.things import grant_href
-from identity.storage.paging import Page, PageRequest
+from identity.plugins.console.resource_page import project_grant_path
+from identity.plugins.console.routes import ConsoleRoute
+from identity.storage.paging import PageRequest, ResultPage
 
 
-class GrantedProjectList(ListPage):
+class GrantedProjectListPage(ListPage):
     """One row a project, newest grant first."""
 
     section = "granted-projects"
-    title = say("Granted projects")
-    lead = say("Projects of other organizations, with the roles that you can give to your own users.")
-    columns = (say("Project"), say("Owner"), say("Roles"), say("State"), say("Since"))
-    empty_title = say("No granted projects")
-    empty_text = say("No other organization has granted you a project.")
+    title = gettext_lazy("Granted projects")
+    lead = gettext_lazy("Projects of other organizations, with the roles that you can give to your own users.")
+    columns = (
+        gettext_lazy("Project"),
+        gettext_lazy("Owner"),
+        gettext_lazy("Roles"),
+        gettext_lazy("State"),
+        gettext_lazy("Since"),
+    )
+    empty_title = gettext_lazy("No granted projects")
+    empty_text = gettext_lazy("No other organization has granted you a project.")
 
-    def fetch(self, asked: PageRequest) -> Page[ProjectGrant]:
-        return self.services.project_grants.page_held(self.context.value.id, asked, by=self.principal)
+    def fetch_page(self, asked: PageRequest) -> ResultPage[ProjectGrant]:
+        return self.services.project_grants.page_received(self.context.entity.id, asked, by=self.principal)
 
-    def rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
+    def build_rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
         storage = self.services.storage
         projects = storage.projects.find_many({one.project_id for one in found})
         owners = storage.organizations.find_many({one.organization_id for one in projects.values()})
         return [
             (
-                self.ui.named(projects[one.project_id].name, grant_href(one)),
+                self.template_macros.named(projects[one.project_id].name, project_grant_path(one)),
                 owners[projects[one.project_id].organization_id].name,
-                self.roles(one.roles) or self.faint(say("None")),
-                self.badge(state_badge(one.active, self.words)),
-                self.ui.when(one.created_at),
+                self.render_role_names(one.roles) or self.render_placeholder(gettext_lazy("None")),
+                self.render_badge(state_badge(one.active, self.translator)),
+                self.template_macros.when(one.created_at),
             )
             for one in found
             if one.project_id in projects and projects[one.project_id].organization_id in owners
         ]
 
 
-PLACES = (
-    Place(
+ROUTES = (
+    ConsoleRoute(
         "/organizations/{organization}/granted-projects",
-        GrantedProjectList,
+        GrantedProjectListPage,
         "project_grant.read",
-        targets.organization_or_part,
+        route_contexts.organization_or_child_context,
     ),
 )

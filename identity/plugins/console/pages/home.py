@@ -4,24 +4,28 @@ from collections.abc import Mapping
 
 from pyramid.response import Response
 
-from identity.domain.permissions import INSTANCE, Level, organization_resource
-from identity.http import targets
-from identity.http.security import ANY_MANAGER
+from identity.domain.permissions import INSTANCE_RESOURCE, ManagerLevel, organization_resource
+from identity.http import route_contexts
+from identity.http.security_policy import ANY_MANAGER_PERMISSION
 from identity.pages.signed_in_page import SignedInPage
-from identity.plugins.console.console_page import CONSOLE
-from identity.plugins.console.places import Place
+from identity.plugins.console.console_page import CONSOLE_PATH
+from identity.plugins.console.routes import ConsoleRoute
 
 #: Where one gets to who manages a single thing.
-_PAGES = {Level.PROJECT: "projects", Level.PROJECT_GRANT: "project-grants", Level.ORGANIZATION: "organizations"}
+_LEVEL_PATHS = {
+    ManagerLevel.PROJECT: "projects",
+    ManagerLevel.PROJECT_GRANT: "project-grants",
+    ManagerLevel.ORGANIZATION: "organizations",
+}
 
 
-class Home(SignedInPage):
+class ConsoleHomePage(SignedInPage):
     """The own organization's overview first, then another's, then the single thing that one manages."""
 
-    def show(self) -> Mapping[str, object] | Response:
-        access, principal = self.request.services.access, self.request.identity
+    def template_variables(self) -> Mapping[str, object] | Response:
+        access, principal = self.request.services.access_control, self.request.identity
         own = self.subject.organization.id
-        if "organization.read" in access.permissions(principal, INSTANCE):
+        if "organization.read" in access.permissions(principal, INSTANCE_RESOURCE):
             return self._overview(own)
         held = sorted(principal.held, key=lambda manager: (manager.organization_id != own, manager.created_at))
         for manager in held:
@@ -31,12 +35,12 @@ class Home(SignedInPage):
             if "organization.read" in access.permissions(principal, resource):
                 return self._overview(manager.organization_id)
         for manager in held:
-            if manager.resource.level in _PAGES:
-                return self.redirect(f"{CONSOLE}/{_PAGES[manager.resource.level]}/{manager.resource.id}")
-        return self.redirect(f"{CONSOLE}/instance")
+            if manager.resource.level in _LEVEL_PATHS:
+                return self.redirect(f"{CONSOLE_PATH}/{_LEVEL_PATHS[manager.resource.level]}/{manager.resource.id}")
+        return self.redirect(f"{CONSOLE_PATH}/instance")
 
     def _overview(self, organization_id: str) -> Response:
-        return self.redirect(f"{CONSOLE}/organizations/{organization_id}/overview")
+        return self.redirect(f"{CONSOLE_PATH}/organizations/{organization_id}/overview")
 
 
-PLACES = (Place("", Home, ANY_MANAGER, targets.instance),)
+ROUTES = (ConsoleRoute("", ConsoleHomePage, ANY_MANAGER_PERMISSION, route_contexts.instance_context),)

@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from identity.domain.instance import Instance
+from identity.domain.messages import gettext_lazy
 from identity.domain.permissions import organization_resource
-from identity.domain.words import say
-from identity.http import targets
-from identity.http.security import ANY_MANAGER
-from identity.plugins.console.console_page import CONSOLE, ConsolePage
-from identity.plugins.console.own_project import audience_scope
-from identity.plugins.console.pages.managers import ManagerList
+from identity.http import route_contexts
+from identity.http.security_policy import ANY_MANAGER_PERMISSION
+from identity.plugins.console.audience_scopes import project_audience_scope
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
 from identity.plugins.console.pages.overview import overview_sections
-from identity.plugins.console.places import Place
+from identity.plugins.console.resources.managers import ManagerListPage
+from identity.plugins.console.routes import ConsoleRoute
 
 
 class InstancePage(ConsolePage):
@@ -21,26 +21,28 @@ class InstancePage(ConsolePage):
 
     template = "console/instance.html"
     section = "instance"
-    of_instance = True
-    title = say("Instance administrators")
+    is_instance_page = True
+    title = gettext_lazy("Instance administrators")
 
-    def show(self) -> Mapping[str, object]:
-        identity = self.request.registry.identity
-        instance: Instance = self.context.value
+    def template_variables(self) -> Mapping[str, object]:
+        identity = self.request.registry.application
+        instance: Instance = self.context.entity
         own = organization_resource(instance.organization_id)
-        reads_own = self.services.access.may(self.principal, "organization.read", own)
+        reads_own = self.services.access_control.is_permitted(self.principal, "organization.read", own)
         return {
             "instance": instance,
-            "own_href": f"{CONSOLE}/organizations/{instance.organization_id}" if reads_own else "",
-            "audience_scope": audience_scope(self),
+            "own_href": f"{CONSOLE_PATH}/organizations/{instance.organization_id}" if reads_own else "",
+            "audience_scope": project_audience_scope(self),
             "settings": identity.settings,
             "overview": overview_sections(self, None),
-            "managers": ManagerList.on(self).as_section(
-                lead=say("Users who manage all organizations and the service itself.")
+            "managers": ManagerListPage.bind_to_page(self).build_section(
+                lead=gettext_lazy("Users who manage all organizations and the service itself.")
             ),
-            "said": self.said,
-            "plugins": Markup(", ").join(map(self.ui.code, identity.host.names)) if self.may("instance.read") else "",
+            "said": self.translate,
+            "plugins": Markup(", ").join(map(self.template_macros.code, identity.plugin_host.plugin_names))
+            if self.has_permission("instance.read")
+            else "",
         }
 
 
-PLACES = (Place("/instance", InstancePage, ANY_MANAGER, targets.instance),)
+ROUTES = (ConsoleRoute("/instance", InstancePage, ANY_MANAGER_PERMISSION, route_contexts.instance_context),)

@@ -5,137 +5,160 @@ from collections.abc import Mapping, Sequence
 from pyramid.response import Response
 
 from identity.domain.errors import Invalid, NotFound
+from identity.domain.messages import gettext_lazy
 from identity.domain.personal_access_tokens import PersonalAccessToken
-from identity.domain.words import say
-from identity.http import targets
+from identity.http import route_contexts
 from identity.pages.forms import Form
-from identity.plugins.console.client_secrets import secret_places, secrets_table
-from identity.plugins.console.confirm_page import ConfirmPage
-from identity.plugins.console.console_page import matched
-from identity.plugins.console.expirations import (
-    ALREADY,
-    COLUMNS,
-    EXPIRATION,
+from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.client_secrets import client_secret_routes, client_secret_section
+from identity.plugins.console.console_page import path_value
+from identity.plugins.console.expiring_credentials import (
+    ALREADY_CREATED_MESSAGE,
+    EXPIRATION_FIELD,
+    EXPIRY_COLUMNS,
+    CreateExpiringCredentialPage,
     DateField,
-    ExpiringForm,
-    expiration,
     expiration_cells,
-    for_ever_tick,
-    last_used,
+    last_used_label,
+    no_expiration_checkbox,
+    parse_expiration,
 )
-from identity.plugins.console.fields import fields_of
+from identity.plugins.console.form_fields import form_fields
 from identity.plugins.console.list_page import Cells, ListPage
-from identity.plugins.console.places import Place
-from identity.plugins.console.sections import Table
-from identity.plugins.console.things import OfServiceUser
+from identity.plugins.console.page_sections import TableSection
+from identity.plugins.console.resource_page import ServiceUserResourcePage
+from identity.plugins.console.routes import ConsoleRoute
 from identity.services.commands.service_users import AddPersonalAccessToken
-from identity.storage.paging import Page, PageRequest
+from identity.storage.paging import PageRequest, ResultPage
 
 
-def secret_section(page: OfServiceUser) -> Table:
+def service_user_secret_section(page: ServiceUserResourcePage) -> TableSection:
     """The client secrets."""
-    lead = say("Only for programs that use the client credentials grant; a key is safer.")
-    empty = say("No client secret")
-    return secrets_table(page, "secret", say("Client secret"), lead, empty=empty, first=False)
+    lead = gettext_lazy("Only for programs that use the client credentials grant; a key is safer.")
+    empty = gettext_lazy("No client secret")
+    return client_secret_section(page, "secret", gettext_lazy("Client secret"), lead, empty=empty, first=False)
 
 
-class TokenList(OfServiceUser, ListPage):
+class PersonalAccessTokenListPage(ServiceUserResourcePage, ListPage):
     """All personal access tokens, newest first."""
 
-    below = "/personal-access-tokens"
+    back_path_suffix = "/personal-access-tokens"
 
-    columns = (say("Name"), *COLUMNS)
-    actions = True
-    searchable = False
-    title = say("Personal access tokens")
-    empty_title = say("No personal access tokens yet")
-    empty_text = say("A program sends such a token as it is. A key is safer: it never leaves the program.")
-    writing, what = "service_user.write", say("personal access token")
-    id, all_of_them, made_there = "tokens", say("All personal access tokens …"), True
-    section_lead = say("Tokens that a program sends as they are, for tools that cannot ask for one.")
-    section_empty = say("No personal access tokens")
+    columns = (gettext_lazy("Name"), *EXPIRY_COLUMNS)
+    has_row_buttons = True
+    is_searchable = False
+    title = gettext_lazy("Personal access tokens")
+    empty_title = gettext_lazy("No personal access tokens yet")
+    empty_text = gettext_lazy("A program sends such a token as it is. A key is safer: it never leaves the program.")
+    create_permission, entity_label = "service_user.write", gettext_lazy("personal access token")
+    section_id, all_link_label, is_created_from_section = "tokens", gettext_lazy("All personal access tokens …"), True
+    section_lead = gettext_lazy("Tokens that a program sends as they are, for tools that cannot ask for one.")
+    section_empty = gettext_lazy("No personal access tokens")
 
-    def fetch(self, asked: PageRequest) -> Page[PersonalAccessToken]:
-        return self.services.service_users.tokens(self.thing.id, asked)
+    def fetch_page(self, asked: PageRequest) -> ResultPage[PersonalAccessToken]:
+        return self.services.service_users.page_personal_access_tokens(self.entity.id, asked)
 
-    def cells(self, one: PersonalAccessToken) -> Cells:
-        remove = self.buttons(f"{self.list_href}/{one.id}", one.name, remove=say("Remove …"), change=False)
-        return self.ui.bold(one.name), *expiration_cells(self, one), remove if self.may(self.writing) else ""
+    def build_cells(self, one: PersonalAccessToken) -> Cells:
+        remove = self.row_buttons(f"{self.list_path}/{one.id}", one.name, remove=gettext_lazy("Remove …"), change=False)
+        return (
+            self.template_macros.bold(one.name),
+            *expiration_cells(self, one),
+            remove if self.has_permission(self.create_permission) else "",
+        )
 
 
-class NewToken(ExpiringForm):
+class PersonalAccessTokenCreatePage(CreateExpiringCredentialPage):
     """Makes a personal access token, and shows it once."""
 
-    below = "#tokens"
+    back_path_suffix = "#tokens"
 
-    inputs = (
-        *fields_of(PersonalAccessToken),
+    form_fields = (
+        *form_fields(PersonalAccessToken),
         DateField(
-            EXPIRATION,
-            say("Expiration date"),
-            say("The token works until the end of this day (UTC)."),
+            EXPIRATION_FIELD,
+            gettext_lazy("Expiration date"),
+            gettext_lazy("The token works until the end of this day (UTC)."),
         ),
-        for_ever_tick(say("Only for tokens that you replace by other means.")),
+        no_expiration_checkbox(gettext_lazy("Only for tokens that you replace by other means.")),
     )
-    title = say("New personal access token for {name}")
-    label = say("Create token")
+    title = gettext_lazy("New personal access token for {name}")
+    submit_label = gettext_lazy("Create token")
 
     def submit(self, form: Form) -> Response:
         problems: dict[str, str] = {}
         expires_at = None
         try:
-            expires_at = expiration(form)
+            expires_at = parse_expiration(form)
         except Invalid as refused:
             problems |= refused.fields
         try:
-            command = self.decoded(AddPersonalAccessToken, {"name": form.one("name"), "expires_at": expires_at})
+            command = self.decode_command(AddPersonalAccessToken, {"name": form.text("name"), "expires_at": expires_at})
         except Invalid as refused:
             raise Invalid({**refused.fields, **problems}) from None
         if problems:
             raise Invalid(problems)
-        self.use_once(form, ALREADY)
-        _, text = self.services.service_users.add_token(self.thing.id, command, by=self.principal)
-        shown = {"client_id": "", "secret": text, "back": self.back}
-        added = self.words.t("Personal access token added")
-        return self.draw({**shown, "title": added}, template="console/secret_added.html")
+        self.redeem_submission_id(form, ALREADY_CREATED_MESSAGE)
+        _, text = self.services.service_users.add_personal_access_token(self.entity.id, command, by=self.principal)
+        shown = {"client_id": "", "secret": text, "back": self.cancel_path}
+        added = self.translator.gettext("Personal access token added")
+        return self.render({**shown, "title": added}, template="console/client_secret_created.html")
 
 
-class RemoveToken(OfServiceUser, ConfirmPage):
+class RevokePersonalAccessTokenPage(ServiceUserResourcePage, ActionPage):
     """Asks before programs lose access."""
 
-    below = "#tokens"
+    back_path_suffix = "#tokens"
 
-    title = say("Remove the token “{token}” of {name}?")
-    label = say("Remove token")
+    title = gettext_lazy("Remove the token “{token}” of {name}?")
+    submit_label = gettext_lazy("Remove token")
 
     @property
     def token(self) -> PersonalAccessToken:
         """Which one. Raises NotFound."""
-        wanted = matched(self, "token")
-        found = self.services.storage.credentials.find(PersonalAccessToken, wanted, self.thing.id)
+        wanted = path_value(self, "token")
+        found = self.services.storage.credentials.find(PersonalAccessToken, wanted, self.entity.id)
         if found is None:
             raise NotFound("personal access token", wanted)
         token: PersonalAccessToken = found
         return token
 
     @property
-    def names(self) -> Mapping[str, object]:
-        return {"token": self.token.name, "name": self.name}
+    def message_values(self) -> Mapping[str, object]:
+        return {"token": self.token.name, "name": self.entity_name}
 
     @property
-    def effects(self) -> Sequence[str]:
-        return [say("Programs that use it lose access at once."), last_used(self.token.last_used_at)]
+    def impact(self) -> Sequence[str]:
+        return [gettext_lazy("Programs that use it lose access at once."), last_used_label(self.token.last_used_at)]
 
-    def act(self) -> str:
-        self.services.service_users.remove_token(self.thing.id, self.token.id, by=self.principal)
-        return self.href
+    def perform(self) -> str:
+        self.services.service_users.remove_personal_access_token(self.entity.id, self.token.id, by=self.principal)
+        return self.resource_path
 
 
 _ONE = "/service-users/{service_user}"
 
-PLACES = (
-    *secret_places(OfServiceUser, anchor="secret", loss=say("Programs that use it lose access at once.")),
-    Place(f"{_ONE}/personal-access-tokens", TokenList, "service_user.read", targets.service_user),
-    Place(f"{_ONE}/personal-access-tokens/new", NewToken, "service_user.write", targets.service_user),
-    Place(f"{_ONE}/personal-access-tokens/{{token}}/delete", RemoveToken, "service_user.write", targets.service_user),
+ROUTES = (
+    *client_secret_routes(
+        ServiceUserResourcePage,
+        anchor="secret",
+        impact_message=gettext_lazy("Programs that use it lose access at once."),
+    ),
+    ConsoleRoute(
+        f"{_ONE}/personal-access-tokens",
+        PersonalAccessTokenListPage,
+        "service_user.read",
+        route_contexts.service_user_context,
+    ),
+    ConsoleRoute(
+        f"{_ONE}/personal-access-tokens/new",
+        PersonalAccessTokenCreatePage,
+        "service_user.write",
+        route_contexts.service_user_context,
+    ),
+    ConsoleRoute(
+        f"{_ONE}/personal-access-tokens/{{token}}/delete",
+        RevokePersonalAccessTokenPage,
+        "service_user.write",
+        route_contexts.service_user_context,
+    ),
 )

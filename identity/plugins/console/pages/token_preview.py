@@ -8,143 +8,166 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from identity.domain.errors import Invalid
-from identity.domain.search import is_found
+from identity.domain.messages import gettext_lazy
+from identity.domain.search import matches_query
 from identity.domain.users import TokenFormat
-from identity.domain.words import say
-from identity.http import targets
-from identity.http.endpoints import context_of
-from identity.http.token_previews import APPLICATION, USER, find_application, find_user, preview_of
-from identity.plugins.console.application_words import GRANT_TYPES
-from identity.plugins.console.asking_page import AskingPage
-from identity.plugins.console.places import Place
-from identity.provider.preview import Carried, Preview
-from identity.provider.reasons import Carrier
-from identity.provider.scope import OPENID
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest, every_row
+from identity.http import route_contexts
+from identity.http.endpoint_routes import request_context
+from identity.http.token_previews import APPLICATION_PARAM, USER_PARAM, build_token_preview, find_application, find_user
+from identity.plugins.console.application_options import GRANT_TYPE_DESCRIPTIONS
+from identity.plugins.console.prompt_page import PromptPage
+from identity.plugins.console.routes import ConsoleRoute
+from identity.provider.claim_reasons import ClaimsCarrier
+from identity.provider.scope import OPENID_SCOPE
+from identity.provider.token_preview import PreviewedClaims, TokenPreviewResult
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage, iterate_rows
 from identity.storage.stores.users import UserKind
 
-SCOPE, RESPONSE_TYPE = "scope", "response_type"
+SCOPE_FIELD, RESPONSE_TYPE_FIELD = "scope", "response_type"
 
 #: Narrow the lists to choose from.
-USER_QUERY, APPLICATION_QUERY = "user_query", "application_query"
+USER_QUERY_FIELD, APPLICATION_QUERY_FIELD = "user_query", "application_query"
 
 #: How many are offered to choose from; whoever is not among them is found by more letters.
-_OFFERED = 50
+_MAX_OPTIONS = 50
 
-_TITLES = {
-    Carrier.CODE: say("Code"),
-    Carrier.ACCESS_TOKEN: say("Access token"),
-    Carrier.ID_TOKEN: say("ID token"),
-    Carrier.REFRESH_TOKEN: say("Refresh token"),
-    Carrier.USERINFO: say("Answer of userinfo"),
-    Carrier.INTROSPECTION: say("Answer of introspection"),
+_CARRIER_TITLES = {
+    ClaimsCarrier.CODE: gettext_lazy("Code"),
+    ClaimsCarrier.ACCESS_TOKEN: gettext_lazy("Access token"),
+    ClaimsCarrier.ID_TOKEN: gettext_lazy("ID token"),
+    ClaimsCarrier.REFRESH_TOKEN: gettext_lazy("Refresh token"),
+    ClaimsCarrier.USERINFO: gettext_lazy("Answer of userinfo"),
+    ClaimsCarrier.INTROSPECTION: gettext_lazy("Answer of introspection"),
 }
-_LEADS = {
-    Carrier.CODE: say("The application exchanges it for the tokens below, once."),
-    Carrier.REFRESH_TOKEN: say("Says nothing; it brings new tokens until it is not used for too long."),
-    Carrier.USERINFO: say("What the access token opens for the application."),
-    Carrier.INTROSPECTION: say("What an API learns that it is meant for."),
+_CARRIER_LEADS = {
+    ClaimsCarrier.CODE: gettext_lazy("The application exchanges it for the tokens below, once."),
+    ClaimsCarrier.REFRESH_TOKEN: gettext_lazy("Says nothing; it brings new tokens until it is not used for too long."),
+    ClaimsCarrier.USERINFO: gettext_lazy("What the access token opens for the application."),
+    ClaimsCarrier.INTROSPECTION: gettext_lazy("What an API learns that it is meant for."),
 }
-_OPAQUE = say("Opaque: it says nothing by itself. What it stands for is told by userinfo and introspection.")
-_JWT = say("JWT: whoever receives it can read it.")
+_OPAQUE = gettext_lazy("Opaque: it says nothing by itself. What it stands for is told by userinfo and introspection.")
+_JWT = gettext_lazy("JWT: whoever receives it can read it.")
 
 
-def lead_of(carried: Carried) -> str:
+def claims_lead(carried: PreviewedClaims) -> str:
     """What it is good for; empty where there is nothing to say."""
     if carried.format is not None:
         return _JWT if carried.format is TokenFormat.JWT else _OPAQUE
-    return _LEADS.get(carried.carrier, "")
+    return _CARRIER_LEADS.get(carried.carrier, "")
 
 
 @dataclass(frozen=True)
-class Choice:
+class PreviewOptions:
     """A list to choose from: values and texts, and whether there are more than these, or a search has narrowed it."""
 
     options: list[tuple[str, str]]
-    searched: bool
+    has_more: bool
 
 
-class TokenPreviewPage(AskingPage):
+class TokenPreviewPage(PromptPage):
     """A form that asks, and the answer below it."""
 
     template = "console/token_preview.html"
     section = "token-preview"
-    title = say("Token preview")
-    fields: ClassVar[tuple[str, ...]] = (USER, USER_QUERY, APPLICATION, APPLICATION_QUERY, SCOPE, RESPONSE_TYPE)
+    title = gettext_lazy("Token preview")
+    fields: ClassVar[tuple[str, ...]] = (
+        USER_PARAM,
+        USER_QUERY_FIELD,
+        APPLICATION_PARAM,
+        APPLICATION_QUERY_FIELD,
+        SCOPE_FIELD,
+        RESPONSE_TYPE_FIELD,
+    )
 
-    def asked(self) -> Mapping[str, str]:
+    def query(self) -> Mapping[str, str]:
         """What was asked; before that, what is usual."""
-        asked = {**({} if SCOPE in self.request.GET else {SCOPE: OPENID}), **super().asked()}
-        named = find_user(context_of(self.request), self.principal, asked.get(USER, ""))
-        return asked if named is None else {**asked, USER: named.user.id}
+        asked = {**({} if SCOPE_FIELD in self.request.GET else {SCOPE_FIELD: OPENID_SCOPE}), **super().query()}
+        named = find_user(request_context(self.request), self.principal, asked.get(USER_PARAM, ""))
+        return asked if named is None else {**asked, USER_PARAM: named.user.id}
 
-    def show(self) -> Mapping[str, object]:
+    def template_variables(self) -> Mapping[str, object]:
         """The answer, if somebody is asked about; in any case what to choose from."""
-        asked = self.asked()
-        searches = not asked.keys() & {USER, APPLICATION} and asked.keys() & {USER_QUERY, APPLICATION_QUERY}
-        answer = self._answer(asked) if USER in self.request.GET and not searches else None
-        response_types = self.request.registry.identity.protocol.response_types.values()
+        asked = self.query()
+        searches = not asked.keys() & {USER_PARAM, APPLICATION_PARAM} and asked.keys() & {
+            USER_QUERY_FIELD,
+            APPLICATION_QUERY_FIELD,
+        }
+        answer = self._build_preview(asked) if USER_PARAM in self.request.GET and not searches else None
+        response_types = self.request.registry.application.protocol_registry.response_types.values()
         return {
-            "users": self._users(asked),
-            "applications": self._applications(asked),
+            "users": self._user_options(asked),
+            "applications": self._application_options(asked),
             "response_types": [(one.value, one.value) for one in response_types],
-            "ways": () if answer is None else answer.ways,
-            "untold": () if answer is None else answer.untold,
-            "grant_types": GRANT_TYPES,
-            "titles": _TITLES,
-            "lead_of": lead_of,
+            "ways": () if answer is None else answer.grant_previews,
+            "untold": () if answer is None else answer.unsupported_grant_types,
+            "grant_types": GRANT_TYPE_DESCRIPTIONS,
+            "titles": _CARRIER_TITLES,
+            "lead_of": claims_lead,
             "text": partial(json.dumps, ensure_ascii=False),
-            "said": self.said,
+            "said": self.translate,
         }
 
-    def _answer(self, asked: Mapping[str, str]) -> Preview | None:
+    def _build_preview(self, asked: Mapping[str, str]) -> TokenPreviewResult | None:
         """None if something asked for cannot be."""
         try:
-            return preview_of(
-                context_of(self.request),
+            return build_token_preview(
+                request_context(self.request),
                 self.principal,
-                user=asked.get(USER, ""),
-                application=asked.get(APPLICATION, ""),
-                scope=asked.get(SCOPE, ""),
-                response_type=asked.get(RESPONSE_TYPE, "code"),
+                user=asked.get(USER_PARAM, ""),
+                application=asked.get(APPLICATION_PARAM, ""),
+                scope=asked.get(SCOPE_FIELD, ""),
+                response_type=asked.get(RESPONSE_TYPE_FIELD, "code"),
             )
         except Invalid as refused:
             self.problems.update(refused.fields)
             return None
 
-    def _users(self, asked: Mapping[str, str]) -> Choice:
+    def _user_options(self, asked: Mapping[str, str]) -> PreviewOptions:
         """The chosen user, then those that fit the search."""
-        context, query = context_of(self.request), asked.get(USER_QUERY, "")
-        named = (find_user(context, self.principal, text) for text in (asked.get(USER, ""), query))
+        context, query = request_context(self.request), asked.get(USER_QUERY_FIELD, "")
+        named = (find_user(context, self.principal, text) for text in (asked.get(USER_PARAM, ""), query))
         offered = {one.user.id: (one.user.display_name, one.login_name) for one in named if one is not None}
-        kind = None if self.may("service_user.read") else UserKind.HUMAN
-        first = PageRequest(limit=_OFFERED, query=query)
-        found: Page[Any] = self.services.storage.users.page(self.context.value.id, kind, first)
-        offered |= {one.id: (one.display_name, one.user_name) for one in self.listed(found)}
-        return _choice(offered, searched=bool(query) or found.next is not None)
+        kind = None if self.has_permission("service_user.read") else UserKind.HUMAN
+        first = PageRequest(limit=_MAX_OPTIONS, query=query)
+        found: ResultPage[Any] = self.services.storage.users.page(self.context.entity.id, kind, first)
+        offered |= {one.id: (one.display_name, one.user_name) for one in self.filter_page(found)}
+        return _build_options(offered, searched=bool(query) or found.next_cursor is not None)
 
-    def _applications(self, asked: Mapping[str, str]) -> Choice:
+    def _application_options(self, asked: Mapping[str, str]) -> PreviewOptions:
         """The same of applications."""
-        context, query = context_of(self.request), asked.get(APPLICATION_QUERY, "")
-        named = (find_application(context, self.principal, text) for text in (asked.get(APPLICATION, ""), query))
+        context, query = request_context(self.request), asked.get(APPLICATION_QUERY_FIELD, "")
+        named = (find_application(context, self.principal, text) for text in (asked.get(APPLICATION_PARAM, ""), query))
         offered = {one.id: (one.application.name, one.project.name) for one in named if one is not None}
-        found = list(islice(self._applications_named(query), _OFFERED + 1)) if self.may("application.read") else []
-        offered |= dict(found[:_OFFERED])
-        return _choice(offered, searched=bool(query) or len(found) > _OFFERED)
+        found = (
+            list(islice(self._search_applications(query), _MAX_OPTIONS + 1))
+            if self.has_permission("application.read")
+            else []
+        )
+        offered |= dict(found[:_MAX_OPTIONS])
+        return _build_options(offered, searched=bool(query) or len(found) > _MAX_OPTIONS)
 
-    def _applications_named(self, query: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    def _search_applications(self, query: str) -> Iterator[tuple[str, tuple[str, str]]]:
         """Client id, name and project of those that the query finds by their own name or that of their project."""
         storage = self.services.storage
-        for project in every_row(lambda asked: self.listed(storage.projects.page(self.context.value.id, asked))):
-            asked = FIRST_PAGE if is_found(query, project) else PageRequest(query=query)
+        for project in iterate_rows(
+            lambda asked: self.filter_page(storage.projects.page(self.context.entity.id, asked))
+        ):
+            asked = FIRST_PAGE if matches_query(query, project) else PageRequest(query=query)
             for one in storage.applications.page(project.id, asked):
                 yield one.id, (one.name, project.name)
 
 
-def _choice(offered: Mapping[str, tuple[str, str]], *, searched: bool) -> Choice:
+def _build_options(offered: Mapping[str, tuple[str, str]], *, searched: bool) -> PreviewOptions:
     """Nothing, and what is offered."""
     texts = [(value, f"{name} ({note})") for value, (name, note) in offered.items()]
-    return Choice([("", "–"), *texts], searched)
+    return PreviewOptions([("", "–"), *texts], searched)
 
 
-PLACES = (Place("/organizations/{organization}/token-preview", TokenPreviewPage, "user.read", targets.organization),)
+ROUTES = (
+    ConsoleRoute(
+        "/organizations/{organization}/token-preview",
+        TokenPreviewPage,
+        "user.read",
+        route_contexts.organization_context,
+    ),
+)

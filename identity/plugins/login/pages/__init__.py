@@ -3,38 +3,38 @@
 from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.http.sign_ins import WaitingSignIn
+from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.page import Page
-from identity.plugins.login.pages.accounts import Accounts
+from identity.plugins.login.pages.account_chooser import AccountChooserPage
+from identity.plugins.login.pages.change_password import ForcedPasswordChangePage
 from identity.plugins.login.pages.consent import ConsentPage
-from identity.plugins.login.pages.entrance import configure as configure_entrance
-from identity.plugins.login.pages.factors import Factors, NewFactor
+from identity.plugins.login.pages.factor_chooser import EnrolmentChooserPage, FactorChooserPage
 from identity.plugins.login.pages.login_name import LoginNamePage
-from identity.plugins.login.pages.new_password import NewPassword
-from identity.plugins.login.pages.password import Password
-from identity.plugins.login.pages.register import Register, Registered, RegistrationSent
-from identity.plugins.login.pages.sign_out import configure as configure_sign_out
+from identity.plugins.login.pages.login_start import add_start_routes as configure_entrance
+from identity.plugins.login.pages.logout import add_logout_pages as configure_sign_out
+from identity.plugins.login.pages.password import LoginPasswordPage
+from identity.plugins.login.pages.registration import RegistrationDonePage, RegistrationMailSentPage, RegistrationPage
 
-_BELOW: dict[str, type[Page]] = {
+_PAGES: dict[str, type[Page]] = {
     "": LoginNamePage,
-    "/password": Password,
-    "/accounts": Accounts,
-    "/register": Register,
-    "/register/sent": RegistrationSent,
-    "/registered": Registered,
-    "/password/change": NewPassword,
-    "/factors": Factors,
-    "/factors/new": NewFactor,
+    "/password": LoginPasswordPage,
+    "/accounts": AccountChooserPage,
+    "/register": RegistrationPage,
+    "/register/sent": RegistrationMailSentPage,
+    "/registered": RegistrationDonePage,
+    "/password/change": ForcedPasswordChangePage,
+    "/factors": FactorChooserPage,
+    "/factors/new": EnrolmentChooserPage,
     "/consent": ConsentPage,
 }
 
 
-def configure(config: Configurator) -> None:
+def add_login_pages(config: Configurator) -> None:
     """The entrance, the pages below ``/login/{request}``, and the way out."""
     configure_entrance(config)
-    for path, page in _BELOW.items():
+    for path, page in _PAGES.items():
         name = f"login{path.replace('/', '.')}" if path else "login.name"
         config.add_page(
-            name, f"/login/{{request}}{path}", page, permission=NO_PERMISSION_REQUIRED, factory=WaitingSignIn
+            name, f"/login/{{request}}{path}", page, permission=NO_PERMISSION_REQUIRED, factory=PendingSignInContext
         )
     configure_sign_out(config)

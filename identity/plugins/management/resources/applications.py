@@ -1,71 +1,73 @@
 """Applications: OIDC clients of a project, and their client secrets."""
 
 from identity.domain import applications
-from identity.http import targets
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Representation, showing
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.applications import ChangeApplication, RegisterApplication
-from identity.storage.stores.applications import ORDERS
+from identity.storage.stores.applications import APPLICATION_SORT_KEYS
 
 
-@showing(applications.Application)
-class Application(Representation):
+@representation_fields(applications.Application)
+class ApplicationRepresentation(Representation):
     """An application. Its id is the client id; a lifetime that is null is the instance's, others are seconds."""
 
 
-class RegisteredApplication(Application):
+class RegisteredApplicationRepresentation(ApplicationRepresentation):
     """A new application with its client secret, which is shown this once; null for a public client."""
 
     client_secret: str | None
 
 
-@showing(applications.ClientSecret)
-class ApplicationSecret(Representation):
+@representation_fields(applications.ClientSecret)
+class ApplicationSecretRepresentation(Representation):
     """A live client secret, without the secret itself."""
 
 
-class NewApplicationSecret(ApplicationSecret):
+class NewApplicationSecretRepresentation(ApplicationSecretRepresentation):
     """A new client secret, which is shown this once."""
 
     client_secret: str
 
 
-def _register(call: Call) -> RegisteredApplication:
-    application, secret = call.services.applications.register(call.value.id, call.command, by=call.by)
-    return RegisteredApplication.of(application, client_secret=secret)
+def _register(call: OperationCall) -> RegisteredApplicationRepresentation:
+    application, secret = call.services.applications.register_with_secret(
+        call.entity.id, call.command, by=call.principal
+    )
+    return RegisteredApplicationRepresentation.from_value(application, client_secret=secret)
 
 
-def _add_secret(call: Call) -> NewApplicationSecret:
-    added, text = call.services.applications.add_secret(call.value.id, by=call.by)
-    return NewApplicationSecret.of(added, client_secret=text)
+def _add_secret(call: OperationCall) -> NewApplicationSecretRepresentation:
+    added, text = call.services.applications.add_secret(call.entity.id, by=call.principal)
+    return NewApplicationSecretRepresentation.from_value(added, client_secret=text)
 
 
-_APPLICATIONS = Resource(
+_APPLICATIONS = ApiResource(
     kind="application",
-    answers=Application,
+    representation=ApplicationRepresentation,
     path="/applications/{application}",
     list_path="/projects/{project}/applications",
-    target=targets.application,
-    owner=targets.project,
+    context_factory=route_contexts.application_context,
+    parent_context_factory=route_contexts.project_context,
 )
-_SECRETS = Resource(
+_SECRETS = ApiResource(
     kind="application_secret",
-    answers=ApplicationSecret,
+    representation=ApplicationSecretRepresentation,
     path="/applications/{application}/secrets/{client_secret}",
-    target=targets.application,
-    of="application",
-    use_cases="applications",
-    delete="write",
+    context_factory=route_contexts.application_context,
+    permission_subject="application",
+    service="applications",
+    delete_permission="write",
 )
 
 OPERATIONS = (
-    _APPLICATIONS.lists(
+    _APPLICATIONS.list_operation(
         "Lists the applications of a project, by name unless said otherwise.",
-        lambda call: call.services.storage.applications.page(call.value.id, call.page),
-        orders=ORDERS,
+        lambda call: call.services.storage.applications.page(call.entity.id, call.page),
+        orders=APPLICATION_SORT_KEYS,
     ),
-    _APPLICATIONS.makes(
+    _APPLICATIONS.create_operation(
         "register",
         "Registers an application; the answer carries its client secret, once.",
         RegisterApplication,
@@ -73,38 +75,38 @@ OPERATIONS = (
         description="What is not given follows from the type: web, native and browser applications sign people in with"
         " a code; native and browser applications are public and have no secret. `may_manage`, `consent` as `never` and"
         " applications of the own project need the permission instance.write.",
-        answers=RegisteredApplication,
+        representation=RegisteredApplicationRepresentation,
     ),
-    _APPLICATIONS.shows("Shows an application."),
-    _APPLICATIONS.changes(
+    _APPLICATIONS.get_operation("Shows an application."),
+    _APPLICATIONS.update_operation(
         "Changes an application.",
         ChangeApplication,
         description="A lifetime that is given as null is the instance's again. An application that becomes public loses"
         " its secrets.",
     ),
-    _APPLICATIONS.deactivates("Deactivates an application: it gets no tokens until it is reactivated."),
-    _APPLICATIONS.reactivates("Reactivates an application."),
-    _APPLICATIONS.removes("Deletes an application with its secrets and tokens."),
-    _SECRETS.lists(
+    _APPLICATIONS.deactivate_operation("Deactivates an application: it gets no tokens until it is reactivated."),
+    _APPLICATIONS.reactivate_operation("Reactivates an application."),
+    _APPLICATIONS.delete_operation("Deletes an application with its secrets and tokens."),
+    _SECRETS.list_operation(
         "Lists the live client secrets of an application, oldest first, without the secrets themselves.",
-        lambda call: call.services.applications.secrets(call.value.id),
+        lambda call: call.services.applications.list_secrets(call.entity.id),
         paged=False,
     ),
-    _SECRETS.makes(
+    _SECRETS.create_operation(
         "add",
         "Adds a client secret; the answer carries it, once.",
         None,
         _add_secret,
         description="Two may be live, so that one can be replaced without a gap.",
-        answers=NewApplicationSecret,
+        representation=NewApplicationSecretRepresentation,
     ),
-    _SECRETS.shows(
+    _SECRETS.get_operation(
         "Shows when a client secret was made and last used.",
-        lambda call: _SECRETS.pick(call, call.services.applications.secrets(call.value.id)),
+        lambda call: _SECRETS.find_child(call, call.services.applications.list_secrets(call.entity.id)),
     ),
-    _SECRETS.removes(
+    _SECRETS.delete_operation(
         "Ends a client secret, and the tokens that the application got for itself by it, at once.",
-        _SECRETS.of_part("remove_secret"),
+        _SECRETS.child_handler("remove_secret"),
         verb="remove",
     ),
 )

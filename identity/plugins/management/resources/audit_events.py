@@ -5,16 +5,16 @@ from typing import Any
 
 from identity.domain import audit
 from identity.domain.audit import ActorKind, AuditFilter, Result
-from identity.http import targets
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Moment, Representation
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import DateTime, Representation
 from identity.services.commands import Command
-from identity.services.commands.fields import Moment as GivenMoment
-from identity.storage.paging import Page
+from identity.services.commands.field_types import Timestamp as GivenMoment
+from identity.storage.paging import ResultPage
 
 
-class Actor(Representation):
+class ActorRepresentation(Representation):
     """Who acted, by which client (`client_id`, an application's or a service user's) and in which session, and from
     where."""
 
@@ -26,16 +26,16 @@ class Actor(Representation):
     request_id: str | None
 
 
-class AuditEvent(Representation):
+class AuditEventRepresentation(Representation):
     """One line of the audit trail. It holds no secret; `detail` says what became of what, or `erased` where that was
     about a person who is deleted. The rest never changes."""
 
     id: str
-    at: Moment
+    at: DateTime
     event: str
     result: Result
     reason: str | None
-    actor: Actor
+    actor: ActorRepresentation
     object_kind: str
     object_id: str | None
     user_id: str | None
@@ -55,25 +55,27 @@ class FilterAuditEvents(Command):
     until: GivenMoment | None = None
 
 
-def _shown(_call: Call, event: audit.AuditEvent) -> AuditEvent:
-    return AuditEvent.of(event, actor=Actor.of(event.actor), detail=dict(event.detail))
+def _represent(_call: OperationCall, event: audit.AuditEvent) -> AuditEventRepresentation:
+    return AuditEventRepresentation.from_value(
+        event, actor=ActorRepresentation.from_value(event.actor), detail=dict(event.detail)
+    )
 
 
-def _events(organization_id: Callable[[Call], str | None]) -> Callable[[Call], Page[Any]]:
-    def fetch(call: Call) -> Page[Any]:
+def _list_events(organization_id: Callable[[OperationCall], str | None]) -> Callable[[OperationCall], ResultPage[Any]]:
+    def fetch(call: OperationCall) -> ResultPage[Any]:
         wanted = AuditFilter(organization_id=organization_id(call), **dict(call.filters))
-        return call.listed(call.services.audit_trail.page(wanted, call.page))
+        return call.filter_page(call.services.audit_trail.page(wanted, call.page))
 
     return fetch
 
 
-_EVENTS = Resource(
+_EVENTS = ApiResource(
     kind="audit_event",
-    answers=AuditEvent,
+    representation=AuditEventRepresentation,
     path="/audit-events/{audit_event}",
-    target=targets.audit_event,
-    owner=targets.instance,
-    show=_shown,
+    context_factory=route_contexts.audit_event_context,
+    parent_context_factory=route_contexts.instance_context,
+    represent=_represent,
 )
 _LIST: dict[str, Any] = {
     "description": "`event` is a whole name such as `project.created`, or a subject alone such as `project`. `since`"
@@ -83,14 +85,16 @@ _LIST: dict[str, Any] = {
 }
 
 OPERATIONS = (
-    _EVENTS.lists("Lists the audit events of the whole instance, newest first.", _events(lambda _: None), **_LIST),
-    _EVENTS.lists(
+    _EVENTS.list_operation(
+        "Lists the audit events of the whole instance, newest first.", _list_events(lambda _: None), **_LIST
+    ),
+    _EVENTS.list_operation(
         "Lists the audit events of an organization, newest first.",
-        _events(lambda call: call.value.id),
+        _list_events(lambda call: call.entity.id),
         name="list_organization_audit_events",
         path="/organizations/{organization}/audit-events",
-        owner=targets.organization,
+        owner=route_contexts.organization_context,
         **_LIST,
     ),
-    _EVENTS.shows("Shows an audit event."),
+    _EVENTS.get_operation("Shows an audit event."),
 )

@@ -4,15 +4,15 @@ from typing import Any
 
 from identity.domain import branding
 from identity.domain.applications import Application
-from identity.http import targets
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Representation, showing
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.branding import ChangeBranding
 
 
-@showing(branding.Branding)
-class Branding(Representation):
+@representation_fields(branding.Branding)
+class BrandingRepresentation(Representation):
     """How pages and mails look, and what they say. What is empty is the organization's, or else the service's.
 
     Texts stand by language. The logo is the picture in base64, as it was made harmless. The version is that of the
@@ -22,56 +22,58 @@ class Branding(Representation):
     version: int
 
 
-def _shown(call: Call, _branding: Any = None) -> Branding:
+def _represent(call: OperationCall, _branding: Any = None) -> BrandingRepresentation:
     """What it is now. A change makes another version of its owner."""
     services, brandings = call.services, call.services.branding
-    owners = services.applications if isinstance(call.value, Application) else services.organizations
-    owner = owners.get(call.value.id)
-    return Branding.of(brandings.of(owner), **brandings.logo_texts(owner), version=owner.version)
-
-
-def _changed(call: Call) -> Branding:
-    call.services.branding.change(call.value, call.command, by=call.by, expected_version=call.expected_version)
-    return _shown(call)
-
-
-def _resource(of: str, target: Any) -> Resource:
-    return Resource(
-        kind=f"{of}_branding",
-        answers=Branding,
-        path=f"/{of}s/{{{of}}}/branding",
-        target=target,
-        of=of,
+    owners = services.applications if isinstance(call.entity, Application) else services.organizations
+    owner = owners.get(call.entity.id)
+    return BrandingRepresentation.from_value(
+        brandings.own_branding(owner), **brandings.own_logos_base64(owner), version=owner.version
     )
 
 
-_OF_ORGANIZATIONS = _resource("organization", targets.organization)
-_OF_APPLICATIONS = _resource("application", targets.application)
+def _change(call: OperationCall) -> BrandingRepresentation:
+    call.services.branding.change(call.entity, call.command, by=call.principal, expected_version=call.expected_version)
+    return _represent(call)
 
-_WHAT = (
+
+def _branding_resource(owner_kind: str, target: Any) -> ApiResource:
+    return ApiResource(
+        kind=f"{owner_kind}_branding",
+        representation=BrandingRepresentation,
+        path=f"/{owner_kind}s/{{{owner_kind}}}/branding",
+        context_factory=target,
+        permission_subject=owner_kind,
+    )
+
+
+_ORGANIZATION_BRANDING = _branding_resource("organization", route_contexts.organization_context)
+_APPLICATION_BRANDING = _branding_resource("application", route_contexts.application_context)
+
+_CHANGE_DESCRIPTION = (
     "What is given empty is taken back. A colour that is hard to read is refused, with the nearest that is not. The"
     " logo is a PNG, WebP or SVG picture in base64, of which what is harmless is kept; a request has at most 64 KiB."
 )
 
 OPERATIONS = (
-    _OF_ORGANIZATIONS.shows("Shows how pages and mails look for an organization.", _shown),
-    _OF_ORGANIZATIONS.does(
+    _ORGANIZATION_BRANDING.get_operation("Shows how pages and mails look for an organization.", _represent),
+    _ORGANIZATION_BRANDING.action_operation(
         "change",
         "PATCH",
         "Changes how pages and mails look for an organization, and what they say.",
-        _changed,
+        _change,
         command=ChangeBranding,
         at="",
-        description=_WHAT,
+        description=_CHANGE_DESCRIPTION,
     ),
-    _OF_APPLICATIONS.shows("Shows how pages and mails look for an application.", _shown),
-    _OF_APPLICATIONS.does(
+    _APPLICATION_BRANDING.get_operation("Shows how pages and mails look for an application.", _represent),
+    _APPLICATION_BRANDING.action_operation(
         "change",
         "PATCH",
         "Changes how pages and mails look for an application, and what they say.",
-        _changed,
+        _change,
         command=ChangeBranding,
         at="",
-        description=_WHAT + " What is empty is the organization's.",
+        description=_CHANGE_DESCRIPTION + " What is empty is the organization's.",
     ),
 )

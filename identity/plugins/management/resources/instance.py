@@ -1,14 +1,14 @@
 """The instance: the installation itself, its own organization and project, and its addresses."""
 
 from identity.domain.audiences import audience_scope
-from identity.http import targets
-from identity.http.security import ANY_MANAGER
-from identity.plugins.management.operation import Call
+from identity.http import route_contexts
+from identity.http.security_policy import ANY_MANAGER_PERMISSION
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
 from identity.plugins.management.representation import Representation
-from identity.plugins.management.resource import Resource
 
 
-class Instance(Representation):
+class InstanceRepresentation(Representation):
     """What clients need to know of the instance: above all the own project's id, for the audience scope."""
 
     organization_id: str
@@ -19,9 +19,9 @@ class Instance(Representation):
     login_url: str
 
 
-def _show(call: Call) -> Instance:
-    settings, instance = call.settings, call.value
-    return Instance(
+def _represent(call: OperationCall) -> InstanceRepresentation:
+    settings, instance = call.settings, call.entity
+    return InstanceRepresentation(
         organization_id=instance.organization_id,
         project_id=instance.project_id,
         audience_scope=audience_scope(instance.project_id, settings.urn_namespaces[0]),
@@ -32,9 +32,14 @@ def _show(call: Call) -> Instance:
 
 
 OPERATIONS = (
-    Resource(kind="instance", answers=Instance, path="/instance", target=targets.instance).shows(
+    ApiResource(
+        kind="instance",
+        representation=InstanceRepresentation,
+        path="/instance",
+        context_factory=route_contexts.instance_context,
+    ).get_operation(
         "Tells the ids of the own organization and project, the audience scope, and the addresses.",
-        _show,
-        permission=ANY_MANAGER,
+        _represent,
+        permission=ANY_MANAGER_PERMISSION,
     ),
 )

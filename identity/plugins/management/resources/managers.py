@@ -5,41 +5,41 @@ from collections.abc import Callable, Iterator
 from pyramid.request import Request
 
 from identity.domain import managers
-from identity.domain.permissions import Level
-from identity.http import targets
-from identity.http.targets import Target
-from identity.plugins.management.operation import Call, Operation
-from identity.plugins.management.representation import Representation, showing
-from identity.plugins.management.resource import Resource
+from identity.domain.permissions import ManagerLevel
+from identity.http import route_contexts
+from identity.http.route_contexts import RouteContext
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import Operation, OperationCall
+from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.managers import AddManager, ChangeManager
 
 
-@showing(managers.Manager, without={"resource", "organization_id"})
-class Manager(Representation):
+@representation_fields(managers.Manager, without={"resource", "organization_id"})
+class ManagerRepresentation(Representation):
     """The manager roles that a user holds at one resource. The id of the instance as a resource is `instance`."""
 
     id: str
-    level: Level
+    level: ManagerLevel
     resource_id: str
 
 
-def _shown(_call: Call, manager: managers.Manager) -> Manager:
-    return Manager.of(manager, level=manager.resource.level, resource_id=manager.resource.id)
+def _represent(_call: OperationCall, manager: managers.Manager) -> ManagerRepresentation:
+    return ManagerRepresentation.from_value(manager, level=manager.resource.level, resource_id=manager.resource.id)
 
 
-_MANAGERS = Resource(
+_MANAGERS = ApiResource(
     kind="manager",
-    answers=Manager,
+    representation=ManagerRepresentation,
     path="/managers/{manager}",
-    target=targets.manager,
-    owner=targets.instance,
-    show=_shown,
-    delete="write",
+    context_factory=route_contexts.manager_context,
+    parent_context_factory=route_contexts.instance_context,
+    represent=_represent,
+    delete_permission="write",
 )
 _ANY_LEVEL = "The permission is that on managers of its level, such as `organization_manager.read`."
 
 
-class OtherManagers(Representation):
+class OtherManagersRepresentation(Representation):
     """How many managers a project grant has on the side of the other organization. Above 1,000 `count` is 1,000 and
     not exact."""
 
@@ -47,35 +47,37 @@ class OtherManagers(Representation):
     count_is_exact: bool
 
 
-def _others(call: Call) -> OtherManagers:
-    found = call.services.managers.others(call.resource, by=call.by)
-    return OtherManagers(count=found.count, count_is_exact=found.exact)
+def _count_other_managers(call: OperationCall) -> OtherManagersRepresentation:
+    found = call.services.managers.count_hidden(call.resource, by=call.principal)
+    return OtherManagersRepresentation(count=found.count, count_is_exact=found.is_exact)
 
 
-_OTHERS = Resource(
+_OTHERS = ApiResource(
     kind="other_managers",
-    answers=OtherManagers,
+    representation=OtherManagersRepresentation,
     path="/project-grants/{project_grant}/other-managers",
-    target=targets.project_grant,
+    context_factory=route_contexts.project_grant_context,
 )
 
 
-def _at(level: str, prefix: str, name: str, target: Callable[[Request], Target]) -> Iterator[Operation]:
+def _level_operations(
+    level: str, prefix: str, name: str, target: Callable[[Request], RouteContext]
+) -> Iterator[Operation]:
     """The operations on the managers of one level."""
-    yield _MANAGERS.lists(
+    yield _MANAGERS.list_operation(
         f"Lists the managers of {name}, newest first.",
-        lambda call: call.services.managers.page(call.resource, call.page, by=call.by),
+        lambda call: call.services.managers.page(call.resource, call.page, by=call.principal),
         name=f"list_{level}_managers",
         path=f"{prefix}/managers",
         owner=target,
         states=False,
         permission=f"{level}_manager.read",
     )
-    yield _MANAGERS.makes(
+    yield _MANAGERS.create_operation(
         "add",
         f"Gives a user manager roles at {name}.",
         AddManager,
-        lambda call: call.services.managers.add(call.resource, call.command, by=call.by),
+        lambda call: call.services.managers.add(call.resource, call.command, by=call.principal),
         name=f"add_{level}_manager",
         path=f"{prefix}/managers",
         owner=target,
@@ -85,20 +87,24 @@ def _at(level: str, prefix: str, name: str, target: Callable[[Request], Target])
 
 
 OPERATIONS = (
-    *_at("instance", "/instance", "the instance", targets.instance),
-    *_at("organization", "/organizations/{organization}", "an organization", targets.organization),
-    *_at("project", "/projects/{project}", "a project", targets.project),
-    *_at("project_grant", "/project-grants/{project_grant}", "a project grant", targets.project_grant),
-    _OTHERS.shows(
+    *_level_operations("instance", "/instance", "the instance", route_contexts.instance_context),
+    *_level_operations(
+        "organization", "/organizations/{organization}", "an organization", route_contexts.organization_context
+    ),
+    *_level_operations("project", "/projects/{project}", "a project", route_contexts.project_context),
+    *_level_operations(
+        "project_grant", "/project-grants/{project_grant}", "a project grant", route_contexts.project_grant_context
+    ),
+    _OTHERS.get_operation(
         "Counts the managers of a project grant that the other organization has chosen.",
-        _others,
+        _count_other_managers,
         name="count_other_project_grant_managers",
         description="The organization that owns the project and the one that holds the grant see their own managers.",
         permission="project_grant_manager.read",
     ),
-    _MANAGERS.shows("Shows a manager.", description=_ANY_LEVEL),
-    _MANAGERS.changes("Replaces the roles that a manager holds.", ChangeManager, description=_ANY_LEVEL),
-    _MANAGERS.removes(
+    _MANAGERS.get_operation("Shows a manager.", description=_ANY_LEVEL),
+    _MANAGERS.update_operation("Replaces the roles that a manager holds.", ChangeManager, description=_ANY_LEVEL),
+    _MANAGERS.delete_operation(
         "Takes all roles at the resource. The last active IAM_OWNER stays.", verb="remove", description=_ANY_LEVEL
     ),
 )

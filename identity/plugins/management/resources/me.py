@@ -2,16 +2,16 @@
 
 from identity.domain.errors import Denied
 from identity.domain.managers import Manager
-from identity.domain.permissions import Level
+from identity.domain.permissions import ManagerLevel
 from identity.domain.users import ServiceUser
-from identity.http import targets
-from identity.http.security import SIGNED_IN
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Representation, Words
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.http.security_policy import SIGNED_IN_PERMISSION
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import Representation, SortedTexts
 
 
-class OwnOrganization(Representation):
+class CallerOrganizationRepresentation(Representation):
     """The organization that the caller belongs to."""
 
     id: str
@@ -19,15 +19,15 @@ class OwnOrganization(Representation):
     primary_domain: str
 
 
-class HeldRoles(Representation):
+class CallerManagerRolesRepresentation(Representation):
     """The manager roles that the caller holds at one resource."""
 
-    level: Level
+    level: ManagerLevel
     resource_id: str
-    roles: Words
+    roles: SortedTexts
 
 
-class Me(Representation):
+class CallerRepresentation(Representation):
     """The caller, its organization, and the manager roles that it holds right now."""
 
     id: str
@@ -35,33 +35,37 @@ class Me(Representation):
     user_name: str
     display_name: str
     login_name: str
-    organization: OwnOrganization
-    roles: tuple[HeldRoles, ...]
+    organization: CallerOrganizationRepresentation
+    roles: tuple[CallerManagerRolesRepresentation, ...]
 
 
-def _show(call: Call) -> Me:
-    subject = call.by.subject
+def _represent(call: OperationCall) -> CallerRepresentation:
+    subject = call.principal.subject
     if subject is None:
         raise Denied("Somebody has to ask.")
-    return Me(
+    return CallerRepresentation(
         id=subject.user.id,
         kind="service_user" if isinstance(subject.user, ServiceUser) else "user",
         user_name=subject.user.user_name,
         display_name=subject.user.display_name,
         login_name=subject.login_name,
-        organization=OwnOrganization.of(subject.organization),
-        roles=tuple(map(_held, call.by.held)),
+        organization=CallerOrganizationRepresentation.from_value(subject.organization),
+        roles=tuple(map(_represent_roles, call.principal.manager_entries)),
     )
 
 
-def _held(manager: Manager) -> HeldRoles:
-    return HeldRoles.of(manager, level=manager.resource.level, resource_id=manager.resource.id)
+def _represent_roles(manager: Manager) -> CallerManagerRolesRepresentation:
+    return CallerManagerRolesRepresentation.from_value(
+        manager, level=manager.resource.level, resource_id=manager.resource.id
+    )
 
 
 OPERATIONS = (
-    Resource(kind="me", answers=Me, path="/me", target=targets.caller).shows(
+    ApiResource(
+        kind="me", representation=CallerRepresentation, path="/me", context_factory=route_contexts.caller_context
+    ).get_operation(
         "Tells who the caller is, which organization it belongs to and which manager roles it holds.",
-        _show,
-        permission=SIGNED_IN,
+        _represent,
+        permission=SIGNED_IN_PERMISSION,
     ),
 )

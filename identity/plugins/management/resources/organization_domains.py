@@ -1,16 +1,16 @@
 """Domains of an organization: asked for, proven, asserted."""
 
-from identity.domain.domains import OrganizationDomain, Proof
-from identity.http import targets
-from identity.http.domain_checks import check_domain
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Moment, Representation
-from identity.plugins.management.resource import Resource
+from identity.domain.domains import DomainProof, OrganizationDomain
+from identity.http import route_contexts
+from identity.http.domain_verification import verify_domain
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import DateTime, Representation
 from identity.services.commands.organizations import AddDomain
-from identity.services.domains import ASSERTS
+from identity.services.domains import ASSERT_PERMISSION
 
 
-class Domain(Representation):
+class OrganizationDomainRepresentation(Representation):
     """A domain of an organization, which can go by it if it counts.
 
     It is proven by a TXT record of this name and value, or by a file at this address that has the value as a line. From
@@ -20,76 +20,76 @@ class Domain(Representation):
 
     name: str
     counts: bool
-    proof: Proof | None
+    proof: DomainProof | None
     record_name: str
     record_value: str
     file_url: str
-    created_at: Moment
-    verified_at: Moment | None
+    created_at: DateTime
+    verified_at: DateTime | None
     people_losing_sign_in: int | None
 
 
-def _shown(call: Call, domain: OrganizationDomain) -> Domain:
+def _represent(call: OperationCall, domain: OrganizationDomain) -> OrganizationDomainRepresentation:
     # Of a domain that is not theirs yet, an organization's managers learn of nobody.
-    lost, primary = None, domain.name == call.value.primary_domain
-    if domain.proven:
+    lost, primary = None, domain.name == call.entity.primary_domain
+    if domain.is_verified:
         # Of other services than before, if the operation has committed in between.
         login_names = call.request.services.login_names
-        lost = login_names.people_losing(call.value.id, domain.name, primary=primary)
-    return Domain.of(domain, people_losing_sign_in=lost)
+        lost = login_names.count_losing_email_sign_in(call.entity.id, domain.name, primary=primary)
+    return OrganizationDomainRepresentation.from_value(domain, people_losing_sign_in=lost)
 
 
-WRITES = "organization_domain.write"
+WRITE_PERMISSION = "organization_domain.write"
 
-_DOMAINS = Resource(
+_DOMAINS = ApiResource(
     kind="domain",
-    answers=Domain,
+    representation=OrganizationDomainRepresentation,
     path="/organizations/{organization}/domains/{domain}",
-    target=targets.organization,
-    of="organization",
-    delete="write",
-    show=_shown,
+    context_factory=route_contexts.organization_context,
+    permission_subject="organization",
+    delete_permission="write",
+    represent=_represent,
 )
 
 OPERATIONS = (
-    _DOMAINS.lists(
+    _DOMAINS.list_operation(
         "Lists the domains that an organization has or waits for, by name.",
-        lambda call: call.services.domains.of_organization(call.value.id),
+        lambda call: call.services.domains.list_by_organization(call.entity.id),
         paged=False,
     ),
-    _DOMAINS.makes(
+    _DOMAINS.create_operation(
         "add",
         "Asks for a domain.",
         AddDomain,
-        lambda call: call.services.domains.ask(call.value.id, call.command),
-        permission=WRITES,
+        lambda call: call.services.domains.add(call.entity.id, call.command),
+        permission=WRITE_PERMISSION,
         description="It waits until it is proven or asserted; one in the service's own name space counts at once.",
         location="/organizations/{organization}/domains/{name}",
     ),
-    _DOMAINS.shows(
+    _DOMAINS.get_operation(
         "Shows a domain, and what proves it.",
-        lambda call: call.services.domains.get(call.value.id, call.names["domain"]),
+        lambda call: call.services.domains.get(call.entity.id, call.path_values["domain"]),
     ),
-    _DOMAINS.does(
+    _DOMAINS.action_operation(
         "verify",
         "POST",
         "Looks for the proof of a domain now.",
-        lambda call: check_domain(call.request, call.value.id, call.names["domain"]),
-        permission=WRITES,
+        lambda call: verify_domain(call.request, call.entity.id, call.path_values["domain"]),
+        permission=WRITE_PERMISSION,
         description="422 if neither record nor file is found. Then the organization can make it the primary domain.",
     ),
-    _DOMAINS.does(
+    _DOMAINS.action_operation(
         "assert",
         "POST",
         "Says without a proof that a domain is the organization's.",
-        _DOMAINS.of_part("assert_domain"),
-        permission=ASSERTS,
+        _DOMAINS.child_handler("assert_domain"),
+        permission=ASSERT_PERMISSION,
     ),
-    _DOMAINS.removes(
+    _DOMAINS.delete_operation(
         "Takes a domain from an organization.",
-        _DOMAINS.of_part("remove"),
+        _DOMAINS.child_handler("remove"),
         verb="remove",
-        permission=WRITES,
+        permission=WRITE_PERMISSION,
         description="One that counts only whoever manages the instance can take; then it is free for others.",
     ),
 )

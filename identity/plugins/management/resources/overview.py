@@ -2,37 +2,37 @@
 
 from typing import Any
 
-from identity.http import targets
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Moment, Representation
-from identity.plugins.management.resource import Resource
-from identity.plugins.management.resources.audit_events import Actor
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import DateTime, Representation
+from identity.plugins.management.resources.audit_events import ActorRepresentation
 from identity.services import overview
-from identity.services.overview import ExpiringKind
+from identity.services.overview import ExpiringCredentialKind
 
 
-class Expiring(Representation):
+class ExpiringCredentialRepresentation(Representation):
     """A key or token that stops working within 30 days. `user_id` is whose it is, null for the service's own."""
 
-    kind: ExpiringKind
+    kind: ExpiringCredentialKind
     id: str
     user_id: str | None
-    expires_at: Moment
+    expires_at: DateTime
 
 
-class Refusal(Representation):
+class RefusalSummaryRepresentation(Representation):
     """Attempts of one party at one thing, refused for one reason: how many, and when the last one was."""
 
     event: str
-    actor: Actor
+    actor: ActorRepresentation
     object_kind: str
     object_id: str | None
     reason: str | None
-    at: Moment
+    at: DateTime
     count: int
 
 
-class FirstSteps(Representation):
+class GettingStartedRepresentation(Representation):
     """Which of the first things the organization has."""
 
     project: bool
@@ -42,58 +42,63 @@ class FirstSteps(Representation):
     manager: bool
 
 
-class Overview(Representation):
+class OverviewRepresentation(Representation):
     """Soonest and newest first: at most 50 that expire within 30 days, and 20 that were refused within 24 hours."""
 
-    moves = True
+    has_volatile_members = True
 
-    expiring: list[Expiring]
-    refused: list[Refusal]
+    expiring: list[ExpiringCredentialRepresentation]
+    refused: list[RefusalSummaryRepresentation]
 
 
-class OrganizationOverview(Overview):
+class OrganizationOverviewRepresentation(OverviewRepresentation):
     """The same for an organization, with its first steps."""
 
-    first_steps: FirstSteps
+    first_steps: GettingStartedRepresentation
 
 
-def _lists(call: Call, organization_id: str | None) -> dict[str, Any]:
+def _read_overview(call: OperationCall, organization_id: str | None) -> dict[str, Any]:
     found = call.services.overview
     return {
-        "expiring": [_expiring(one) for one in found.expiring(organization_id, by=call.by)],
-        "refused": [Refusal.of(one, actor=Actor.of(one.actor)) for one in found.refused(organization_id, by=call.by)],
+        "expiring": [_represent_credential(one) for one in found.list_expiring(organization_id, by=call.principal)],
+        "refused": [
+            RefusalSummaryRepresentation.from_value(one, actor=ActorRepresentation.from_value(one.actor))
+            for one in found.list_refused(organization_id, by=call.principal)
+        ],
     }
 
 
-def _expiring(one: overview.Expiring) -> Expiring:
-    return Expiring.of(one, id=one.object.id, user_id=None if one.owner is None else one.owner.user.id)
+def _represent_credential(one: overview.ExpiringCredential) -> ExpiringCredentialRepresentation:
+    return ExpiringCredentialRepresentation.from_value(
+        one, id=one.credential.id, user_id=None if one.owner is None else one.owner.user.id
+    )
 
 
-def _of_organization(call: Call) -> OrganizationOverview:
-    steps = FirstSteps.of(call.services.overview.first_steps(call.value.id))
-    return OrganizationOverview(**_lists(call, call.value.id), first_steps=steps)
+def _represent_organization(call: OperationCall) -> OrganizationOverviewRepresentation:
+    steps = GettingStartedRepresentation.from_value(call.services.overview.getting_started(call.entity.id))
+    return OrganizationOverviewRepresentation(**_read_overview(call, call.entity.id), first_steps=steps)
 
 
-def _of_instance(call: Call) -> Overview:
-    return Overview(**_lists(call, None))
+def _represent_instance(call: OperationCall) -> OverviewRepresentation:
+    return OverviewRepresentation(**_read_overview(call, None))
 
 
-_ORGANIZATION = Resource(
+_ORGANIZATION = ApiResource(
     kind="organization_overview",
-    answers=OrganizationOverview,
+    representation=OrganizationOverviewRepresentation,
     path="/organizations/{organization}/overview",
-    target=targets.organization,
-    of="audit_event",
+    context_factory=route_contexts.organization_context,
+    permission_subject="audit_event",
 )
-_INSTANCE = Resource(
+_INSTANCE = ApiResource(
     kind="instance_overview",
-    answers=Overview,
+    representation=OverviewRepresentation,
     path="/instance/overview",
-    target=targets.instance,
-    of="audit_event",
+    context_factory=route_contexts.instance_context,
+    permission_subject="audit_event",
 )
 
 OPERATIONS = (
-    _ORGANIZATION.shows("Shows what needs attention in an organization.", _of_organization),
-    _INSTANCE.shows("Shows what needs attention in the whole instance.", _of_instance),
+    _ORGANIZATION.get_operation("Shows what needs attention in an organization.", _represent_organization),
+    _INSTANCE.get_operation("Shows what needs attention in the whole instance.", _represent_instance),
 )

@@ -4,67 +4,67 @@ from functools import partial
 from typing import Any
 
 from identity.domain import policies
-from identity.domain.permissions import INSTANCE as OF_INSTANCE
-from identity.domain.policies import Source
-from identity.http import targets
-from identity.plugins.management.operation import Call, Operation
-from identity.plugins.management.representation import Moment, Representation, showing
+from identity.domain.permissions import INSTANCE_RESOURCE as OF_INSTANCE
+from identity.domain.policies import PolicySource
+from identity.http import route_contexts
+from identity.plugins.management.operation import Operation, OperationCall
+from identity.plugins.management.representation import DateTime, Representation, representation_fields
 from identity.services.commands.policies import ChangePolicy
-from identity.services.policies import INSTANCE
+from identity.services.policies import INSTANCE_OWNER_ID
 
 
-@showing(policies.Policy)
-class Rules(Representation):
+@representation_fields(policies.Policy)
+class PolicyRulesRepresentation(Representation):
     """The rules of signing in. A span is in seconds; null is a rule that is not set."""
 
 
-class RuleSource(Representation):
+class RuleSourceRepresentation(Representation):
     """Which level a rule that holds comes from, and when it was set there, by the user of this id."""
 
     rule: str
-    source: Source
-    set_at: Moment | None
+    source: PolicySource
+    set_at: DateTime | None
     set_by: str | None
 
 
-class Policy(Representation):
+class PolicyRepresentation(Representation):
     """The rules that a level sets itself (`own`) and those that hold there (`effective`). What holds also depends on
     the level above."""
 
-    moves = True
+    has_volatile_members = True
 
-    own: Rules
-    effective: Rules
-    sources: tuple[RuleSource, ...]
-    changed_at: Moment | None
+    own: PolicyRulesRepresentation
+    effective: PolicyRulesRepresentation
+    sources: tuple[RuleSourceRepresentation, ...]
+    changed_at: DateTime | None
     version: int
 
 
-def _owner(call: Call) -> str:
-    return INSTANCE if call.resource == OF_INSTANCE else str(call.value.id)
+def _policy_owner_id(call: OperationCall) -> str:
+    return INSTANCE_OWNER_ID if call.resource == OF_INSTANCE else str(call.entity.id)
 
 
-def _show(call: Call) -> Policy:
-    owner, held = _owner(call), call.services.policies
-    own = held.set_at(owner)
-    return Policy(
-        own=Rules.of(own.policy),
-        effective=Rules.of(held.held_with(owner, own.policy)),
+def _represent(call: OperationCall) -> PolicyRepresentation:
+    owner, held = _policy_owner_id(call), call.services.policies
+    own = held.get_stored_policy(owner)
+    return PolicyRepresentation(
+        own=PolicyRulesRepresentation.from_value(own.policy),
+        effective=PolicyRulesRepresentation.from_value(held.preview_policy(owner, own.policy)),
         sources=tuple(
-            RuleSource(rule=one.name, source=one.source, set_at=one.set_at, set_by=one.set_by)
-            for one in held.rules(owner)
+            RuleSourceRepresentation(rule=one.name, source=one.source, set_at=one.changed_at, set_by=one.changed_by)
+            for one in held.list_effective_rules(owner)
         ),
         changed_at=own.changed_at,
         version=own.version,
     )
 
 
-def _change(call: Call) -> Policy:
-    call.services.policies.change(_owner(call), call.command, version=call.expected_version)
-    return _show(call)
+def _change(call: OperationCall) -> PolicyRepresentation:
+    call.services.policies.change(_policy_owner_id(call), call.command, version=call.expected_version)
+    return _represent(call)
 
 
-class PolicyEffect(Representation):
+class PolicyImpactRepresentation(Representation):
     """How many sessions a change would end, whether there may be more than were looked at, and whether the caller's own
     is among them."""
 
@@ -73,71 +73,81 @@ class PolicyEffect(Representation):
     own: bool
 
 
-def _effect(call: Call) -> PolicyEffect:
-    owner = _owner(call)
-    ended = call.services.sessions.ended_by(owner, call.services.policies.amended(owner, call.command))
-    return PolicyEffect(sessions=ended.sessions, more=ended.more, own=ended.own)
+def _preview_impact(call: OperationCall) -> PolicyImpactRepresentation:
+    owner = _policy_owner_id(call)
+    ended = call.services.sessions.count_ended_by_policy(
+        owner, call.services.policies.amend_policy(owner, call.command)
+    )
+    return PolicyImpactRepresentation(sessions=ended.sessions, more=ended.has_more, own=ended.includes_own)
 
 
-_EFFECT: dict[str, Any] = {
+_IMPACT_OPTIONS: dict[str, Any] = {
     "method": "POST",
     "command": ChangePolicy,
-    "handle": _effect,
-    "answers": PolicyEffect,
-    "changes_nothing": True,
+    "handler": _preview_impact,
+    "representation": PolicyImpactRepresentation,
+    "is_read_only": True,
     "description": "Changes nothing. Refused as the change itself would be.",
 }
 
-_OF_INSTANCE = partial(Operation, path="/instance/policy", target=targets.instance, answers=Policy)
-_OF_ORGANIZATION = partial(
-    Operation, path="/organizations/{organization}/policy", target=targets.organization, answers=Policy
+_INSTANCE_POLICY = partial(
+    Operation,
+    path="/instance/policy",
+    context_factory=route_contexts.instance_context,
+    representation=PolicyRepresentation,
+)
+_ORGANIZATION_POLICY = partial(
+    Operation,
+    path="/organizations/{organization}/policy",
+    context_factory=route_contexts.organization_context,
+    representation=PolicyRepresentation,
 )
 
 OPERATIONS = (
-    _OF_INSTANCE(
+    _INSTANCE_POLICY(
         name="show_instance_policy",
         method="GET",
         summary="Shows the rules of signing in that hold where no organization says more.",
         permission="instance.read",
-        handle=_show,
+        handler=_represent,
     ),
-    _OF_INSTANCE(
+    _INSTANCE_POLICY(
         name="change_instance_policy",
         method="PATCH",
         summary="Changes the rules of signing in that hold where no organization says more.",
         description="Null leaves a rule to the settings of the service.",
         permission="instance.write",
         command=ChangePolicy,
-        handle=_change,
+        handler=_change,
     ),
-    _OF_INSTANCE(
+    _INSTANCE_POLICY(
         name="preview_instance_policy",
         path="/instance/policy/effect",
         summary="Tells how many sessions a change of the instance's rules would end.",
         permission="instance.write",
-        **_EFFECT,
+        **_IMPACT_OPTIONS,
     ),
-    _OF_ORGANIZATION(
+    _ORGANIZATION_POLICY(
         name="preview_organization_policy",
         path="/organizations/{organization}/policy/effect",
         summary="Tells how many sessions a change of an organization's rules would end.",
         permission="organization_policy.write",
-        **_EFFECT,
+        **_IMPACT_OPTIONS,
     ),
-    _OF_ORGANIZATION(
+    _ORGANIZATION_POLICY(
         name="show_organization_policy",
         method="GET",
         summary="Shows the rules of signing in of an organization.",
         permission="organization.read",
-        handle=_show,
+        handler=_represent,
     ),
-    _OF_ORGANIZATION(
+    _ORGANIZATION_POLICY(
         name="change_organization_policy",
         method="PATCH",
         summary="Changes the rules of signing in of an organization.",
         description="Null leaves a rule to the instance. A rule that allows more than the instance does is refused.",
         permission="organization_policy.write",
         command=ChangePolicy,
-        handle=_change,
+        handler=_change,
     ),
 )

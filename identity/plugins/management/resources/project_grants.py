@@ -1,16 +1,16 @@
 """Project grants: a project, with some of its roles, granted to another organization."""
 
 from identity.domain import projects
-from identity.http import targets
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Representation, showing
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
-from identity.storage.paging import Page
+from identity.storage.paging import ResultPage
 
 
-@showing(projects.ProjectGrant)
-class ProjectGrant(Representation):
+@representation_fields(projects.ProjectGrant)
+class ProjectGrantRepresentation(Representation):
     """A project grant. The organization may give on the granted roles, and no others.
 
     It is accepted once somebody who gives roles in that organization has made it, or has given a role from it. Until
@@ -19,62 +19,68 @@ class ProjectGrant(Representation):
     `project_name` and `owner_name` are all that the organization learns of the one that owns the project.
     """
 
-    moves = True
+    has_volatile_members = True
 
     project_name: str
     owner_name: str
 
 
-def _shown(call: Call, grant: projects.ProjectGrant) -> ProjectGrant:
+def _represent(call: OperationCall, grant: projects.ProjectGrant) -> ProjectGrantRepresentation:
     project = call.services.projects.get(grant.project_id)
     owner = call.services.organizations.get(project.organization_id)
-    return ProjectGrant.of(grant, project_name=project.name, owner_name=owner.name)
+    return ProjectGrantRepresentation.from_value(grant, project_name=project.name, owner_name=owner.name)
 
 
-def _listed(call: Call, grants: Page[projects.ProjectGrant]) -> Page[ProjectGrant]:
+def _represent_page(
+    call: OperationCall, grants: ResultPage[projects.ProjectGrant]
+) -> ResultPage[ProjectGrantRepresentation]:
     storage = call.services.storage
     granted = storage.projects.find_many({one.project_id for one in grants})
     owners = storage.organizations.find_many({one.organization_id for one in granted.values()})
-    return grants.showing(
-        ProjectGrant.of(one, project_name=project.name, owner_name=owner.name)
+    return grants.with_items(
+        ProjectGrantRepresentation.from_value(one, project_name=project.name, owner_name=owner.name)
         for one in grants
         if (project := granted.get(one.project_id)) and (owner := owners.get(project.organization_id))
     )
 
 
-_GRANTS = Resource(
+_GRANTS = ApiResource(
     kind="project_grant",
-    answers=ProjectGrant,
+    representation=ProjectGrantRepresentation,
     path="/project-grants/{project_grant}",
     list_path="/projects/{project}/grants",
-    target=targets.project_grant,
-    owner=targets.project,
-    show=_shown,
+    context_factory=route_contexts.project_grant_context,
+    parent_context_factory=route_contexts.project_context,
+    represent=_represent,
 )
 
 OPERATIONS = (
-    _GRANTS.lists(
+    _GRANTS.list_operation(
         "Lists the grants of a project, newest first.",
-        lambda call: _listed(
-            call, call.listed(call.services.storage.project_grants.page("project_id", call.value.id, call.page))
+        lambda call: _represent_page(
+            call, call.filter_page(call.services.storage.project_grants.page("project_id", call.entity.id, call.page))
         ),
     ),
-    _GRANTS.lists(
+    _GRANTS.list_operation(
         "Lists the project grants that an organization holds, newest first.",
-        lambda call: _listed(call, call.services.project_grants.page_held(call.value.id, call.page, by=call.by)),
+        lambda call: _represent_page(
+            call, call.services.project_grants.page_received(call.entity.id, call.page, by=call.principal)
+        ),
         name="list_granted_projects",
         path="/organizations/{organization}/granted-projects",
-        owner=targets.organization_or_part,
+        owner=route_contexts.organization_or_child_context,
     ),
-    _GRANTS.makes(
+    _GRANTS.create_operation(
         "add",
         "Grants a project, with the roles named, to another organization.",
         AddProjectGrant,
-        lambda call: call.services.project_grants.add(call.value.id, call.command, by=call.by),
+        lambda call: call.services.project_grants.add(call.entity.id, call.command, by=call.principal),
     ),
-    _GRANTS.shows("Shows a project grant."),
-    _GRANTS.changes("Replaces the roles of a project grant: users lose what is no longer granted.", ChangeProjectGrant),
-    _GRANTS.deactivates("Deactivates a project grant: the organization loses access until it is reactivated."),
-    _GRANTS.reactivates("Reactivates a project grant."),
-    _GRANTS.removes("Withdraws a project grant: what derives from it is gone at once.", verb="withdraw"),
+    _GRANTS.get_operation("Shows a project grant."),
+    _GRANTS.update_operation(
+        "Replaces the roles of a project grant: users lose what is no longer granted.", ChangeProjectGrant
+    ),
+    _GRANTS.deactivate_operation("Deactivates a project grant: the organization loses access until it is reactivated."),
+    _GRANTS.reactivate_operation("Reactivates a project grant."),
+    _GRANTS.delete_operation("Withdraws a project grant: what derives from it is gone at once.", verb="withdraw"),
 )

@@ -3,55 +3,55 @@
 from typing import Any
 
 from identity.domain import projects
-from identity.http import targets
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Representation, showing
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.projects import AddProjectRole, ChangeProjectRole
 
 
-@showing(projects.ProjectRole, without={"project_id"})
-class ProjectRole(Representation):
+@representation_fields(projects.ProjectRole, without={"project_id"})
+class ProjectRoleRepresentation(Representation):
     """A role of a project. Its key never changes."""
 
 
-def _change(call: Call) -> Any:
-    project_id, key = call.value.id, call.names["role"]
+def _change(call: OperationCall) -> Any:
+    project_id, key = call.entity.id, call.path_values["role"]
     return call.services.projects.change_role(project_id, key, call.command, expected_version=call.expected_version)
 
 
-_ROLES = Resource(
+_ROLES = ApiResource(
     kind="project_role",
-    answers=ProjectRole,
+    representation=ProjectRoleRepresentation,
     # Keys may hold slashes.
     path="/projects/{project}/roles/{role:.+}",
-    target=targets.project,
-    delete="write",
+    context_factory=route_contexts.project_context,
+    delete_permission="write",
 )
 
 OPERATIONS = (
-    _ROLES.lists(
+    _ROLES.list_operation(
         "Lists the roles of a project, by key.",
-        lambda call: call.services.storage.projects.roles(call.value.id),
+        lambda call: call.services.storage.projects.list_roles(call.entity.id),
         paged=False,
     ),
-    _ROLES.makes(
+    _ROLES.create_operation(
         "add",
         "Adds a role to a project.",
         AddProjectRole,
-        lambda call: call.services.projects.add_role(call.value.id, call.command),
+        lambda call: call.services.projects.add_role(call.entity.id, call.command),
         location="/projects/{project}/roles/{key}",
     ),
-    _ROLES.shows(
+    _ROLES.get_operation(
         "Shows a role of a project.",
-        lambda call: _ROLES.pick(call, call.services.storage.projects.roles(call.value.id), by="key"),
+        lambda call: _ROLES.find_child(call, call.services.storage.projects.list_roles(call.entity.id), by="key"),
     ),
-    _ROLES.does(
+    _ROLES.action_operation(
         "change", "PATCH", "Changes a role's display name and group.", _change, at="", command=ChangeProjectRole
     ),
-    _ROLES.removes(
+    _ROLES.delete_operation(
         "Removes a role from a project: whoever has it loses it.",
-        lambda call: call.services.projects.remove_role(call.value.id, call.names["role"]),
+        lambda call: call.services.projects.remove_role(call.entity.id, call.path_values["role"]),
         verb="remove",
     ),
 )

@@ -4,22 +4,22 @@ import json
 from typing import Literal
 
 from identity.domain import service_user_keys
-from identity.http import targets
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Expiration, Representation, showing
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import Expiration, Representation, representation_fields
 from identity.services.commands.service_users import AddServiceUserKey, UploadServiceUserKey
 
 
-@showing(service_user_keys.ServiceUserKey, without={"user_id"})
-class ServiceUserKey(Representation):
+@representation_fields(service_user_keys.ServiceUserKey, without={"user_id"})
+class ServiceUserKeyRepresentation(Representation):
     """A key, without its private half, which the service does not have. `expires_at` may be never."""
 
     id: str
     expires_at: Expiration
 
 
-class KeyFile(Representation):
+class KeyFileRepresentation(Representation):
     """The key file, the only copy of the private key: store it as it is, programs read it in this form."""
 
     type: Literal["serviceaccount"]
@@ -28,60 +28,62 @@ class KeyFile(Representation):
     userId: str  # noqa: N815
 
 
-class NewServiceUserKey(ServiceUserKey):
+class NewServiceUserKeyRepresentation(ServiceUserKeyRepresentation):
     """A new key with its key file, which is shown this once; null for an uploaded key."""
 
-    key_file: KeyFile | None
+    key_file: KeyFileRepresentation | None
 
 
-class NewKey(AddServiceUserKey):
+class AddServiceUserKeyRequest(AddServiceUserKey):
     """Add a key: a generated one or, with `public_key` (PEM or a JWK as text), one whose private half stays away."""
 
     public_key: str | None = None
 
 
-def _add(call: Call) -> NewServiceUserKey:
+def _add_key(call: OperationCall) -> NewServiceUserKeyRepresentation:
     users, command = call.services.service_users, call.command
     if command.public_key is not None:
         upload = UploadServiceUserKey(public_key=command.public_key, expires_at=command.expires_at)
-        return NewServiceUserKey.of(users.upload_key(call.value.id, upload, by=call.by), key_file=None)
-    made = users.add_key(call.value.id, command, by=call.by)
-    file = KeyFile.model_validate(json.loads(made.to_json()))
-    return NewServiceUserKey.of(users.key(call.value.id, made.key_id), key_file=file)
+        return NewServiceUserKeyRepresentation.from_value(
+            users.upload_key(call.entity.id, upload, by=call.principal), key_file=None
+        )
+    made = users.add_key(call.entity.id, command, by=call.principal)
+    file = KeyFileRepresentation.model_validate(json.loads(made.to_json()))
+    return NewServiceUserKeyRepresentation.from_value(users.get_key(call.entity.id, made.key_id), key_file=file)
 
 
-_KEYS = Resource(
+_KEYS = ApiResource(
     kind="service_user_key",
-    answers=ServiceUserKey,
+    representation=ServiceUserKeyRepresentation,
     path="/service-users/{service_user}/keys/{key}",
-    target=targets.service_user,
-    of="service_user",
-    use_cases="service_users",
-    delete="write",
+    context_factory=route_contexts.service_user_context,
+    permission_subject="service_user",
+    service="service_users",
+    delete_permission="write",
 )
 
 OPERATIONS = (
-    _KEYS.lists(
+    _KEYS.list_operation(
         "Lists the keys of a service user, newest first.",
-        lambda call: call.services.service_users.keys(call.value.id, call.page),
+        lambda call: call.services.service_users.page_keys(call.entity.id, call.page),
         states=False,
     ),
-    _KEYS.makes(
+    _KEYS.create_operation(
         "add",
         "Adds a key to a service user; the answer carries its key file, once.",
-        NewKey,
-        _add,
+        AddServiceUserKeyRequest,
+        _add_key,
         description="Without `expires_at` it works for a year, or what the operator set; `never` has to be said. With"
         " `public_key` none is generated, and there is no key file.",
-        answers=NewServiceUserKey,
+        representation=NewServiceUserKeyRepresentation,
     ),
-    _KEYS.shows(
+    _KEYS.get_operation(
         "Shows when a key was made, last used, and expires.",
-        lambda call: call.services.service_users.key(call.value.id, _KEYS.part(call)),
+        lambda call: call.services.service_users.get_key(call.entity.id, _KEYS.child_id(call)),
     ),
-    _KEYS.removes(
+    _KEYS.delete_operation(
         "Removes a key: the tokens that it obtained end at once.",
-        _KEYS.of_part("remove_key"),
+        _KEYS.child_handler("remove_key"),
         verb="remove",
     ),
 )

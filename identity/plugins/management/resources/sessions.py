@@ -1,46 +1,46 @@
 """Sessions: where a person is signed in."""
 
-from identity.http import targets
-from identity.plugins.management.representation import Moment, Representation
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.representation import DateTime, Representation
 
 
-class Session(Representation):
+class SessionRepresentation(Representation):
     """A person at one browser. The id is the `sid` of ID tokens, `methods` are those of RFC 8176."""
 
     id: str
-    started_at: Moment
-    authenticated_at: Moment
-    last_seen_at: Moment
-    ends_at: Moment
+    started_at: DateTime
+    authenticated_at: DateTime
+    last_seen_at: DateTime
+    ends_at: DateTime
     methods: tuple[str, ...]
     user_agent: str
     client_address: str
 
 
 _LIST = "/users/{user}/sessions"
-_SESSIONS = Resource(
+_SESSIONS = ApiResource(
     kind="session",
-    answers=Session,
+    representation=SessionRepresentation,
     path=f"{_LIST}/{{session}}",
-    target=targets.user,
-    use_cases="users",
+    context_factory=route_contexts.user_context,
+    service="users",
 )
 
 OPERATIONS = (
-    _SESSIONS.lists(
+    _SESSIONS.list_operation(
         "Lists the live sessions of a person, last seen first; 100 at most.",
-        lambda call: call.services.users.sessions(call.value.id),
+        lambda call: call.services.users.list_sessions(call.entity.id),
         paged=False,
     ),
-    _SESSIONS.removes(
+    _SESSIONS.delete_operation(
         "Signs a person out of one session: its access tokens end at once.",
-        _SESSIONS.of_part("end_session"),
+        _SESSIONS.child_handler("end_session"),
         verb="end",
     ),
-    _SESSIONS.removes(
+    _SESSIONS.delete_operation(
         "Signs a person out everywhere.",
-        lambda call: call.services.users.end_sessions(call.value.id, by=call.by),
+        lambda call: call.services.users.end_sessions(call.entity.id, by=call.principal),
         name="end_sessions",
         path=_LIST,
     ),

@@ -3,67 +3,71 @@
 from typing import Literal
 
 from identity.domain.signing_keys import KeyState
-from identity.http import targets
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Moment, Representation
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import DateTime, Representation
 from identity.services.commands import Command
 from identity.services.signing_keys import SigningKeyState
 
 
-class SigningKey(Representation):
+class SigningKeyRepresentation(Representation):
     """A signing key, public facts alone. `retires_at` and `published_until` are null until it has a successor."""
 
     id: str
     generation: int
     algorithm: str
     state: KeyState
-    created_at: Moment
-    active_at: Moment
-    retires_at: Moment | None
-    published_until: Moment | None
+    created_at: DateTime
+    active_at: DateTime
+    retires_at: DateTime | None
+    published_until: DateTime | None
 
 
-class RotateSigningKey(Command):
+class RotateSigningKeyRequest(Command):
     """Make the next signing key: announced first or, in an emergency, signing after 30 seconds."""
 
     mode: Literal["normal", "emergency"] = "normal"
 
 
-def _shown(_call: Call, one: SigningKeyState) -> SigningKey:
-    return SigningKey.of(one.key, state=one.state, retires_at=one.retires_at, published_until=one.published_until)
+def _represent(_call: OperationCall, one: SigningKeyState) -> SigningKeyRepresentation:
+    return SigningKeyRepresentation.from_value(
+        one.key, state=one.state, retires_at=one.retires_at, published_until=one.published_until
+    )
 
 
-def _rotate(call: Call) -> SigningKeyState:
+def _rotate_key(call: OperationCall) -> SigningKeyState:
     made = call.services.signing_keys.rotate(emergency=call.command.mode == "emergency")
-    return next(one for one in call.services.signing_keys.states() if one.key.id == made.id)
+    return next(one for one in call.services.signing_keys.list_key_states() if one.key.id == made.id)
 
 
-_KEYS = Resource(
+_KEYS = ApiResource(
     kind="signing_key",
-    answers=SigningKey,
+    representation=SigningKeyRepresentation,
     path="/instance/signing-keys",
     list_path="/instance/signing-keys",
-    target=targets.instance,
-    show=_shown,
+    context_factory=route_contexts.instance_context,
+    represent=_represent,
 )
 
 _ONE = "/instance/signing-keys/{signing_key}"
 
 OPERATIONS = (
-    _KEYS.lists("Lists the signing keys, newest first.", lambda call: call.services.signing_keys.states(), paged=False),
-    _KEYS.does(
+    _KEYS.list_operation(
+        "Lists the signing keys, newest first.", lambda call: call.services.signing_keys.list_key_states(), paged=False
+    ),
+    _KEYS.action_operation(
         "rotate",
         "POST",
         "Makes the next signing key. Where one waits already, that one is the answer.",
-        _rotate,
+        _rotate_key,
         description="A normal one is announced before it signs, so that no client meets a key that it does not know."
         " In an emergency it signs after 30 seconds.",
-        command=RotateSigningKey,
+        command=RotateSigningKeyRequest,
     ),
-    _KEYS.removes(
+    _KEYS.delete_operation(
         "Withdraws a signing key that others may know, at once.",
-        lambda call: call.services.signing_keys.withdraw([call.names["signing_key"]]),
+        lambda call: call.services.signing_keys.withdraw([call.path_values["signing_key"]]),
         description="The key list shows it no more, and tokens that it signed do not count here any more. If it was"
         " the active one, a new key signs from now on.",
         verb="withdraw",

@@ -3,27 +3,27 @@
 from typing import Any
 
 from identity.domain.users import TokenFormat
-from identity.http import targets
-from identity.http.token_previews import preview_of
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Moment, Representation
-from identity.plugins.management.resource import Resource
-from identity.provider import preview
-from identity.provider.reasons import Carrier
-from identity.provider.scope import OPENID
+from identity.http import route_contexts
+from identity.http.token_previews import build_token_preview
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import DateTime, Representation
+from identity.provider import token_preview
+from identity.provider.claim_reasons import ClaimsCarrier
+from identity.provider.scope import OPENID_SCOPE
 from identity.services.commands import Command
 
 
-class AskForTokens(Command):
+class TokenPreviewRequest(Command):
     """Whose tokens: a user by id or login name, the client id of an application, or both."""
 
     user_id: str = ""
     application_id: str = ""
-    scope: str = OPENID
+    scope: str = OPENID_SCOPE
     response_type: str = "code"
 
 
-class Claim(Representation):
+class ExplainedClaimRepresentation(Representation):
     """A claim with the reason for which it is there; `value` is null where it is a new one each time."""
 
     name: str
@@ -31,89 +31,98 @@ class Claim(Representation):
     why: str
 
 
-class Carried(Representation):
+class PreviewedClaimsRepresentation(Representation):
     """A token, or an answer about the access token, with its claims."""
 
-    carrier: Carrier
+    carrier: ClaimsCarrier
     format: TokenFormat | None
-    expires_at: Moment | None
-    claims: list[Claim]
+    expires_at: DateTime | None
+    claims: list[ExplainedClaimRepresentation]
 
 
-class LeftOut(Representation):
+class OmittedItemRepresentation(Representation):
     """What was asked for or could be expected, and why it is not there."""
 
     what: str
     why: str
 
 
-class Refused(Representation):
+class OAuthErrorRepresentation(Representation):
     """The error that the client would be told."""
 
     error: str
     error_description: str
 
 
-class Way(Representation):
+class GrantPreviewRepresentation(Representation):
     """What one way brings: a grant type, or (null) a sign-in by an authorization request."""
 
     grant_type: str | None
     scope: list[str]
     audience: list[str]
-    carried: list[Carried]
-    left_out: list[LeftOut]
-    refusal: Refused | None
+    carried: list[PreviewedClaimsRepresentation]
+    left_out: list[OmittedItemRepresentation]
+    refusal: OAuthErrorRepresentation | None
 
 
-class TokenPreview(Representation):
+class TokenPreviewRepresentation(Representation):
     """What would come out, way by way. Nothing is issued or recorded. `untold` are grant types that do not tell."""
 
-    moves = True
+    has_volatile_members = True
 
-    ways: list[Way]
+    ways: list[GrantPreviewRepresentation]
     untold: list[str]
 
 
-def _show(call: Call) -> TokenPreview:
-    asked: AskForTokens = call.filters
-    found = preview_of(
+def _represent(call: OperationCall) -> TokenPreviewRepresentation:
+    asked: TokenPreviewRequest = call.filters
+    found = build_token_preview(
         call.context(),
-        call.by,
+        call.principal,
         user=asked.user_id,
         application=asked.application_id,
         scope=asked.scope,
         response_type=asked.response_type,
     )
-    return TokenPreview(ways=[_way(one) for one in found.ways], untold=list(found.untold))
-
-
-def _way(way: preview.Way) -> Way:
-    refusal = way.refusal
-    return Way(
-        grant_type=way.grant_type,
-        scope=list(way.granted),
-        audience=list(way.audience),
-        carried=[Carried.of(one, claims=[Claim.of(claim) for claim in one.claims]) for one in way.carried],
-        left_out=[LeftOut.of(one) for one in way.left_out],
-        refusal=None if refusal is None else Refused(error=refusal.error, error_description=refusal.description or ""),
+    return TokenPreviewRepresentation(
+        ways=[_represent_grant_preview(one) for one in found.grant_previews], untold=list(found.unsupported_grant_types)
     )
 
 
-_PREVIEWS = Resource(
+def _represent_grant_preview(way: token_preview.GrantPreview) -> GrantPreviewRepresentation:
+    refusal = way.error
+    return GrantPreviewRepresentation(
+        grant_type=way.grant_type,
+        scope=list(way.granted),
+        audience=list(way.audience),
+        carried=[
+            PreviewedClaimsRepresentation.from_value(
+                one, claims=[ExplainedClaimRepresentation.from_value(claim) for claim in one.claims]
+            )
+            for one in way.previewed_claims
+        ],
+        left_out=[OmittedItemRepresentation.from_value(one) for one in way.omitted],
+        refusal=None
+        if refusal is None
+        else OAuthErrorRepresentation(error=refusal.error, error_description=refusal.description or ""),
+    )
+
+
+_PREVIEWS = ApiResource(
     kind="token_preview",
-    answers=TokenPreview,
+    representation=TokenPreviewRepresentation,
     path="/organizations/{organization}/token-preview",
-    target=targets.organization,
-    of="user",
+    context_factory=route_contexts.organization_context,
+    permission_subject="user",
 )
 
 OPERATIONS = (
-    _PREVIEWS.shows(
+    _PREVIEWS.get_operation(
         "Tells which tokens and claims a user and an application would get, and why.",
-        _show,
+        _represent,
         name="preview_tokens",
         description="A person signs in to the application; then each grant type tells what it would bring: after that "
         "sign-in, for a service user, or for an application alone. Nothing is issued.",
-        filters=AskForTokens,
+        filters=TokenPreviewRequest,
     ),
 )

@@ -1,42 +1,42 @@
 """Second factors: by what a person proves who they are, besides the password."""
 
-from identity.http import targets
-from identity.plugins.management.representation import Moment, Representation
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.representation import DateTime, Representation
 
 
-class Factor(Representation):
+class EnrolmentRepresentation(Representation):
     """Something that a person has set up: of which `factor`, what they call it, and since when. What it is, nobody is
     shown."""
 
     id: str
     factor: str
     name: str
-    added_at: Moment
-    last_used_at: Moment | None
+    added_at: DateTime
+    last_used_at: DateTime | None
 
 
 _LIST = "/users/{user}/factors"
 
 
-_FACTORS = Resource(
+_FACTORS = ApiResource(
     kind="factor",
-    answers=Factor,
+    representation=EnrolmentRepresentation,
     path=f"{_LIST}/{{factor}}",
-    target=targets.user,
-    of="user",
-    use_cases="users",
+    context_factory=route_contexts.user_context,
+    permission_subject="user",
+    service="users",
 )
 
 OPERATIONS = (
-    _FACTORS.lists(
+    _FACTORS.list_operation(
         "Lists what a person has set up to prove who they are by, newest first.",
-        lambda call: call.services.factors.of(call.value.id),
+        lambda call: call.services.factors.list_enrolments(call.entity.id),
         paged=False,
     ),
-    _FACTORS.removes(
+    _FACTORS.delete_operation(
         "Removes all of it, for whoever has lost it; the person is told by mail.",
-        lambda call: call.services.users.reset_factors(call.value.id, by=call.by),
+        lambda call: call.services.users.reset_factors(call.entity.id, by=call.principal),
         name="reset_factors",
         path=_LIST,
         permission="user.write",

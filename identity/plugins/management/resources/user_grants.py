@@ -7,83 +7,83 @@ from pyramid.request import Request
 
 from identity.domain import projects
 from identity.domain.errors import Invalid
-from identity.domain.words import say
-from identity.http import targets
-from identity.http.targets import Target
-from identity.plugins.management.operation import Call, Operation
-from identity.plugins.management.representation import Representation, showing
-from identity.plugins.management.resource import Resource
+from identity.domain.messages import gettext_lazy
+from identity.http import route_contexts
+from identity.http.route_contexts import RouteContext
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import Operation, OperationCall
+from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands import Command
-from identity.services.commands.fields import RoleKey
+from identity.services.commands.field_types import RoleKey
 from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
-from identity.storage.paging import Page
+from identity.storage.paging import ResultPage
 
 
-@showing(projects.UserGrant)
-class UserGrant(Representation):
+@representation_fields(projects.UserGrant)
+class UserGrantRepresentation(Representation):
     """Roles of a project, given to a user. Where they derive from a project grant, this is named."""
 
 
-class GrantToUser(Command):
+class AddGrantToUserRequest(Command):
     """Give the user roles of a project."""
 
     project_id: str
     roles: frozenset[RoleKey] = frozenset()
 
 
-class GrantOfProject(Command):
+class AddGrantToProjectRequest(Command):
     """Give a user roles of the project."""
 
     user_id: str
     roles: frozenset[RoleKey] = frozenset()
 
 
-def _list_of_user(call: Call) -> Page[Any]:
-    return call.listed(call.services.storage.user_grants.page("user_id", call.value.id, call.page))
+def _list_user_grants(call: OperationCall) -> ResultPage[Any]:
+    return call.filter_page(call.services.storage.user_grants.page("user_id", call.entity.id, call.page))
 
 
-def _add_to_user(call: Call) -> Any:
-    return _added(call, user_id=call.value.id, project_id=call.command.project_id)
+def _add_grant_to_user(call: OperationCall) -> Any:
+    return _add_user_grant(call, user_id=call.entity.id, project_id=call.command.project_id)
 
 
-def _add_of_project(call: Call) -> Any:
-    return _added(call, user_id=call.command.user_id, project_id=call.value.id)
+def _add_project_user_grant(call: OperationCall) -> Any:
+    return _add_user_grant(call, user_id=call.command.user_id, project_id=call.entity.id)
 
 
-def _add_of_project_grant(call: Call) -> Any:
+def _add_derived_user_grant(call: OperationCall) -> Any:
     user = call.services.storage.users.find(call.command.user_id)
-    if user is None or user.organization_id != call.value.organization_id:
-        raise Invalid({"user_id": say("There is no such user.")})
-    return _added(call, user_id=user.id, project_id=call.value.project_id)
+    if user is None or user.organization_id != call.entity.organization_id:
+        raise Invalid({"user_id": gettext_lazy("There is no such user.")})
+    return _add_user_grant(call, user_id=user.id, project_id=call.entity.project_id)
 
 
-def _added(call: Call, *, user_id: str, project_id: str) -> Any:
+def _add_user_grant(call: OperationCall, *, user_id: str, project_id: str) -> Any:
     command = AddUserGrant(user_id=user_id, project_id=project_id, roles=call.command.roles)
-    return call.services.user_grants.add(command, by=call.by)
+    return call.services.user_grants.add(command, by=call.principal)
 
 
-_GRANTS = Resource(
+_GRANTS = ApiResource(
     kind="user_grant",
-    answers=UserGrant,
+    representation=UserGrantRepresentation,
     path="/user-grants/{user_grant}",
-    target=targets.user_grant,
-    owner=targets.project,
-    delete="write",
+    context_factory=route_contexts.user_grant_context,
+    parent_context_factory=route_contexts.project_context,
+    delete_permission="write",
 )
 
 
-def _of(
+def _source_operations(
     kind: str,
     path: str,
     told: tuple[str, str],
-    target: Callable[[Request], Target],
-    fetch: Callable[[Call], Any],
-    add: Callable[[Call], Any],
+    target: Callable[[Request], RouteContext],
+    fetch: Callable[[OperationCall], Any],
+    add: Callable[[OperationCall], Any],
     command: type[Command],
 ) -> Iterator[Operation]:
     """The operations on the grants below one address: which there are, and one more."""
-    yield _GRANTS.lists(told[0], fetch, name=f"list_{kind}s", path=path, owner=target)
-    yield _GRANTS.makes(
+    yield _GRANTS.list_operation(told[0], fetch, name=f"list_{kind}s", path=path, owner=target)
+    yield _GRANTS.create_operation(
         "add",
         told[1],
         command,
@@ -95,40 +95,42 @@ def _of(
     )
 
 
-def _of_a(kind: str, words: str, target: Callable[[Request], Target]) -> Iterator[Operation]:
+def _user_operations(kind: str, words: str, target: Callable[[Request], RouteContext]) -> Iterator[Operation]:
     """The same of one user of a kind."""
     told = f"Lists the grants of {words}, newest first.", f"Gives {words} roles of a project."
     path = f"/{kind.replace('_', '-')}s/{{{kind}}}/grants"
-    return _of(f"{kind}_grant", path, told, target, _list_of_user, _add_to_user, GrantToUser)
+    return _source_operations(
+        f"{kind}_grant", path, told, target, _list_user_grants, _add_grant_to_user, AddGrantToUserRequest
+    )
 
 
 OPERATIONS = (
-    *_of_a("user", "a person", targets.user),
-    *_of_a("service_user", "a service user", targets.service_user),
-    *_of(
+    *_user_operations("user", "a person", route_contexts.user_context),
+    *_user_operations("service_user", "a service user", route_contexts.service_user_context),
+    *_source_operations(
         "project_user_grant",
         "/projects/{project}/user-grants",
         ("Lists the user grants of a project, newest first.", "Gives a user roles of the project."),
-        targets.project,
-        lambda call: call.services.user_grants.page_of_project(call.value.id, call.page, by=call.by),
-        _add_of_project,
-        GrantOfProject,
+        route_contexts.project_context,
+        lambda call: call.services.user_grants.page_by_project(call.entity.id, call.page, by=call.principal),
+        _add_project_user_grant,
+        AddGrantToProjectRequest,
     ),
-    *_of(
+    *_source_operations(
         "project_grant_user_grant",
         "/project-grants/{project_grant}/user-grants",
         (
             "Lists the user grants that derive from a project grant, newest first.",
             "Gives a user of the organization that holds the project grant some of its roles.",
         ),
-        targets.project_grant,
-        lambda call: call.services.user_grants.page_of_project_grant(call.value.id, call.page, by=call.by),
-        _add_of_project_grant,
-        GrantOfProject,
+        route_contexts.project_grant_context,
+        lambda call: call.services.user_grants.page_by_project_grant(call.entity.id, call.page, by=call.principal),
+        _add_derived_user_grant,
+        AddGrantToProjectRequest,
     ),
-    _GRANTS.shows("Shows a user grant."),
-    _GRANTS.changes("Replaces the roles of a user grant.", ChangeUserGrant),
-    _GRANTS.deactivates("Deactivates a user grant: the user is without these roles until it is reactivated."),
-    _GRANTS.reactivates("Reactivates a user grant."),
-    _GRANTS.removes("Takes the roles of a user grant away.", verb="remove"),
+    _GRANTS.get_operation("Shows a user grant."),
+    _GRANTS.update_operation("Replaces the roles of a user grant.", ChangeUserGrant),
+    _GRANTS.deactivate_operation("Deactivates a user grant: the user is without these roles until it is reactivated."),
+    _GRANTS.reactivate_operation("Reactivates a user grant."),
+    _GRANTS.delete_operation("Takes the roles of a user grant away.", verb="remove"),
 )

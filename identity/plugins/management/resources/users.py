@@ -6,157 +6,165 @@ from typing import Any, ClassVar, Literal
 
 from identity.domain import users
 from identity.domain.users import HumanUser, Profile
-from identity.http import targets
-from identity.plugins.management.operation import Call
-from identity.plugins.management.representation import Representation, showing
-from identity.plugins.management.resource import Resource
+from identity.http import route_contexts
+from identity.plugins.management.api_resource import ApiResource
+from identity.plugins.management.operation import OperationCall
+from identity.plugins.management.representation import Representation, representation_fields
 from identity.services.commands.users import ChangeHumanUser, InviteHumanUser
 from identity.services.users import UserState
-from identity.storage.paging import Page
-from identity.storage.stores.users import ORDERS, UserKind
+from identity.storage.paging import ResultPage
+from identity.storage.stores.users import USER_SORT_KEYS, UserKind
 
 
-@showing(users.Address)
-class Address(Representation):
+@representation_fields(users.Address)
+class AddressRepresentation(Representation):
     """A postal address (OpenID Connect Core §5.1.1)."""
 
 
-@showing(users.HumanUser, without={"profile", "registered"})
-@showing(users.Profile)
-class User(Representation):
+@representation_fields(users.HumanUser, without={"profile", "registered"})
+@representation_fields(users.Profile)
+class UserRepresentation(Representation):
     """A person's account with its profile (OpenID Connect Core §5.1); what is not known is empty."""
 
-    moves: ClassVar[bool] = True
+    has_volatile_members: ClassVar[bool] = True
 
     id: str
-    address: Address
+    address: AddressRepresentation
     state: UserState
 
 
-class Initial(Representation):
+class InitialCredentialRepresentation(Representation):
     """What a new account is first entered by, shown this once: a link to send on, or a one-time password to tell."""
 
     kind: Literal["link", "one_time_password"]
     secret: str
 
 
-class InvitedUser(User):
+class InvitedUserRepresentation(UserRepresentation):
     """A new account, and what its person first enters it by."""
 
-    initial: Initial
+    initial: InitialCredentialRepresentation
 
 
-class PasswordLink(Representation):
+class PasswordLinkRepresentation(Representation):
     """A link, good once, by which the person chooses a password; shown this once."""
 
     password_link: str
 
 
-class OneTimePassword(Representation):
+class OneTimePasswordRepresentation(Representation):
     """A password that has to be changed at the first sign-in; shown this once."""
 
     one_time_password: str
 
 
-def _members(call: Call, users: Sequence[HumanUser]) -> list[dict[str, Any]]:
+def _user_members(call: OperationCall, users: Sequence[HumanUser]) -> list[dict[str, Any]]:
     """What User shows of each account beside its own attributes."""
-    states = call.services.users.states(users)
-    return [_profile(user.profile) | {"state": states[user.id]} for user in users]
+    states = call.services.users.user_states(users)
+    return [_profile_members(user.profile) | {"state": states[user.id]} for user in users]
 
 
-def _profile(profile: Profile) -> dict[str, Any]:
+def _profile_members(profile: Profile) -> dict[str, Any]:
     known = {one.name: getattr(profile, one.name) for one in fields(profile)}
-    return known | {"address": Address.of(profile.address)}
+    return known | {"address": AddressRepresentation.from_value(profile.address)}
 
 
-def _shown(call: Call, user: HumanUser) -> User:
-    [members] = _members(call, [user])
-    return User.of(user, **members)
+def _represent(call: OperationCall, user: HumanUser) -> UserRepresentation:
+    [members] = _user_members(call, [user])
+    return UserRepresentation.from_value(user, **members)
 
 
-def _list(call: Call) -> Page[User]:
-    page = call.services.storage.users.page(call.value.id, UserKind.HUMAN, call.page)
+def _list_users(call: OperationCall) -> ResultPage[UserRepresentation]:
+    page = call.services.storage.users.page(call.entity.id, UserKind.HUMAN, call.page)
     people = [user for user in page if isinstance(user, HumanUser)]
-    members = _members(call, people)
-    return page.showing(User.of(user, **more) for user, more in zip(people, members, strict=True))
+    members = _user_members(call, people)
+    return page.with_items(
+        UserRepresentation.from_value(user, **more) for user, more in zip(people, members, strict=True)
+    )
 
 
-def _invite(call: Call) -> InvitedUser:
-    user, initial = call.services.users.invite(call.value.id, call.command, by=call.by)
-    [members] = _members(call, [user])
-    return InvitedUser.of(user, **members, initial=Initial.of(initial))
+def _invite_user(call: OperationCall) -> InvitedUserRepresentation:
+    user, initial = call.services.users.invite(call.entity.id, call.command, by=call.principal)
+    [members] = _user_members(call, [user])
+    return InvitedUserRepresentation.from_value(
+        user, **members, initial=InitialCredentialRepresentation.from_value(initial)
+    )
 
 
-def _password_link(call: Call) -> PasswordLink:
-    return PasswordLink(password_link=call.services.users.new_password_link(call.value.id, by=call.by))
+def _create_password_link(call: OperationCall) -> PasswordLinkRepresentation:
+    return PasswordLinkRepresentation(
+        password_link=call.services.users.issue_password_link(call.entity.id, by=call.principal)
+    )
 
 
-def _one_time_password(call: Call) -> OneTimePassword:
-    return OneTimePassword(one_time_password=call.services.users.one_time_password(call.value.id, by=call.by))
+def _set_one_time_password(call: OperationCall) -> OneTimePasswordRepresentation:
+    return OneTimePasswordRepresentation(
+        one_time_password=call.services.users.set_one_time_password(call.entity.id, by=call.principal)
+    )
 
 
-_USERS = Resource(
+_USERS = ApiResource(
     kind="user",
-    answers=User,
+    representation=UserRepresentation,
     path="/users/{user}",
     list_path="/organizations/{organization}/users",
-    target=targets.user,
-    owner=targets.organization,
-    show=_shown,
+    context_factory=route_contexts.user_context,
+    parent_context_factory=route_contexts.organization_context,
+    represent=_represent,
 )
 
 OPERATIONS = (
-    _USERS.lists(
+    _USERS.list_operation(
         "Lists the people of an organization, by user name unless said otherwise.",
-        _list,
-        orders=ORDERS,
+        _list_users,
+        orders=USER_SORT_KEYS,
         description="`q` is any part of a user name, login name, given or family name, or email address.",
     ),
-    _USERS.makes(
+    _USERS.create_operation(
         "invite",
         "Creates a person's account; the answer carries a link or a one-time password, once.",
         InviteHumanUser,
-        _invite,
-        answers=InvitedUser,
+        _invite_user,
+        representation=InvitedUserRepresentation,
     ),
-    _USERS.shows("Shows a person's account."),
-    _USERS.changes(
+    _USERS.get_operation("Shows a person's account."),
+    _USERS.update_operation(
         "Changes a person's user name and profile.",
         ChangeHumanUser,
         description="An email address or phone number that changes is no longer verified.",
     ),
-    _USERS.deactivates("Deactivates an account: all sessions and tokens end at once."),
-    _USERS.reactivates("Reactivates an account."),
-    _USERS.does(
+    _USERS.deactivate_operation("Deactivates an account: all sessions and tokens end at once."),
+    _USERS.reactivate_operation("Reactivates an account."),
+    _USERS.action_operation(
         "password-link",
         "POST",
         "Makes a link by which the person chooses a password; the present one is valid until it is used.",
-        _password_link,
+        _create_password_link,
         name="issue_password_link",
-        answers=PasswordLink,
+        representation=PasswordLinkRepresentation,
     ),
-    _USERS.does(
+    _USERS.action_operation(
         "one-time-password",
         "POST",
         "Replaces the password by one to be changed at the next sign-in, unless the policy says otherwise; sessions and"
         " tokens end at once.",
-        _one_time_password,
+        _set_one_time_password,
         name="set_one_time_password",
-        answers=OneTimePassword,
+        representation=OneTimePasswordRepresentation,
     ),
-    _USERS.does(
+    _USERS.action_operation(
         "unlock",
         "POST",
         "Forgets the wrong passwords that were tried at an account; nothing else changes.",
-        lambda call: call.services.users.unlock(call.value.id, by=call.by),
+        lambda call: call.services.users.unlock(call.entity.id, by=call.principal),
         description="After a hundred in a row a password counts only in browsers that signed in to the account before.",
     ),
-    _USERS.does(
+    _USERS.action_operation(
         "keep",
         "POST",
         "Keeps an account whose person has asked for its deletion.",
-        lambda call: call.services.deletions.withdraw_for(call.value.id, by=call.by),
+        lambda call: call.services.account_deletions.cancel(call.entity.id, by=call.principal),
         description="Until `deletion_at` the person can keep it, too, by signing in.",
     ),
-    _USERS.removes("Deletes an account with its sessions, roles, grants and tokens."),
+    _USERS.delete_operation("Deletes an account with its sessions, roles, grants and tokens."),
 )

@@ -7,43 +7,43 @@ from markupsafe import Markup
 from pyramid.config import Configurator
 from pyramid.security import NO_PERMISSION_REQUIRED
 
-from identity.http.endpoints import context_of
-from identity.http.sign_ins import WaitingSignIn
+from identity.http.endpoint_routes import request_context
+from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.sign_in_page import SignInPage
-from identity.plugins.passkeys.factor import Passkeys
-from identity.plugins.passkeys.pages.add import AddPasskey
-from identity.plugins.passkeys.pages.alone import SignInAlone, asked_alone
-from identity.plugins.passkeys.pages.prove import ProvePasskey
-from identity.provider.assurance import offered
-from identity.services.sign_ins import ANOTHER_WAY
+from identity.plugins.passkeys.factor import PasskeyFactor
+from identity.plugins.passkeys.pages.passwordless import PasswordlessSignInPage, passwordless_ceremony
+from identity.plugins.passkeys.pages.registration import RegisterPasskeyPage
+from identity.plugins.passkeys.pages.second_factor import ProvePasskeyPage
+from identity.provider.step_up import allowed_factors
+from identity.services.sign_ins import OTHER_METHOD_STEP
 
 _STATIC = Path(__file__).parent.parent / "static"
 
 
-def offer(page: SignInPage) -> Iterator[Markup]:
+def sign_in_button(page: SignInPage) -> Iterator[Markup]:
     """The button "Sign in with a passkey", with what browsers need to offer passkeys in the field of the login name."""
-    policies, organization = page.request.services.policies, page.sign_in.organization
-    if organization is None or page.sign_in.done(ANOTHER_WAY):
+    policies, organization = page.request.services.policies, page.sign_in.required_organization
+    if organization is None or page.sign_in.has_completed(OTHER_METHOD_STEP):
         policy = policies.of_instance()
     else:
         policy = policies.of(organization.id)
-    if not any(one.name == Passkeys.name for one in offered(context_of(page.request), policy)):
+    if not any(one.name == PasskeyFactor.name for one in allowed_factors(request_context(page.request), policy)):
         return
-    variables = {"asked": asked_alone(page), "action": f"{page.root}/{Passkeys.name}/alone"}
-    yield page.pages.part(page.request, "passkeys/option.html", variables, language=page.language)
+    variables = {"asked": passwordless_ceremony(page), "action": f"{page.base_path}/{PasskeyFactor.name}/alone"}
+    yield page.renderer.render_fragment(page.request, "passkeys/sign_in_button.html", variables, language=page.language)
 
 
-def configure(config: Configurator) -> None:
+def add_passkey_pages(config: Configurator) -> None:
     """Pages, templates and script."""
     config.include("identity.pages")
     config.add_page_templates("identity.plugins.passkeys:templates")
     config.add_static_file(_STATIC / "passkeys.js")
-    config.add_factor_pages(ProvePasskey, AddPasskey)
+    config.add_factor_pages(ProvePasskeyPage, RegisterPasskeyPage)
     config.add_page(
-        f"login.{Passkeys.name}.alone",
-        f"/login/{{request}}/{Passkeys.name}/alone",
-        SignInAlone,
+        f"login.{PasskeyFactor.name}.alone",
+        f"/login/{{request}}/{PasskeyFactor.name}/alone",
+        PasswordlessSignInPage,
         permission=NO_PERMISSION_REQUIRED,
-        factory=WaitingSignIn,
+        factory=PendingSignInContext,
     )
-    config.add_sign_in_options(offer)
+    config.add_sign_in_options(sign_in_button)

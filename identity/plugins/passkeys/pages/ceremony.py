@@ -9,76 +9,82 @@ from datetime import timedelta
 from typing import Any
 
 from identity.crypto import base64url
+from identity.domain.enrolments import Enrolment
 from identity.domain.errors import NotFound
-from identity.domain.factors import Enrolment
+from identity.domain.messages import gettext_lazy
 from identity.domain.users import Subject
-from identity.domain.words import say
 from identity.lazily import lazily
 from identity.pages.forms import Form
-from identity.pages.page import STALE, Again
+from identity.pages.page import EXPIRED_FORM_MESSAGE, FormRedisplay
 from identity.pages.sign_in_page import SignInPage
-from identity.plugins.passkeys.factor import Passkeys
+from identity.plugins.passkeys.factor import PasskeyFactor
 from identity.plugins.passkeys.passkey import Passkey
-from identity.plugins.passkeys.relying_party import RelyingParty
-from identity.plugins.passkeys.verification import NotProven, WentBack, proved
+from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
+from identity.plugins.passkeys.verification import SignCountRegressed, VerificationFailed, verify_authentication
 
 log = logging.getLogger(__name__)
 
 #: How long a challenge is good, and how long it is in bytes.
 CHALLENGE_LIFETIME, _CHALLENGE_LENGTH = timedelta(minutes=5), 32
 
-ANSWER, _TICKET = "answer", "ticket"
+RESPONSE_FIELD, _FORM_TOKEN_FIELD = "answer", "ticket"
 
-NEEDS_SCRIPT = say("Nothing came from your device. Passkeys need JavaScript: allow it here, or use another way.")
-REFUSED = say("This passkey was not accepted. Try again, or use another way.")
-COPIED = say(
+NEEDS_SCRIPT = gettext_lazy(
+    "Nothing came from your device. Passkeys need JavaScript: allow it here, or use another way."
+)
+REFUSED_MESSAGE = gettext_lazy("This passkey was not accepted. Try again, or use another way.")
+CLONED_MESSAGE = gettext_lazy(
     "This passkey was not accepted: somebody seems to have a copy of it. Use another way, then remove it from your"
     " account."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CeremonyRequest:
     """What the form holds for the script: the method of navigator.credentials, its options, and the ticket by which the
     challenge is known again."""
 
     method: str
     options: str
-    ticket: str
-    autofill: bool = False
+    form_token: str
+    is_conditional: bool = False
 
 
 def new_challenge(page: SignInPage, purpose: str, **content: str) -> tuple[bytes, str]:
     """A challenge, and the ticket that brings it back once, with the content."""
     challenge = secrets.token_bytes(_CHALLENGE_LENGTH)
     content = {"challenge": base64url.encode(challenge), **content}
-    return challenge, page.request.services.tickets.issue(_bound(page, purpose), content, CHALLENGE_LIFETIME)
+    return challenge, page.request.services.form_tokens.issue(
+        _form_token_binding(page, purpose), content, CHALLENGE_LIFETIME
+    )
 
 
-def asked(method: str, options: Mapping[str, object], ticket: str, *, autofill: bool = False) -> Asked:
+def ceremony_request(
+    method: str, options: Mapping[str, object], ticket: str, *, autofill: bool = False
+) -> CeremonyRequest:
     """What stands in the form."""
-    return Asked(method, json.dumps(options), ticket, autofill)
+    return CeremonyRequest(method, json.dumps(options), ticket, autofill)
 
 
-def answered(page: SignInPage, form: Form, purpose: str) -> tuple[str, bytes, Mapping[str, Any]]:
+def read_ceremony_response(page: SignInPage, form: Form, purpose: str) -> tuple[str, bytes, Mapping[str, Any]]:
     """The answer, the challenge to which it has to be one, and what was kept with that.
 
     Raises Again if there is no answer, or the challenge was used, is too old, or is of another page, sign-in or person.
     """
-    answer = form.one(ANSWER)
+    answer = form.text(RESPONSE_FIELD)
     if not answer:
-        raise Again(NEEDS_SCRIPT)
-    content = page.request.services.tickets.use(_bound(page, purpose), form.one(_TICKET))
+        raise FormRedisplay(NEEDS_SCRIPT)
+    content = page.request.services.form_tokens.redeem(_form_token_binding(page, purpose), form.text(_FORM_TOKEN_FIELD))
     if content is None:
-        raise Again(STALE)
+        raise FormRedisplay(EXPIRED_FORM_MESSAGE)
     return answer, base64url.decode(content["challenge"]), content
 
 
-def _bound(page: SignInPage, purpose: str) -> str:
-    return f"passkey {page.pending.id} {purpose}"
+def _form_token_binding(page: SignInPage, purpose: str) -> str:
+    return f"passkey {page.pending_authorization.id} {purpose}"
 
 
-class Attempt:
+class AssertionAttempt:
     """One attempt to prove a passkey: to be looked at once it is counted."""
 
     def __init__(self, page: SignInPage, answer: str, challenge: bytes, *, key: str, alone: bool) -> None:
@@ -92,7 +98,7 @@ class Attempt:
     def enrolment(self) -> Enrolment | None:
         """What is known of the passkey, whosever it is. Who has looked it up before the attempt was counted need not do
         so again: it is changed only if it is still the same."""
-        found: Enrolment | None = self._page.request.services.factors.find(Passkeys.name, self._key)
+        found: Enrolment | None = self._page.request.services.factors.find_by_key(PasskeyFactor.name, self._key)
         return found
 
     def verify(self, person: Subject) -> tuple[str, ...] | None:
@@ -100,23 +106,23 @@ class Attempt:
         services, enrolment = self._page.request.services, self.enrolment
         if enrolment is None or enrolment.user_id != person.user.id:
             return None
-        party: RelyingParty = self._page.request.registry.passkeys
+        party: PasskeyRelyingParty = self._page.request.registry.passkeys
         try:
-            after, methods = proved(
-                self._answer, party, self._challenge, Passkey.of(enrolment.value), alone=self._alone
+            after, methods = verify_authentication(
+                self._answer, party, self._challenge, Passkey.from_json(enrolment.value), is_passwordless=self._alone
             )
-        except NotProven as problem:
+        except VerificationFailed as problem:
             log.info("a passkey was refused: %s", problem)
-            if isinstance(problem, WentBack):
+            if isinstance(problem, SignCountRegressed):
                 self._copied = True
-                services.factors.suspect(person, enrolment)
+                services.factors.record_suspected_clone(person, enrolment)
             return None
         try:
-            services.factors.update(enrolment, after.stored())
+            services.factors.update_after_use(enrolment, after.to_json())
         except NotFound:
             return None
         return methods
 
-    def refusal(self) -> Again:
+    def error_message(self) -> FormRedisplay:
         """What to say where it proved nothing. What was noted of a copy stands."""
-        return Again(COPIED, keep_changes=True) if self._copied else Again(REFUSED)
+        return FormRedisplay(CLONED_MESSAGE, keep_changes=True) if self._copied else FormRedisplay(REFUSED_MESSAGE)

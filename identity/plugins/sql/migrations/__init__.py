@@ -16,30 +16,30 @@ never changes either; ``hashes.txt`` holds what they were.
 
 from pathlib import Path
 
-from identity.storage.errors import Unavailable
+from identity.storage.errors import StorageUnavailable
 
 #: Every revision that this version knows, oldest first.
 REVISIONS = tuple(sorted(one.name[:4] for one in Path(__file__).parent.glob("versions/[0-9]*.py")))
 HEAD = REVISIONS[-1]
 
 #: What an operator is told to do about a schema that is missing or old.
-MIGRATE = "Run `identity migrate -c INI`."
+MIGRATE_HINT = "Run `identity migrate -c INI`."
 
 
-def fits(stored: str, oldest: str | None) -> None:
+def require_usable_revision(stored: str, oldest: str | None) -> None:
     """Raise Unavailable, saying what to do, unless we can use a schema of this revision, which says ``oldest``."""
     if stored == HEAD:
         return
     if stored not in REVISIONS and oldest in REVISIONS:
         # Newer than we are, and made so that we can go on.
         return
-    refuse_newer(stored)
-    raise Unavailable(f"The database's schema ({stored}) is older than this version ({HEAD}). {MIGRATE}")
+    require_known_revision(stored)
+    raise StorageUnavailable(f"The database's schema ({stored}) is older than this version ({HEAD}). {MIGRATE_HINT}")
 
 
-def refuse_newer(stored: str | None) -> None:
+def require_known_revision(stored: str | None) -> None:
     """Raise Unavailable if the revision is not one of ours."""
     if stored is not None and stored not in REVISIONS:
-        raise Unavailable(
+        raise StorageUnavailable(
             f"The database's schema ({stored}) is newer than this version ({HEAD}): install the version that made it."
         )

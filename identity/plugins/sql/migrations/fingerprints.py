@@ -17,7 +17,7 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from identity.plugins.sql.migrations import REVISIONS, mariadb
-from identity.storage.errors import Unavailable
+from identity.storage.errors import StorageUnavailable
 
 FOLDER = Path(__file__).parent / "fingerprints"
 
@@ -121,29 +121,29 @@ _TYPES = (
 )
 
 #: How many differences an operator is told.
-_MOST = 5
-_UNKNOWN = (
+_MAX_LISTED_DIFFERENCES = 5
+_UNKNOWN_SCHEMA = (
     "The database was not made by a revision of this program, or its tables were changed since. {why} Nothing was done"
     " to it. If it was made by an early development version, go on with that one, or export the organizations with it"
     " and import them into a new database (`identity export`, `identity import`); if tables were changed by hand,"
     ' change them back. See "A database that no revision made" in the documentation of backup and upgrade.'
 )
-_OCCUPIED = (
+_OCCUPIED_SCHEMA = (
     "The database names no revision of this program, and has tables of these names: {names}. They belong to something"
     " else. Let identity.plugin.sql.url name a database, or a schema of one, that is empty."
 )
 
 
-def read(connection: Connection) -> set[str]:
+def read_fingerprint(connection: Connection) -> set[str]:
     """The facts of all tables of the schema, each as "TABLE KIND WORDS"."""
     parts: dict[tuple[str, str, str], list[tuple[int, str, str]]] = defaultdict(list)
     for query in _QUERIES[connection.dialect.name]:
         for table, kind, name, place, column, words in connection.execute(text(query)):
             parts[table, kind, str(name)].append((place, column or "(expression)", words or ""))
-    return {_fact(table, kind, sorted(members)) for (table, kind, _), members in parts.items()}
+    return {_fact_line(table, kind, sorted(members)) for (table, kind, _), members in parts.items()}
 
 
-def _fact(table: str, kind: str, members: list[tuple[int, str, str]]) -> str:
+def _fact_line(table: str, kind: str, members: list[tuple[int, str, str]]) -> str:
     _, name, words = members[0]
     if kind == "column":
         stored_as, *rest = words.lower().split(" null", 1)[0], words
@@ -156,7 +156,7 @@ def _fact(table: str, kind: str, members: list[tuple[int, str, str]]) -> str:
 
 
 @cache
-def known(kind: str) -> Mapping[str, frozenset[str]]:
+def recorded_fingerprints(kind: str) -> Mapping[str, frozenset[str]]:
     """The facts of each revision that has been recorded for this kind of database."""
     facts: set[str] = set()
     revisions: dict[str, frozenset[str]] = {}
@@ -173,7 +173,7 @@ def known(kind: str) -> Mapping[str, frozenset[str]]:
     return revisions
 
 
-def written(revisions: Mapping[str, Collection[str]]) -> str:
+def serialize_fingerprints(revisions: Mapping[str, Collection[str]]) -> str:
     """The same as text."""
     lines, before = [], set[str]()
     for revision, facts in sorted(revisions.items()):
@@ -184,29 +184,33 @@ def written(revisions: Mapping[str, Collection[str]]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def recognize(connection: Connection, stored: str | None) -> None:
+def verify_schema(connection: Connection, stored: str | None) -> None:
     """Raise Unavailable, saying what to do, unless the tables are those of the stored revision, or on the way from it.
     What a newer program made is not looked at.
 
     MariaDB, and PostgreSQL where it makes an index, keep what a run did that was killed: what the next revision changes
     may be as before or as after.
     """
-    of = known(connection.dialect.name)
+    of = recorded_fingerprints(connection.dialect.name)
     if stored is None:
-        _refuse_occupied(connection, of)
+        _require_empty_schema(connection, of)
     elif stored not in REVISIONS:
         # Whether it is newer than we are, or older than all: only what came later tells who can go on with it.
-        if "alembic_version column oldest text null" not in read(connection):
-            raise Unavailable(_UNKNOWN.format(why=f"It names a revision {stored}, and does not say who can use it."))
+        if "alembic_version column oldest text null" not in read_fingerprint(connection):
+            raise StorageUnavailable(
+                _UNKNOWN_SCHEMA.format(why=f"It names a revision {stored}, and does not say who can use it.")
+            )
     elif stored in of:
         kind = connection.dialect.name
-        misfits = _misfits(read(connection), stored, of, may_be_half=kind != "sqlite", may_be_hidden=kind == "mariadb")
-        _refuse_misfits(stored, misfits)
+        misfits = _find_differences(
+            read_fingerprint(connection), stored, of, may_be_half=kind != "sqlite", may_be_hidden=kind == "mariadb"
+        )
+        _raise_differences(stored, misfits)
 
 
-def _refuse_occupied(connection: Connection, of: Mapping[str, frozenset[str]]) -> None:
+def _require_empty_schema(connection: Connection, of: Mapping[str, frozenset[str]]) -> None:
     ours = {_table(fact) for facts in of.values() for fact in facts} - {"alembic_version"}
-    there = [fact for fact in read(connection) if _table(fact) in ours]
+    there = [fact for fact in read_fingerprint(connection) if _table(fact) in ours]
     if not there:
         return
     names = {_table(fact) for fact in there}
@@ -215,10 +219,10 @@ def _refuse_occupied(connection: Connection, of: Mapping[str, frozenset[str]]) -
         wanted = {fact for fact in of[mariadb.BEGINS_WITH] if _table(fact) in names and " trigger " not in fact}
         names = {_table(fact) for fact in wanted.difference(there)} | (names - {_table(fact) for fact in wanted})
     if names:
-        raise Unavailable(_OCCUPIED.format(names=", ".join(sorted(names))))
+        raise StorageUnavailable(_OCCUPIED_SCHEMA.format(names=", ".join(sorted(names))))
 
 
-def _misfits(
+def _find_differences(
     there: set[str], stored: str, of: Mapping[str, frozenset[str]], *, may_be_half: bool, may_be_hidden: bool
 ) -> Iterator[str]:
     """What is missing, or is there and would be in the way."""
@@ -232,12 +236,12 @@ def _misfits(
     ours = {_table(fact) for fact in now | then}
     every = frozenset().union(*of.values())
     further = (fact for fact in sorted(there - now - then) if _table(fact) in ours)
-    yield from (f"{fact} should not be there" for fact in further if _is_in_the_way(fact, every))
+    yield from (f"{fact} should not be there" for fact in further if _is_obstacle(fact, every))
     later = {_table(fact) for fact in every} - ours
     yield from (f"the table {name} should not be there" for name in sorted(later & {_table(fact) for fact in there}))
 
 
-def _is_in_the_way(fact: str, every: Collection[str]) -> bool:
+def _is_obstacle(fact: str, every: Collection[str]) -> bool:
     """True for what can refuse rows of ours, and for triggers of another revision."""
     _, kind, *words = fact.split(" ")
     if kind == "column":
@@ -245,12 +249,14 @@ def _is_in_the_way(fact: str, every: Collection[str]) -> bool:
     return kind in ("unique", "references") or (kind == "trigger" and fact in every)
 
 
-def _refuse_misfits(stored: str, misfits: Iterable[str]) -> None:
+def _raise_differences(stored: str, misfits: Iterable[str]) -> None:
     told = list(misfits)
     if told:
-        more = f"; and {len(told) - _MOST} more" if len(told) > _MOST else ""
-        why = f"It names revision {stored}, but does not look like it: {'; '.join(told[:_MOST])}{more}."
-        raise Unavailable(_UNKNOWN.format(why=why))
+        more = f"; and {len(told) - _MAX_LISTED_DIFFERENCES} more" if len(told) > _MAX_LISTED_DIFFERENCES else ""
+        why = (
+            f"It names revision {stored}, but does not look like it: {'; '.join(told[:_MAX_LISTED_DIFFERENCES])}{more}."
+        )
+        raise StorageUnavailable(_UNKNOWN_SCHEMA.format(why=why))
 
 
 def _table(fact: str) -> str:

@@ -15,49 +15,49 @@ from pathlib import Path
 from sqlalchemy import create_engine
 
 from identity.plugins.sql.migrations import REVISIONS, fingerprints, mariadb
-from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE, Settings
+from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE, SqlPluginSettings
 
 FOLDER = Path(__file__).parent
 _FILE = FOLDER / "hashes.txt"
 
 
-def recorded() -> dict[str, str]:
+def recorded_hashes() -> dict[str, str]:
     """The hashes by the names of their files, as they were recorded."""
     lines = (line.split() for line in _FILE.read_text().splitlines())
     return {name: digest for digest, name in lines}
 
 
-def actual() -> dict[str, str]:
+def current_hashes() -> dict[str, str]:
     """The hashes that the files have."""
     files = [*sorted(FOLDER.glob("versions/[0-9]*.py")), FOLDER / "indexes.py", FOLDER / "mariadb.py"]
     return {str(file.relative_to(FOLDER)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def changed() -> list[str]:
+def changed_files() -> list[str]:
     """Which files are not, or no longer, what was recorded."""
-    now = actual()
-    return [name for name, digest in recorded().items() if digest != now.get(name)]
+    now = current_hashes()
+    return [name for name, digest in recorded_hashes().items() if digest != now.get(name)]
 
 
-def record() -> list[str]:
+def record_hashes() -> list[str]:
     """Record the hashes of new files; returns their names."""
-    before, now = recorded(), actual()
+    before, now = recorded_hashes(), current_hashes()
     lines = sorted((now | before).items())
     _FILE.write_text("".join(f"{digest}  {name}\n" for name, digest in lines))
     return sorted(now.keys() - before.keys())
 
 
-def fingerprints_made(kind: str, url: str) -> dict[str, set[str]]:
+def create_fingerprints(kind: str, url: str) -> dict[str, set[str]]:
     """What the tables look like after each revision, made in this empty database of the kind."""
     from identity.plugins.sql.migrations.runner import upgrade
 
-    found, engine = {}, create_engine(Settings(url=url).database_url())
+    found, engine = {}, create_engine(SqlPluginSettings(url=url).database_url())
     for revision in REVISIONS:
         if kind != MARIADB or revision >= mariadb.BEGINS_WITH:
             with engine.begin() as connection:
                 upgrade(connection, revision)
             with engine.connect() as connection:
-                found[revision] = fingerprints.read(connection)
+                found[revision] = fingerprints.read_fingerprint(connection)
     engine.dispose()
     return found
 
@@ -80,15 +80,15 @@ def _empty_database(kind: str) -> Iterator[str]:
 
 def main() -> int:
     """Record what is new; 1, and nothing is recorded, if something has changed or is gone that was recorded."""
-    for name in changed():
+    for name in changed_files():
         sys.stderr.write(f"{name} was changed or removed after it had landed: restore it, and add a revision.\n")
-    if changed():
+    if changed_files():
         return 1
-    for name in record():
+    for name in record_hashes():
         sys.stdout.write(f"recorded  {name}\n")
     for kind in (SQLITE, POSTGRESQL, MARIADB):
         with _empty_database(kind) as url:
-            text = fingerprints.written(fingerprints_made(kind, url))
+            text = fingerprints.serialize_fingerprints(create_fingerprints(kind, url))
         (fingerprints.FOLDER / f"{kind}.txt").write_text(text)
         sys.stdout.write(f"recorded  what {kind}'s tables look like\n")
     return 0

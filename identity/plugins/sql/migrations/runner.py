@@ -12,29 +12,29 @@ from alembic.script import Script, ScriptDirectory
 from sqlalchemy import Connection, Engine, MetaData, text
 from sqlalchemy.exc import DBAPIError
 
-from identity.plugins.sql.migrations import HEAD, mariadb, refuse_newer
-from identity.plugins.sql.migrations.fingerprints import recognize
+from identity.plugins.sql.migrations import HEAD, mariadb, require_known_revision
+from identity.plugins.sql.migrations.fingerprints import verify_schema
 from identity.plugins.sql.migrations.indexes import NAMES
 from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SQLITE
-from identity.storage.errors import Unavailable
+from identity.storage.errors import StorageUnavailable
 
 #: Any number, but the same for all who migrate this schema.
 _ADVISORY_LOCK = 7_203_115_406
 
 #: Seconds between two attempts: at a turn, and at what others hold; and after how many of them it is given up.
-_SOON = 0.2
-_PAUSE = 2.0
-_PATIENCE = 600.0
+_RETRY_DELAY = 0.2
+_LOCK_RETRY_PAUSE = 2.0
+_LOCK_TIMEOUT = 600.0
 #: Somebody holds it, or was in the way.
-_POSTGRESQL_HELD = ("55P03", "40P01")
-_MARIADB_HELD = ((1205,), (1213,))
-_HELD = (
+_POSTGRESQL_LOCK_ERRORS = ("55P03", "40P01")
+_MARIADB_LOCK_ERRORS = ((1205,), (1213,))
+_LOCKED_MESSAGE = (
     "Somebody holds a table that is to be changed, and has not let go of it for ten minutes: a backup or an export, or"
     " a transaction that was left open. Migrate again when it is over; what is through stays."
 )
 
 #: Since this revision the database holds which versions can work with it.
-_TELLS_OLDEST = "0007"
+_FIRST_WITH_OLDEST = "0007"
 
 
 def script_directory() -> ScriptDirectory:
@@ -42,7 +42,7 @@ def script_directory() -> ScriptDirectory:
     return ScriptDirectory(str(Path(__file__).parent))
 
 
-def run(engine: Engine, *, at_once: bool = False) -> list[str]:
+def run_migrations(engine: Engine, *, is_immediate: bool = False) -> list[str]:
     """Apply what is due while others who try the same wait; tell what was applied.
 
     A new database, SQLite, and with ``at_once`` any other one, is changed in one transaction. Otherwise each revision
@@ -50,57 +50,57 @@ def run(engine: Engine, *, at_once: bool = False) -> list[str]:
     for a moment at most, as we give up what others hold, and try again.
     """
     with engine.begin() as turn:
-        take_turn(turn)
-        if at_once or engine.dialect.name == SQLITE:
-            lines = _due(turn)
+        acquire_migration_lock(turn)
+        if is_immediate or engine.dialect.name == SQLITE:
+            lines = _pending(turn)
             if lines:
                 upgrade(turn)
-                recognize(turn, HEAD)
+                verify_schema(turn, HEAD)
             return lines
         # Another one: what was read in this transaction would be held until it ends.
         with engine.connect() as connection:
-            lines = _due(connection)
-            is_new = stored_revision(connection) is None
+            lines = _pending(connection)
+            is_new = read_revision(connection) is None
             connection.rollback()
             if is_new:
                 with connection.begin():
                     upgrade(connection)
             elif lines:
-                _upgrade_patiently(connection)
-            recognize(connection, HEAD)
+                _upgrade_with_retries(connection)
+            verify_schema(connection, HEAD)
             return lines
 
 
-def _upgrade_patiently(connection: Connection) -> None:
+def _upgrade_with_retries(connection: Connection) -> None:
     """Raises Unavailable, SQLAlchemyError."""
-    give_up_at = time.monotonic() + _PATIENCE
+    give_up_at = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             upgrade(connection)
         except DBAPIError as error:
             connection.rollback()
-            if not _is_in_the_way(error):
+            if not _is_lock_timeout(error):
                 raise
             if time.monotonic() >= give_up_at:
-                raise Unavailable(_HELD) from error
-            time.sleep(_PAUSE)
+                raise StorageUnavailable(_LOCKED_MESSAGE) from error
+            time.sleep(_LOCK_RETRY_PAUSE)
         else:
             return
 
 
-def _is_in_the_way(error: DBAPIError) -> bool:
+def _is_lock_timeout(error: DBAPIError) -> bool:
     """True if somebody else holds what is to be changed."""
     original: Any = error.orig
-    return getattr(original, "sqlstate", None) in _POSTGRESQL_HELD or original.args[:1] in _MARIADB_HELD
+    return getattr(original, "sqlstate", None) in _POSTGRESQL_LOCK_ERRORS or original.args[:1] in _MARIADB_LOCK_ERRORS
 
 
-def take_turn(connection: Connection) -> None:
+def acquire_migration_lock(connection: Connection) -> None:
     """Wait until nobody else migrates; SQLite's transaction alone sees to that."""
     if connection.dialect.name == POSTGRESQL:
         # Asked again and again: an index that the other one makes waits for every statement that runs.
         taken = text("SELECT pg_try_advisory_xact_lock(:lock)")
         while not connection.execute(taken, {"lock": _ADVISORY_LOCK}).scalar_one():
-            time.sleep(_SOON)
+            time.sleep(_RETRY_DELAY)
         # It may be for long. And until its next statement the transaction sees what it saw when it asked: an index that
         # is made waits for that as well.
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
@@ -109,51 +109,54 @@ def take_turn(connection: Connection) -> None:
         connection.execute(text("SELECT GET_LOCK(CONCAT(DATABASE(), '.migrating'), 86400)"))
 
 
-def stored_revision(connection: Connection) -> str | None:
+def read_revision(connection: Connection) -> str | None:
     """The revision of the schema that is there; None if there is none."""
     return MigrationContext.configure(connection).get_current_revision()
 
 
-def recognized_revision(connection: Connection) -> str | None:
+def read_verified_revision(connection: Connection) -> str | None:
     """The same. Raises Unavailable if the tables are not what that revision makes, or it is not one of ours."""
-    stored = stored_revision(connection)
-    recognize(connection, stored)
-    refuse_newer(stored)
+    stored = read_revision(connection)
+    verify_schema(connection, stored)
+    require_known_revision(stored)
     return stored
 
 
-def due(engine: Engine) -> list[str]:
+def list_pending_revisions(engine: Engine) -> list[str]:
     """Tell what ``run`` would apply."""
     with engine.connect() as connection:
-        return _due(connection)
+        return _pending(connection)
 
 
-def everything() -> list[str]:
+def list_all_revisions() -> list[str]:
     """Tell what ``run`` would apply where there is no database yet."""
-    return _after("base")
+    return _revisions_after("base")
 
 
-def _due(connection: Connection) -> list[str]:
-    return _after(recognized_revision(connection) or "base")
+def _pending(connection: Connection) -> list[str]:
+    return _revisions_after(read_verified_revision(connection) or "base")
 
 
-def _after(stored: str) -> list[str]:
+def _revisions_after(stored: str) -> list[str]:
     revisions = script_directory().iterate_revisions(HEAD, stored)
-    return [f"{revision.revision}: {revision.doc}{_effect(revision, stored)}" for revision in reversed(list(revisions))]
+    return [
+        f"{revision.revision}: {revision.doc}{_compatibility_text(revision, stored)}"
+        for revision in reversed(list(revisions))
+    ]
 
 
-def _effect(revision: Script, stored: str) -> str:
+def _compatibility_text(revision: Script, stored: str) -> str:
     """What becomes of nodes that run. Which do, the database does not know: some may be older than its schema."""
     if stored == "base":
         return ""
     # Programs of the time before want the revision to be their own.
-    first = max(oldest_of(revision), _TELLS_OLDEST)
+    first = max(oldest_compatible_revision(revision), _FIRST_WITH_OLDEST)
     if stored < first:
         return " Stop all nodes of the present version first."
     return f" Nodes of the present version go on, and older ones that came with schema {first} or a later one."
 
 
-def oldest_of(revision: Script) -> str:
+def oldest_compatible_revision(revision: Script) -> str:
     """The oldest revision whose programs work with the schema that this one leaves."""
     oldest: str = revision.module.oldest
     return oldest
@@ -166,12 +169,12 @@ def upgrade(connection: Connection, revision: str = HEAD) -> None:
     """
     script = script_directory()
     each = not connection.in_transaction()
-    if not each and connection.dialect.name == MARIADB and stored_revision(connection) is None:
+    if not each and connection.dialect.name == MARIADB and read_revision(connection) is None:
         if revision < mariadb.BEGINS_WITH:
-            raise Unavailable(f"With MariaDB the first schema is {mariadb.BEGINS_WITH}, not {revision}.")
+            raise StorageUnavailable(f"With MariaDB the first schema is {mariadb.BEGINS_WITH}, not {revision}.")
         mariadb.begin(connection)
         MigrationContext.configure(connection).stamp(script, mariadb.BEGINS_WITH)
-        _tell_oldest(connection, script, mariadb.BEGINS_WITH)
+        _store_oldest_compatible(connection, script, mariadb.BEGINS_WITH)
 
     def steps(stored: str | tuple[str, ...], _context: MigrationContext) -> list[RevisionStep]:
         return script._upgrade_revs(revision, stored)  # type: ignore[arg-type]
@@ -180,7 +183,7 @@ def upgrade(connection: Connection, revision: str = HEAD) -> None:
         ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
     ) -> None:
         del ctx, heads, run_args
-        _tell_oldest(connection, script, str(step.up_revision_id))
+        _store_oldest_compatible(connection, script, str(step.up_revision_id))
 
     with EnvironmentContext(Config(), script, fn=steps, destination_rev=revision) as environment:
         environment.configure(
@@ -192,7 +195,7 @@ def upgrade(connection: Connection, revision: str = HEAD) -> None:
         environment.run_migrations()
 
 
-def _tell_oldest(connection: Connection, script: ScriptDirectory, revision: str) -> None:
-    if revision >= _TELLS_OLDEST:
-        oldest = oldest_of(script.get_revision(revision))
+def _store_oldest_compatible(connection: Connection, script: ScriptDirectory, revision: str) -> None:
+    if revision >= _FIRST_WITH_OLDEST:
+        oldest = oldest_compatible_revision(script.get_revision(revision))
         connection.execute(text("UPDATE alembic_version SET oldest = :oldest"), {"oldest": oldest})

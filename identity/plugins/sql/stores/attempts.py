@@ -6,33 +6,40 @@ from itertools import count, takewhile
 
 from sqlalchemy import and_, bindparam, case, delete, func, or_, select, update
 
-from identity.domain.attempts import LIMITS, LONGEST_DELAY, NEVER, Attempt, Limits, delay_after
-from identity.plugins.sql.codecs import String, moment, seconds
+from identity.domain.attempts import (
+    DEFAULT_LIMITS,
+    MAX_DELAY,
+    NO_NEXT_ATTEMPT,
+    AttemptAllowance,
+    AttemptLimits,
+    delay_after,
+)
+from identity.plugins.sql.column_codecs import CodePointText, datetime_from_seconds, seconds_from_datetime
 from identity.plugins.sql.dialect_statements import Upsert
-from identity.plugins.sql.mapping import Row, row_of
-from identity.plugins.sql.rows import SqlStore
+from identity.plugins.sql.row_mapping import Row, row_reader
+from identity.plugins.sql.sql_store import SqlStore
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.tables import attempts as table
-from identity.storage.errors import Missing
+from identity.storage.errors import RowNotFound
 from identity.storage.stores.attempts import AttemptStore
 
-_AT = bindparam("at", type_=table.c.next_at.type)
-_STANDING = (table.c.number, table.c.next_at)
+_NOW_PARAM = bindparam("at", type_=table.c.next_at.type)
+_ALLOWANCE_COLUMNS = (table.c.number, table.c.next_at)
 _NEXT_NUMBER = table.c.number + 1
 _SECOND = timedelta(seconds=1)
-_FREE, _MOST = (bindparam(name, type_=table.c.number.type) for name in ("free", "most"))
-_NONE_FREE = Limits(free=0)
+_FREE_PARAM, _LIMIT_PARAM = (bindparam(name, type_=table.c.number.type) for name in ("free", "most"))
+_NONE_FREE = AttemptLimits(free=0)
 #: By how many failures there are beyond the free ones.
 _SHORTER_DELAYS = {
     number: delay_after(number, _NONE_FREE) // _SECOND
-    for number in takewhile(lambda number: delay_after(number, _NONE_FREE) < LONGEST_DELAY, count())
+    for number in takewhile(lambda number: delay_after(number, _NONE_FREE) < MAX_DELAY, count())
 }
 _DELAY = case(
-    (_NEXT_NUMBER < _FREE, 0),
-    else_=case(_SHORTER_DELAYS, value=_NEXT_NUMBER - _FREE, else_=LONGEST_DELAY // _SECOND),
+    (_NEXT_NUMBER < _FREE_PARAM, 0),
+    else_=case(_SHORTER_DELAYS, value=_NEXT_NUMBER - _FREE_PARAM, else_=MAX_DELAY // _SECOND),
 )
-_NEVER = seconds(NEVER)
-_OVER = table.c.next_at <= _AT
+_NEVER = seconds_from_datetime(NO_NEXT_ATTEMPT)
+_IS_EXPIRED = table.c.next_at <= _NOW_PARAM
 
 # Each is one statement that makes the row, or counts in the one that is there if the condition holds. The row is held
 # either way, so what is read after a refusal is what refused.
@@ -42,55 +49,61 @@ _RESERVE = CompiledStatement(
         [table.c.key],
         lambda new: {
             table.c.number: _NEXT_NUMBER,
-            table.c.next_at: case((_NEXT_NUMBER >= _MOST, _NEVER), else_=_AT + _DELAY),
-            table.c.counted_at: _AT,
+            table.c.next_at: case((_NEXT_NUMBER >= _LIMIT_PARAM, _NEVER), else_=_NOW_PARAM + _DELAY),
+            table.c.counted_at: _NOW_PARAM,
         },
-        where=and_(_OVER, table.c.number < _MOST),
-        returning=_STANDING,
+        where=and_(_IS_EXPIRED, table.c.number < _LIMIT_PARAM),
+        returning=_ALLOWANCE_COLUMNS,
     )
 )
-_COUNT = CompiledStatement(
+_COUNT_USE = CompiledStatement(
     Upsert(
         table,
         [table.c.key],
         lambda new: {
-            table.c.number: case((_OVER, 1), else_=_NEXT_NUMBER),
-            table.c.next_at: case((_OVER, new("next_at")), else_=table.c.next_at),
-            table.c.counted_at: _AT,
+            table.c.number: case((_IS_EXPIRED, 1), else_=_NEXT_NUMBER),
+            table.c.next_at: case((_IS_EXPIRED, new("next_at")), else_=table.c.next_at),
+            table.c.counted_at: _NOW_PARAM,
         },
-        where=or_(_OVER, table.c.number < bindparam("most")),
-        returning=_STANDING,
+        where=or_(_IS_EXPIRED, table.c.number < bindparam("most")),
+        returning=_ALLOWANCE_COLUMNS,
     )
 )
-_NAMED = table.c.key == bindparam("name")
-_FIND = select(*_STANDING).where(_NAMED)
-_FAILURES = select(table.c.key, table.c.number).where(table.c.key.in_(bindparam("ids", expanding=True)))
-_RESERVED = bindparam("reserved", type_=table.c.number.type)
-_GIVE_BACK = (
+_KEY_CONDITION = table.c.key == bindparam("name")
+_FIND = select(*_ALLOWANCE_COLUMNS).where(_KEY_CONDITION)
+_COUNT_FAILURES = select(table.c.key, table.c.number).where(table.c.key.in_(bindparam("ids", expanding=True)))
+_RESERVED_PARAM = bindparam("reserved", type_=table.c.number.type)
+_RELEASE = (
     update(table)
-    .where(_NAMED, table.c.number >= _RESERVED)
-    .values(number=table.c.number - 1, next_at=case((table.c.number == _RESERVED, _AT), else_=table.c.next_at))
+    .where(_KEY_CONDITION, table.c.number >= _RESERVED_PARAM)
+    .values(
+        number=table.c.number - 1, next_at=case((table.c.number == _RESERVED_PARAM, _NOW_PARAM), else_=table.c.next_at)
+    )
 )
 # A span that began later ends later.
-_UNCOUNT = (
+_RELEASE_USE = (
     update(table)
-    .where(_NAMED, table.c.number > 0, table.c.next_at <= bindparam("span_ends_by"))
+    .where(_KEY_CONDITION, table.c.number > 0, table.c.next_at <= bindparam("span_ends_by"))
     .values(number=table.c.number - 1)
 )
 # In the order in which attempts hold them, names before accounts: nobody waits for one and holds what comes later.
-_OF_USER = select(table.c.key).where(table.c.user_id == bindparam("owner")).order_by(table.c.key).with_for_update()
+_KEYS_FOR_USER = (
+    select(table.c.key).where(table.c.user_id == bindparam("owner")).order_by(table.c.key).with_for_update()
+)
 # MariaDB counts the length of a text in bytes.
-_SPARED = func.substr(table.c.key, 1, bindparam("letters")) == bindparam("but", type_=String)
-_CLEAR = delete(table).where(_NAMED)
-_CLEAR_OF_USER = delete(table).where(table.c.key.in_(_OF_USER))
-_CLEAR_OTHERS = delete(table).where(table.c.key.in_(_OF_USER.where(~_SPARED)))
+_EXCEPTED = func.substr(table.c.key, 1, bindparam("letters")) == bindparam("but", type_=CodePointText)
+_CLEAR = delete(table).where(_KEY_CONDITION)
+_CLEAR_FOR_USER = delete(table).where(table.c.key.in_(_KEYS_FOR_USER))
+_CLEAR_FOR_USER_EXCEPT = delete(table).where(table.c.key.in_(_KEYS_FOR_USER.where(~_EXCEPTED)))
 
 
 class SqlAttemptStore(SqlStore, AttemptStore):
     """One row per key."""
 
-    def reserve(self, key: str, *, at: datetime, user_id: str | None = None, limits: Limits = LIMITS) -> Attempt:
-        now = seconds(at)
+    def reserve(
+        self, key: str, *, reserved_at: datetime, user_id: str | None = None, limits: AttemptLimits = DEFAULT_LIMITS
+    ) -> AttemptAllowance:
+        now = seconds_from_datetime(reserved_at)
         values = {
             "key": key,
             "number": 1,
@@ -99,50 +112,58 @@ class SqlAttemptStore(SqlStore, AttemptStore):
             "user_id": user_id,
             "at": now,
             "free": limits.free,
-            "most": limits.most,
+            "most": limits.max,
         }
-        with self._guarded():
-            row = self._one(_RESERVE, values)
-        number, next_at = _standing_of(row or self._standing(key))
-        return Attempt(row is not None, number, NEVER if number >= limits.most else next_at)
+        with self._savepoint():
+            row = self._fetch_one(_RESERVE, values)
+        number, next_at = _read_allowance(row or self._find_allowance(key))
+        return AttemptAllowance(row is not None, number, NO_NEXT_ATTEMPT if number >= limits.max else next_at)
 
-    def give_back(self, key: str, attempt: Attempt, *, at: datetime) -> None:
-        self._change(_GIVE_BACK, {"name": key, "reserved": attempt.failures, "at": seconds(at)})
+    def release(self, key: str, attempt: AttemptAllowance, *, released_at: datetime) -> None:
+        self._execute(_RELEASE, {"name": key, "reserved": attempt.failures, "at": seconds_from_datetime(released_at)})
 
-    def failures(self, keys: Collection[str]) -> Mapping[str, int]:
-        return dict(self._many(_FAILURES, keys, _failures_of))
+    def count_failures(self, keys: Collection[str]) -> Mapping[str, int]:
+        return dict(self._fetch_values_by_id(_COUNT_FAILURES, keys, _read_failures))
 
     def clear(self, key: str) -> None:
-        self._change(_CLEAR, {"name": key})
+        self._execute(_CLEAR, {"name": key})
 
-    def clear_of_user(self, user_id: str, *, but: str | None = None) -> None:
-        if but is None:
-            self._change(_CLEAR_OF_USER, {"owner": user_id})
+    def clear_for_user(self, user_id: str, *, except_prefix: str | None = None) -> None:
+        if except_prefix is None:
+            self._execute(_CLEAR_FOR_USER, {"owner": user_id})
         else:
-            self._change(_CLEAR_OTHERS, {"owner": user_id, "but": but, "letters": len(but)})
+            self._execute(
+                _CLEAR_FOR_USER_EXCEPT, {"owner": user_id, "but": except_prefix, "letters": len(except_prefix)}
+            )
 
-    def count(self, key: str, *, at: datetime, span: timedelta, most: int) -> datetime | None:
-        now = seconds(at)
-        values = {"key": key, "number": 1, "next_at": seconds(at + span), "counted_at": now, "user_id": None}
-        if self._one(_COUNT, {**values, "at": now, "most": most}) is not None:
+    def count_use(self, key: str, *, used_at: datetime, window: timedelta, limit: int) -> datetime | None:
+        now = seconds_from_datetime(used_at)
+        values = {
+            "key": key,
+            "number": 1,
+            "next_at": seconds_from_datetime(used_at + window),
+            "counted_at": now,
+            "user_id": None,
+        }
+        if self._fetch_one(_COUNT_USE, {**values, "at": now, "most": limit}) is not None:
             return None
-        return _standing_of(self._standing(key))[1]
+        return _read_allowance(self._find_allowance(key))[1]
 
-    def uncount(self, key: str, *, at: datetime, span: timedelta) -> None:
-        self._change(_UNCOUNT, {"name": key, "span_ends_by": seconds(at + span)})
+    def release_use(self, key: str, *, released_at: datetime, window: timedelta) -> None:
+        self._execute(_RELEASE_USE, {"name": key, "span_ends_by": seconds_from_datetime(released_at + window)})
 
-    def _standing(self, key: str) -> Row:
-        row = self._one(_FIND, {"name": key})
+    def _find_allowance(self, key: str) -> Row:
+        row = self._fetch_one(_FIND, {"name": key})
         if row is None:
-            raise Missing
+            raise RowNotFound
         return row
 
 
-@row_of(*_STANDING)
-def _standing_of(number: int, next_at: int) -> tuple[int, datetime]:
-    return number, moment(next_at)
+@row_reader(*_ALLOWANCE_COLUMNS)
+def _read_allowance(number: int, next_at: int) -> tuple[int, datetime]:
+    return number, datetime_from_seconds(next_at)
 
 
-@row_of(table.c.key, table.c.number)
-def _failures_of(key: str, number: int) -> tuple[str, int]:
+@row_reader(table.c.key, table.c.number)
+def _read_failures(key: str, number: int) -> tuple[str, int]:
     return key, number

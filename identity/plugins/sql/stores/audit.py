@@ -7,24 +7,32 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, literal_column, or_, select, text, update
 
-from identity.domain.audit import ERASED, EVERYTHING, AuditEvent, AuditFilter
-from identity.plugins.sql.codecs import seconds
-from identity.plugins.sql.errors import Contended
-from identity.plugins.sql.mapping import Mapped, readable
+from identity.domain.audit import ERASED, UNFILTERED, AuditEvent, AuditFilter
+from identity.plugins.sql.column_codecs import seconds_from_datetime
+from identity.plugins.sql.errors import TransactionConflict
 from identity.plugins.sql.mariadb import MARIADB
-from identity.plugins.sql.paging import PagedStore, first_of
-from identity.plugins.sql.rows import add_unless_there
+from identity.plugins.sql.paging import PagedSqlStore, merge_first_rows
+from identity.plugins.sql.row_mapping import MappedTable, skip_unreadable
+from identity.plugins.sql.sql_store import insert_unless_exists
 from identity.plugins.sql.tables import audit_events as table
 from identity.plugins.sql.tables import users
-from identity.storage.paging import FIRST_PAGE, MOST_COUNTED, Cursor, Page, PageRequest, Total, page_of
+from identity.storage.paging import (
+    FIRST_PAGE,
+    MAX_COUNTED_ROWS,
+    PageCursor,
+    PageRequest,
+    ResultPage,
+    RowTotal,
+    build_page,
+)
 from identity.storage.stores.audit import AuditStore
 
-_ROWS = Mapped[AuditEvent](table)
+_MAPPED_TABLE = MappedTable[AuditEvent](table)
 #: Where a row tells its place in the list.
-_PLACE = [[column.name for column in _ROWS.columns].index(name) for name in ("sequence", "id")]
+_CURSOR_POSITIONS = [[column.name for column in _MAPPED_TABLE.columns].index(name) for name in ("sequence", "id")]
 
-_APPEND = add_unless_there(table, table.c.once)
-_FIND = _ROWS.select.where(table.c.id == bindparam("key"))
+_APPEND = insert_unless_exists(table, table.c.once)
+_FIND = _MAPPED_TABLE.select.where(table.c.id == bindparam("key"))
 _ERASED = json.dumps(ERASED)
 _ERASE = (
     update(table)
@@ -37,93 +45,101 @@ _ERASE = (
     .values(detail=_ERASED)
 )
 _ORDER = (table.c.sequence,)
-_LAST = select(func.coalesce(func.max(table.c.sequence), 0))
+_LAST_SEQUENCE = select(func.coalesce(func.max(table.c.sequence), 0))
 # With MariaDB whoever appends has passed this gate with others, from before it gets a number until its end.
-_PASS = text("SELECT id FROM audit_gate LOCK IN SHARE MODE")
-_CLOSE = ("START TRANSACTION READ WRITE", "SELECT id FROM audit_gate FOR UPDATE WAIT 1", "COMMIT")
+_LOCK_AUDIT_GATE_SHARED = text("SELECT id FROM audit_gate LOCK IN SHARE MODE")
+_LOCK_AUDIT_GATE_EXCLUSIVE = ("START TRANSACTION READ WRITE", "SELECT id FROM audit_gate FOR UPDATE WAIT 1", "COMMIT")
 # With PostgreSQL whoever appends holds this lock, from before it gets a number until its end.
-_APPENDING = text(
+_APPENDING_TRANSACTIONS = text(
     "SELECT virtualtransaction FROM pg_locks WHERE locktype = 'relation' AND mode = 'RowExclusiveLock'"
     " AND relation = 'audit_events'::regclass AND pid <> pg_backend_pid()"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 #: How long ``after`` waits for those who are appending, and how often it looks.
-_PATIENCE_SECONDS = 1
-_STEP_SECONDS = 0.01
+_DRAIN_TIMEOUT = 1
+_DRAIN_POLL_SECONDS = 0.01
 
 
-class SqlAuditStore(PagedStore, AuditStore):
+class SqlAuditStore(PagedSqlStore, AuditStore):
     """One row each; the database refuses to change or delete any, but for those that are old enough or erased."""
 
     def append(self, event: AuditEvent) -> bool:
-        self._pass_gate()
-        return self._change(_APPEND, _ROWS.values(event)) == 1
+        self._lock_audit_gate_shared()
+        return self._execute(_APPEND, _MAPPED_TABLE.to_row(event)) == 1
 
     def append_many(self, events: Sequence[AuditEvent]) -> None:
-        self._pass_gate()
-        self._add_all(_ROWS.insert, [_ROWS.values(event) for event in events])
+        self._lock_audit_gate_shared()
+        self._insert_all(_MAPPED_TABLE.insert, [_MAPPED_TABLE.to_row(event) for event in events])
 
-    def _pass_gate(self) -> None:
+    def _lock_audit_gate_shared(self) -> None:
         if self._connection.dialect.name == MARIADB:
-            self._all(_PASS)
+            self._fetch_all(_LOCK_AUDIT_GATE_SHARED)
 
-    def erase(self, gone: str) -> int:
-        return self._change(_ERASE, {"gone": gone})
+    def erase_personal_details(self, deleted_ids: str) -> int:
+        return self._execute(_ERASE, {"gone": deleted_ids})
 
     def find(self, event_id: str) -> AuditEvent | None:
-        return self._find(_ROWS.of, _FIND, {"key": event_id})
+        return self._fetch_value(_MAPPED_TABLE.from_row, _FIND, {"key": event_id})
 
-    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = EVERYTHING) -> Page[AuditEvent]:  # noqa: A002
+    def page(self, request: PageRequest = FIRST_PAGE, filter: AuditFilter = UNFILTERED) -> ResultPage[AuditEvent]:  # noqa: A002
         before = () if request.cursor is None else (table.c.sequence < int(request.cursor.value),)
-        rows = self._all(first_of(_arms(filter, *before), _ORDER, request.limit + 1, descending=True))
-        total = self._total(filter) if request.counted else None
-        page = page_of(list(rows), request.limit, lambda row: Cursor(*(str(row[at]) for at in _PLACE)), total)
-        return Page(tuple(readable(_ROWS.of, page.items)), page.next, page.total)
+        rows = self._fetch_all(
+            merge_first_rows(_filter_selects(filter, *before), _ORDER, request.limit + 1, descending=True)
+        )
+        total = self._count_matches(filter) if request.with_total else None
+        page = build_page(
+            list(rows), request.limit, lambda row: PageCursor(*(str(row[at]) for at in _CURSOR_POSITIONS)), total
+        )
+        return ResultPage(tuple(skip_unreadable(_MAPPED_TABLE.from_row, page.items)), page.next_cursor, page.total)
 
-    def after(self, sequence: int, limit: int, filter: AuditFilter = EVERYTHING) -> tuple[AuditEvent, ...]:  # noqa: A002
-        later = table.c.sequence.between(sequence + 1, self._decided())
-        return self._list(_ROWS.of, first_of(_arms(filter, later), _ORDER, limit))
+    def list_after(self, sequence: int, limit: int, filter: AuditFilter = UNFILTERED) -> tuple[AuditEvent, ...]:  # noqa: A002
+        later = table.c.sequence.between(sequence + 1, self._last_settled_sequence())
+        return self._fetch_values(
+            _MAPPED_TABLE.from_row, merge_first_rows(_filter_selects(filter, later), _ORDER, limit)
+        )
 
-    def _total(self, filter: AuditFilter) -> Total:  # noqa: A002
-        arms = [arm.with_only_columns(*_ORDER) for arm in _arms(filter)]
-        return Total.of(len(self._all(first_of(arms, _ORDER, MOST_COUNTED + 1, descending=True))))
+    def _count_matches(self, filter: AuditFilter) -> RowTotal:  # noqa: A002
+        arms = [arm.with_only_columns(*_ORDER) for arm in _filter_selects(filter)]
+        return RowTotal.from_count(
+            len(self._fetch_all(merge_first_rows(arms, _ORDER, MAX_COUNTED_ROWS + 1, descending=True)))
+        )
 
-    def _decided(self) -> int:
+    def _last_settled_sequence(self) -> int:
         """The last number before which no event can turn up any more; 0 if someone takes too long to commit.
 
         PostgreSQL and MariaDB give numbers away before the commit, so that a lower one may turn up after a higher one:
         those who are appending are let go first. New ones get higher numbers. SQLite has one writer at a time.
         """
-        last: int = self._all(_LAST)[0][0]
+        last: int = self._fetch_all(_LAST_SEQUENCE)[0][0]
         if self._connection.dialect.name == MARIADB:
-            return last if self._all_are_out() else 0
+            return last if self._drain_appending_transactions() else 0
         if self._connection.dialect.name != "postgresql":
             return last
-        give_up_at = time.monotonic() + _PATIENCE_SECONDS
-        appending = self._appending()
+        give_up_at = time.monotonic() + _DRAIN_TIMEOUT
+        appending = self._list_appending_transactions()
         while appending:
             if time.monotonic() > give_up_at:
                 return 0
-            time.sleep(_STEP_SECONDS)
-            appending &= self._appending()
+            time.sleep(_DRAIN_POLL_SECONDS)
+            appending &= self._list_appending_transactions()
         return last
 
-    def _all_are_out(self) -> bool:
+    def _drain_appending_transactions(self) -> bool:
         """True once the gate was closed for a moment; False if it takes too long."""
         try:
-            for words in _CLOSE:
-                self._send(words)
-        except Contended:
-            self._send("ROLLBACK")
+            for words in _LOCK_AUDIT_GATE_EXCLUSIVE:
+                self._execute_raw(words)
+        except TransactionConflict:
+            self._execute_raw("ROLLBACK")
             return False
         return True
 
-    def _appending(self) -> set[str]:
+    def _list_appending_transactions(self) -> set[str]:
         """The transactions, besides this one, that have appended and are not over."""
-        return {row[0] for row in self._all(_APPENDING)}
+        return {row[0] for row in self._fetch_all(_APPENDING_TRANSACTIONS)}
 
 
-def _arms(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[Any]]:  # noqa: A002
+def _filter_selects(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[Any]]:  # noqa: A002
     """The events that the filter lets through: a select for each name that it wants, and for each place of an id."""
     equal: dict[ColumnElement[Any], Any] = {
         table.c.organization_id: filter.organization_id,
@@ -134,14 +150,14 @@ def _arms(filter: AuditFilter, *conditions: ColumnElement[bool]) -> list[Select[
     }
     wanted = [column == value for column, value in equal.items() if value is not None]
     if filter.since is not None:
-        wanted.append(table.c.at >= seconds(filter.since))
+        wanted.append(table.c.at >= seconds_from_datetime(filter.since))
     if filter.until is not None:
-        wanted.append(table.c.at < seconds(filter.until))
-    statement = _ROWS.select.where(*wanted, *conditions)
-    named = [statement.where(table.c.event == event) for event in filter.events] or [statement]
+        wanted.append(table.c.at < seconds_from_datetime(filter.until))
+    statement = _MAPPED_TABLE.select.where(*wanted, *conditions)
+    named = [statement.where(table.c.event == event) for event in filter.event_names] or [statement]
     places = {
         filter.object_id: (table.c.object_id, table.c.user_id),
-        filter.party_id: (table.c.actor_id, table.c.object_id, table.c.user_id),
+        filter.involved_id: (table.c.actor_id, table.c.object_id, table.c.user_id),
     }
     for identifier, columns in places.items():
         if identifier:

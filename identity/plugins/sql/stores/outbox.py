@@ -6,22 +6,22 @@ from typing import Any
 
 from sqlalchemy import Select, bindparam, case, delete, func, or_, select, update
 
-from identity.domain.outbox import Backlog, OutgoingMessage
-from identity.plugins.sql.codecs import moment, seconds
-from identity.plugins.sql.mapping import Mapped, readable, row_of
-from identity.plugins.sql.rows import SqlStore
+from identity.domain.outbox import OutboxBacklog, OutboxMessage
+from identity.plugins.sql.column_codecs import datetime_from_seconds, seconds_from_datetime
+from identity.plugins.sql.row_mapping import MappedTable, row_reader, skip_unreadable
+from identity.plugins.sql.sql_store import SqlStore
 from identity.plugins.sql.tables import outgoing_messages as table
 from identity.storage.stores.outbox import OutboxStore
 
-_ROWS = Mapped[OutgoingMessage](table)
-_OF_KIND = table.c.kind == bindparam("kind")
-_WAITING = (
-    _ROWS.select.where(_OF_KIND, table.c.expires_at > bindparam("at"))
+_MAPPED_TABLE = MappedTable[OutboxMessage](table)
+_KIND_CONDITION = table.c.kind == bindparam("kind")
+_LIST_PENDING = (
+    _MAPPED_TABLE.select.where(_KIND_CONDITION, table.c.expires_at > bindparam("at"))
     .order_by(table.c.next_at, table.c.id)
     .limit(bindparam("limit"))
     .offset(bindparam("passed"))
 )
-_IS_DUE = (_OF_KIND, table.c.expires_at > bindparam("at"), table.c.next_at <= bindparam("at"))
+_IS_DUE = (_KIND_CONDITION, table.c.expires_at > bindparam("at"), table.c.next_at <= bindparam("at"))
 _FIRST_AT = func.min(table.c.next_at)
 # What an organization has waiting is counted by no statement: it may be a hundred thousand messages.
 _LANES = (
@@ -32,93 +32,99 @@ _LANES = (
     .limit(bindparam("limit"))
     .offset(bindparam("passed"))
 )
-_OF_LANE = (
-    _ROWS.select.where(*_IS_DUE, table.c.bulk == bindparam("bulk"))
+_LIST_LANE = (
+    _MAPPED_TABLE.select.where(*_IS_DUE, table.c.bulk == bindparam("bulk"))
     .order_by(table.c.next_at, table.c.id)
     .limit(bindparam("limit"))
     .offset(bindparam("passed"))
 )
-_OF_ORGANIZATION = _OF_LANE.where(table.c.organization_id == bindparam("organization"))
-_OF_NONE = _OF_LANE.where(table.c.organization_id.is_(None))
-_GIVEN_UP = table.c.expires_at <= bindparam("at")
+_LIST_ORGANIZATION_LANE = _LIST_LANE.where(table.c.organization_id == bindparam("organization"))
+_LIST_LANE_WITHOUT_ORGANIZATION = _LIST_LANE.where(table.c.organization_id.is_(None))
+_IS_EXPIRED = table.c.expires_at <= bindparam("at")
 _BACKLOG = select(
-    func.count(case((_GIVEN_UP, None), else_=1)),
-    func.count(case((_GIVEN_UP, 1))),
+    func.count(case((_IS_EXPIRED, None), else_=1)),
+    func.count(case((_IS_EXPIRED, 1))),
     func.min(table.c.created_at),
-).where(_OF_KIND, or_(_GIVEN_UP, table.c.attempts > 0))
-_FIRST = (
+).where(_KIND_CONDITION, or_(_IS_EXPIRED, table.c.attempts > 0))
+_FIRST_MESSAGES = (
     select(table.c.created_at)
-    .where(_OF_KIND, table.c.expires_at > bindparam("at"))
+    .where(_KIND_CONDITION, table.c.expires_at > bindparam("at"))
     .order_by(table.c.next_at, table.c.id)
     .limit(bindparam("limit"))
     .subquery()
 )
-_OLDEST = select(func.min(_FIRST.c.created_at))
+_OLDEST_CREATED_AT = select(func.min(_FIRST_MESSAGES.c.created_at))
 _POSTPONE = (
     update(table)
     .where(table.c.id == bindparam("message"))
     .values(next_at=bindparam("at"), attempts=table.c.attempts + 1)
 )
-_REMOVE = delete(table).where(table.c.id == bindparam("message"))
+_DELETE = delete(table).where(table.c.id == bindparam("message"))
 
 
 class SqlOutboxStore(SqlStore, OutboxStore):
     """One row per message."""
 
-    def add(self, message: OutgoingMessage) -> None:
-        self._try(_ROWS.insert, _ROWS.values(message))
+    def add(self, message: OutboxMessage) -> None:
+        self._execute_in_savepoint(_MAPPED_TABLE.insert, _MAPPED_TABLE.to_row(message))
 
-    def waiting(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        return self._readable(_WAITING, kind, at, limit)
+    def list_pending(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
+        return self._list_readable(_LIST_PENDING, kind, now, limit)
 
-    def due(self, kind: str, at: datetime, limit: int) -> tuple[OutgoingMessage, ...]:
-        turns: list[tuple[OutgoingMessage, ...]] = []
+    def list_due(self, kind: str, now: datetime, limit: int) -> tuple[OutboxMessage, ...]:
+        turns: list[tuple[OutboxMessage, ...]] = []
         for passed in count(0, limit):
-            lanes = self._all(_LANES, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed})
+            lanes = self._fetch_all(
+                _LANES, {"kind": kind, "at": seconds_from_datetime(now), "limit": limit, "passed": passed}
+            )
             # One in which nothing can be read stays the first for ever, and takes no other's place.
-            turns += filter(None, (self._of_lane(kind, at, limit, *lane) for lane in lanes))
+            turns += filter(None, (self._list_lane(kind, now, limit, *lane) for lane in lanes))
             if len(turns) >= limit or len(lanes) < limit:
                 break
         found = [turn for messages in turns for turn in enumerate(messages)]
         found.sort(key=lambda one: (one[1].bulk, one[0], one[1].next_at, one[1].id))
         return tuple(message for _, message in found[:limit])
 
-    def _of_lane(
-        self, kind: str, at: datetime, limit: int, bulk: Any, organization_id: str | None
-    ) -> tuple[OutgoingMessage, ...]:
+    def _list_lane(
+        self, kind: str, now: datetime, limit: int, bulk: Any, organization_id: str | None
+    ) -> tuple[OutboxMessage, ...]:
         if organization_id is None:
-            return self._readable(_OF_NONE, kind, at, limit, bulk=bulk)
-        return self._readable(_OF_ORGANIZATION, kind, at, limit, bulk=bulk, organization=organization_id)
+            return self._list_readable(_LIST_LANE_WITHOUT_ORGANIZATION, kind, now, limit, bulk=bulk)
+        return self._list_readable(_LIST_ORGANIZATION_LANE, kind, now, limit, bulk=bulk, organization=organization_id)
 
-    def _readable(
-        self, statement: Select[Any], kind: str, at: datetime, limit: int, **lane: Any
-    ) -> tuple[OutgoingMessage, ...]:
-        found: list[OutgoingMessage] = []
+    def _list_readable(
+        self, statement: Select[Any], kind: str, now: datetime, limit: int, **lane: Any
+    ) -> tuple[OutboxMessage, ...]:
+        found: list[OutboxMessage] = []
         for passed in count(0, limit):
-            rows = self._all(statement, {"kind": kind, "at": seconds(at), "limit": limit, "passed": passed, **lane})
-            found += readable(_ROWS.of, rows)
+            rows = self._fetch_all(
+                statement, {"kind": kind, "at": seconds_from_datetime(now), "limit": limit, "passed": passed, **lane}
+            )
+            found += skip_unreadable(_MAPPED_TABLE.from_row, rows)
             if len(found) >= limit or len(rows) < limit:
                 break
         return tuple(found[:limit])
 
-    def backlog(self, kind: str, at: datetime) -> Backlog:
-        ((failing, given_up, since),) = self._all(_BACKLOG, {"kind": kind, "at": seconds(at)})
-        return Backlog(failing=failing, given_up=given_up, since=_least_of(since))
+    def get_backlog(self, kind: str, now: datetime) -> OutboxBacklog:
+        ((failing, given_up, since),) = self._fetch_all(_BACKLOG, {"kind": kind, "at": seconds_from_datetime(now)})
+        return OutboxBacklog(failing=failing, abandoned=given_up, oldest_at=_earliest(since))
 
-    def oldest(self, kind: str, at: datetime, limit: int) -> datetime | None:
-        ((oldest,),) = self._all(_OLDEST, {"kind": kind, "at": seconds(at), "limit": limit})
-        return _least_of(oldest)
+    def oldest_created_at(self, kind: str, now: datetime, limit: int) -> datetime | None:
+        ((oldest,),) = self._fetch_all(
+            _OLDEST_CREATED_AT, {"kind": kind, "at": seconds_from_datetime(now), "limit": limit}
+        )
+        return _earliest(oldest)
 
     def postpone(self, message_id: str, next_at: datetime) -> None:
-        self._touch_one(_POSTPONE, {"message": message_id, "at": seconds(next_at)})
+        self._execute_for_one(_POSTPONE, {"message": message_id, "at": seconds_from_datetime(next_at)})
 
-    def remove(self, message_id: str) -> None:
-        self._touch_one(_REMOVE, {"message": message_id})
+    def delete(self, message_id: str) -> None:
+        self._execute_for_one(_DELETE, {"message": message_id})
 
 
-def _least_of(stored: int | None) -> datetime | None:
+def _earliest(stored: int | None) -> datetime | None:
     """The least of several moments, if there is any; what is none comes after all others."""
-    return None if stored is None else next(readable(_moment_of, [(stored,)]), None)
+    return None if stored is None else next(skip_unreadable(_read_created_at, [(stored,)]), None)
 
 
-_moment_of = row_of(table.c.next_at)(moment)
+_read_created_at = row_reader(table.c.next_at)(datetime_from_seconds)

@@ -3,28 +3,32 @@
 from sqlalchemy import bindparam
 
 from identity.domain.projects import ProjectGrant
-from identity.plugins.sql.entities import Entities, SqlEntityStore
+from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
 from identity.plugins.sql.tables import project_grants as table
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.project_grants import LentBy, ProjectGrantStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
+from identity.storage.stores.project_grants import ProjectGrantFilterField, ProjectGrantStore
 
-ROWS = Entities[ProjectGrant](table)
+ENTITY_TABLE = EntityTable[ProjectGrant](table)
 
-_FIND_FOR = ROWS.select.where(
+_FIND_FOR_ORGANIZATION = ENTITY_TABLE.select.where(
     table.c.project_id == bindparam("project"), table.c.organization_id == bindparam("organization")
 )
 #: What a search looks at.
-_OTHER_END = {"project_id": table.c.organization_id, "organization_id": table.c.project_id}
+_OTHER_FIELD = {"project_id": table.c.organization_id, "organization_id": table.c.project_id}
 
 
 class SqlProjectGrantStore(SqlEntityStore[ProjectGrant], ProjectGrantStore):
     """One row each; user grants and managers that derive from it go by foreign keys."""
 
-    rows = ROWS
+    entity_table = ENTITY_TABLE
 
-    def find_for(self, project_id: str, organization_id: str) -> ProjectGrant | None:
-        return self._find(ROWS.of, _FIND_FOR, {"project": project_id, "organization": organization_id})
+    def find_for_organization(self, project_id: str, organization_id: str) -> ProjectGrant | None:
+        return self._fetch_value(
+            ENTITY_TABLE.from_row, _FIND_FOR_ORGANIZATION, {"project": project_id, "organization": organization_id}
+        )
 
-    def page(self, by: LentBy, of: str, request: PageRequest = FIRST_PAGE) -> Page[ProjectGrant]:
-        statement = ROWS.select.where(table.c[by] == of)
-        return self._page_newest_first(ROWS, statement, request, by=_OTHER_END[by])
+    def page(
+        self, filter_field: ProjectGrantFilterField, filter_id: str, request: PageRequest = FIRST_PAGE
+    ) -> ResultPage[ProjectGrant]:
+        statement = ENTITY_TABLE.select.where(table.c[filter_field] == filter_id)
+        return self._page_newest_first(ENTITY_TABLE, statement, request, by=_OTHER_FIELD[filter_field])

@@ -7,25 +7,25 @@ from sqlalchemy import Table, bindparam, delete, func, or_, select, update
 
 from identity.domain.expirations import NEVER
 from identity.domain.projects import Project, ProjectRole
-from identity.plugins.sql.batching import ListQuery
-from identity.plugins.sql.codecs import seconds, set_of, sorted_list
-from identity.plugins.sql.entities import Entities, SqlEntityStore
-from identity.plugins.sql.mapping import Mapped, row_of
-from identity.plugins.sql.rows import find_many_by_id
+from identity.plugins.sql.column_codecs import parse_set, seconds_from_datetime, sorted_json_list
+from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
+from identity.plugins.sql.query_batching import BatchedInQuery
+from identity.plugins.sql.row_mapping import MappedTable, row_reader
+from identity.plugins.sql.sql_store import select_many_by_id
 from identity.plugins.sql.tables import applications, organizations, project_grants, project_roles, user_grants
 from identity.plugins.sql.tables import projects as table
-from identity.storage.errors import Missing, Stale
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
+from identity.storage.errors import RowNotFound, StaleRow
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
 from identity.storage.stores.projects import ProjectStore
 
-ROWS = Entities[Project](table)
-_ROLE_ROWS = Mapped[ProjectRole](project_roles)
+ENTITY_TABLE = EntityTable[Project](table)
+_ROLE_TABLE = MappedTable[ProjectRole](project_roles)
 
-_PAGE = ROWS.select.where(table.c.organization_id == bindparam("organization"))
-_APPLICATIONS = select(func.count()).where(applications.c.project_id == table.c.id).scalar_subquery()
-_NUMBER_OF_ROLES = select(func.count()).where(project_roles.c.project_id == table.c.id).scalar_subquery()
-_COUNTS = find_many_by_id(table, (table.c.id, _APPLICATIONS, _NUMBER_OF_ROLES))
-_HELD = (
+_PAGE = ENTITY_TABLE.select.where(table.c.organization_id == bindparam("organization"))
+_APPLICATION_COUNT = select(func.count()).where(applications.c.project_id == table.c.id).scalar_subquery()
+_ROLE_COUNT = select(func.count()).where(project_roles.c.project_id == table.c.id).scalar_subquery()
+_COUNT_CHILDREN = select_many_by_id(table, (table.c.id, _APPLICATION_COUNT, _ROLE_COUNT))
+_GRANTED_PROJECTS = (
     select(project_grants.c.id)
     .where(
         project_grants.c.project_id == table.c.id,
@@ -35,23 +35,23 @@ _HELD = (
     )
     .exists()
 )
-_IN_AUDIENCE = ListQuery(
+_LIST_AUDIENCE = BatchedInQuery(
     select(table.c.id)
     .select_from(table)
     .join(organizations, organizations.c.id == table.c.organization_id)
     .where(
         table.c.active,
         organizations.c.active,
-        or_(table.c.organization_id == bindparam("organization"), _HELD),
+        or_(table.c.organization_id == bindparam("organization"), _GRANTED_PROJECTS),
     ),
     table.c.id,
 )
-_THIS_ROLE = (project_roles.c.project_id == bindparam("project"), project_roles.c.key == bindparam("role"))
-_UPDATE_ROLE = update(project_roles).where(*_THIS_ROLE, project_roles.c.version == bindparam("previous"))
-_FIND_ROLE = select(project_roles.c.version).where(*_THIS_ROLE)
-_REMOVE_ROLE = delete(project_roles).where(*_THIS_ROLE)
-_ROLES = _ROLE_ROWS.select.where(project_roles.c.project_id == bindparam("project")).order_by(project_roles.c.key)
-_ORDERS = {
+_ROLE_CONDITION = (project_roles.c.project_id == bindparam("project"), project_roles.c.key == bindparam("role"))
+_UPDATE_ROLE = update(project_roles).where(*_ROLE_CONDITION, project_roles.c.version == bindparam("previous"))
+_FIND_ROLE = select(project_roles.c.version).where(*_ROLE_CONDITION)
+_DELETE_ROLE = delete(project_roles).where(*_ROLE_CONDITION)
+_LIST_ROLES = _ROLE_TABLE.select.where(project_roles.c.project_id == bindparam("project")).order_by(project_roles.c.key)
+_SORT_COLUMNS = {
     "name": table.c.name_key,
     "created_at": table.c.created_at,
 }
@@ -60,47 +60,47 @@ _ORDERS = {
 class SqlProjectStore(SqlEntityStore[Project], ProjectStore):
     """One row each; what belongs to it goes by foreign keys."""
 
-    rows = ROWS
+    entity_table = ENTITY_TABLE
 
-    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> Page[Project]:
-        return self._page(ROWS, _PAGE.params(organization=organization_id), request, _ORDERS)
+    def page(self, organization_id: str, request: PageRequest = FIRST_PAGE) -> ResultPage[Project]:
+        return self._page(ENTITY_TABLE, _PAGE.params(organization=organization_id), request, _SORT_COLUMNS)
 
-    def counts(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
-        return dict(self._many(_COUNTS, ids, lambda row: (row[0], (row[1], row[2]))))
+    def count_children(self, ids: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        return dict(self._fetch_values_by_id(_COUNT_CHILDREN, ids, lambda row: (row[0], (row[1], row[2]))))
 
-    def audience(
-        self, project_ids: frozenset[str], organization_id: str, granted_by: datetime = NEVER
+    def list_audience(
+        self, project_ids: frozenset[str], organization_id: str, granted_until: datetime = NEVER
     ) -> frozenset[str]:
         if not project_ids:
             return frozenset()
-        statement, parameters = _IN_AUDIENCE.of(project_ids)
-        parameters |= {"organization": organization_id, "granted_by": seconds(granted_by)}
-        return frozenset([row[0] for row in self._all(statement, parameters)])
+        statement, parameters = _LIST_AUDIENCE.statement_for(project_ids)
+        parameters |= {"organization": organization_id, "granted_by": seconds_from_datetime(granted_until)}
+        return frozenset([row[0] for row in self._fetch_all(statement, parameters)])
 
     def add_role(self, role: ProjectRole) -> None:
-        self._try(_ROLE_ROWS.insert, _ROLE_ROWS.values(role))
+        self._execute_in_savepoint(_ROLE_TABLE.insert, _ROLE_TABLE.to_row(role))
 
     def update_role(self, role: ProjectRole) -> None:
-        values = _ROLE_ROWS.values(role)
+        values = _ROLE_TABLE.to_row(role)
         this = {"project": values.pop("project_id"), "role": values.pop("key")}
-        if self._change(_UPDATE_ROLE, {**this, **values, "previous": role.version - 1}):
+        if self._execute(_UPDATE_ROLE, {**this, **values, "previous": role.version - 1}):
             return
-        raise Missing if self._one(_FIND_ROLE, this) is None else Stale
+        raise RowNotFound if self._fetch_one(_FIND_ROLE, this) is None else StaleRow
 
-    def remove_role(self, project_id: str, key: str) -> None:
-        self._touch_one(_REMOVE_ROLE, {"project": project_id, "role": key})
-        self._withdraw(project_grants, project_id, key)
-        self._withdraw(user_grants, project_id, key)
+    def delete_role(self, project_id: str, key: str) -> None:
+        self._execute_for_one(_DELETE_ROLE, {"project": project_id, "role": key})
+        self._remove_role_from_grants(project_grants, project_id, key)
+        self._remove_role_from_grants(user_grants, project_id, key)
 
-    def roles(self, project_id: str) -> tuple[ProjectRole, ...]:
-        return self._list(_ROLE_ROWS.of, _ROLES, {"project": project_id})
+    def list_roles(self, project_id: str) -> tuple[ProjectRole, ...]:
+        return self._fetch_values(_ROLE_TABLE.from_row, _LIST_ROLES, {"project": project_id})
 
-    def _withdraw(self, grants: Table, project_id: str, key: str) -> None:
+    def _remove_role_from_grants(self, grants: Table, project_id: str, key: str) -> None:
         """Take the role out of grants; their version moves, so that nobody who read them before puts it back."""
         locked = select(grants.c.id, grants.c.roles).where(grants.c.project_id == bindparam("project"))
         narrow = update(grants).where(grants.c.id == bindparam("grant")).values(version=grants.c.version + 1)
-        held = row_of(grants.c.id, grants.c.roles)(lambda id_, roles: (id_, set_of(roles)))
-        for row in self._all(locked.order_by(grants.c.id).with_for_update(), {"project": project_id}):
+        held = row_reader(grants.c.id, grants.c.roles)(lambda id_, roles: (id_, parse_set(roles)))
+        for row in self._fetch_all(locked.order_by(grants.c.id).with_for_update(), {"project": project_id}):
             grant_id, roles = held(row)
             if key in roles:
-                self._change(narrow, {"grant": grant_id, "roles": sorted_list(roles - {key})})
+                self._execute(narrow, {"grant": grant_id, "roles": sorted_json_list(roles - {key})})

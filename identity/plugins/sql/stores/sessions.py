@@ -6,80 +6,87 @@ from datetime import datetime
 from sqlalchemy import bindparam, select, update
 
 from identity.domain.authentication import Proof
-from identity.domain.sessions import Session, SignedIn
-from identity.plugins.sql.batching import ListQuery
-from identity.plugins.sql.codecs import proofs_text, seconds
-from identity.plugins.sql.mapping import Mapped, Row, slices
-from identity.plugins.sql.rows import SqlStore, find_by_id
+from identity.domain.sessions import Session, SignedInAccount
+from identity.plugins.sql.column_codecs import seconds_from_datetime, serialize_proofs
+from identity.plugins.sql.query_batching import BatchedInQuery
+from identity.plugins.sql.row_mapping import MappedTable, Row, row_slices
+from identity.plugins.sql.sql_store import SqlStore, select_by_id
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.stores import users
 from identity.plugins.sql.tables import organizations as organizations_table
 from identity.plugins.sql.tables import sessions as table
 from identity.plugins.sql.tables import users as users_table
-from identity.storage.errors import Missing
-from identity.storage.stores.sessions import MOST_OF_USER, SessionStore
+from identity.storage.errors import RowNotFound
+from identity.storage.stores.sessions import MAX_SESSIONS_PER_USER, SessionStore
 
-_ROWS = Mapped[Session](table)
-_SESSION, _SUBJECT = slices(_ROWS, users.SUBJECT)
-_THIS = table.c.id == bindparam("session")
-_OPEN = table.c.ended_at.is_(None)
-_OF_USER = (table.c.user_id == bindparam("user"), _OPEN)
+_MAPPED_TABLE = MappedTable[Session](table)
+_SESSION, _SUBJECT = row_slices(_MAPPED_TABLE, users.SUBJECT_COLUMNS)
+_ID_CONDITION = table.c.id == bindparam("session")
+_IS_OPEN = table.c.ended_at.is_(None)
+_USER_CONDITION = (table.c.user_id == bindparam("user"), _IS_OPEN)
 
-_ADD = CompiledStatement(_ROWS.insert)
-_FIND = CompiledStatement(find_by_id(table, _ROWS.columns))
-_SIGNED_IN = (
-    select(*_ROWS.columns, *users.SUBJECT)
+_ADD = CompiledStatement(_MAPPED_TABLE.insert)
+_FIND = CompiledStatement(select_by_id(table, _MAPPED_TABLE.columns))
+_SIGNED_IN_ACCOUNTS = (
+    select(*_MAPPED_TABLE.columns, *users.SUBJECT_COLUMNS)
     .select_from(table)
     .join(users_table, users_table.c.id == table.c.user_id)
     .join(organizations_table, organizations_table.c.id == users_table.c.organization_id)
-    .where(_OPEN)
+    .where(_IS_OPEN)
     .order_by(table.c.selected_at.desc(), table.c.id)
 )
-_OF_BROWSER = ListQuery(_SIGNED_IN, table.c.digest)
-_GOING_ON = (
-    _SIGNED_IN.where(table.c.ends_at > bindparam("at")).order_by(None).order_by(table.c.id).limit(bindparam("most"))
+_LIST_FOR_BROWSER = BatchedInQuery(_SIGNED_IN_ACCOUNTS, table.c.digest)
+_OPEN_SESSIONS = (
+    _SIGNED_IN_ACCOUNTS.where(table.c.ends_at > bindparam("at"))
+    .order_by(None)
+    .order_by(table.c.id)
+    .limit(bindparam("most"))
 )
-_GOING_ON_OF = _GOING_ON.where(users_table.c.organization_id == bindparam("organization"))
-_LIST = (
-    _ROWS.select.where(*_OF_USER, table.c.ends_at > bindparam("at"))
+_OPEN_SESSIONS_IN_ORGANIZATION = _OPEN_SESSIONS.where(users_table.c.organization_id == bindparam("organization"))
+_LIST_FOR_USER = (
+    _MAPPED_TABLE.select.where(*_USER_CONDITION, table.c.ends_at > bindparam("at"))
     .order_by(table.c.last_seen_at.desc(), table.c.id)
-    .limit(MOST_OF_USER)
+    .limit(MAX_SESSIONS_PER_USER)
 )
-_REAUTHENTICATE = update(table).where(_THIS, _OPEN)
-_TOUCH = CompiledStatement(
-    update(table).where(_THIS, table.c.last_seen_at < bindparam("at")).values(last_seen_at=bindparam("at"))
+_REAUTHENTICATE = update(table).where(_ID_CONDITION, _IS_OPEN)
+_UPDATE_LAST_SEEN = CompiledStatement(
+    update(table).where(_ID_CONDITION, table.c.last_seen_at < bindparam("at")).values(last_seen_at=bindparam("at"))
 )
-_SELECT = CompiledStatement(
-    update(table).where(_THIS, table.c.selected_at < bindparam("at")).values(selected_at=bindparam("at"))
+_UPDATE_SELECTED = CompiledStatement(
+    update(table).where(_ID_CONDITION, table.c.selected_at < bindparam("at")).values(selected_at=bindparam("at"))
 )
-_CLOSE = update(table).values(ended_at=bindparam("at"))
-_CLOSE_ONE = _CLOSE.where(_THIS, _OPEN)
-_CLOSE_OF_USER = _CLOSE.where(*_OF_USER, table.c.id != bindparam("but"))
+_END = update(table).values(ended_at=bindparam("at"))
+_END_ONE = _END.where(_ID_CONDITION, _IS_OPEN)
+_END_FOR_USER = _END.where(*_USER_CONDITION, table.c.id != bindparam("but"))
 
 
 class SqlSessionStore(SqlStore, SessionStore):
     """One row each."""
 
     def add(self, session: Session) -> None:
-        self._try(_ADD, _ROWS.values(session))
+        self._execute_in_savepoint(_ADD, _MAPPED_TABLE.to_row(session))
 
     def find(self, session_id: str) -> Session | None:
-        return self._find(_ROWS.of, _FIND, {"key": session_id})
+        return self._fetch_value(_MAPPED_TABLE.from_row, _FIND, {"key": session_id})
 
-    def of_browser(self, digests: Collection[bytes]) -> tuple[SignedIn, ...]:
+    def list_for_browser(self, digests: Collection[bytes]) -> tuple[SignedInAccount, ...]:
         if not digests:
             return ()
         # Whose session or account cannot be read is not signed in; the others at this browser are.
-        return self._list(_signed_in_of, *_OF_BROWSER.of(digests))
+        return self._fetch_values(_read_signed_in_account, *_LIST_FOR_BROWSER.statement_for(digests))
 
-    def of_user(self, user_id: str, at: datetime) -> tuple[Session, ...]:
-        return self._list(_ROWS.of, _LIST, {"user": user_id, "at": seconds(at)})
+    def list_for_user(self, user_id: str, now: datetime) -> tuple[Session, ...]:
+        return self._fetch_values(
+            _MAPPED_TABLE.from_row, _LIST_FOR_USER, {"user": user_id, "at": seconds_from_datetime(now)}
+        )
 
-    def open(self, organization_id: str | None, at: datetime, most: int) -> tuple[SignedIn, ...]:
-        given = {"at": seconds(at), "most": most}
+    def list_open(self, organization_id: str | None, now: datetime, limit: int) -> tuple[SignedInAccount, ...]:
+        given = {"at": seconds_from_datetime(now), "most": limit}
         if organization_id is None:
-            return self._list(_signed_in_of, _GOING_ON, given)
-        return self._list(_signed_in_of, _GOING_ON_OF, {**given, "organization": organization_id})
+            return self._fetch_values(_read_signed_in_account, _OPEN_SESSIONS, given)
+        return self._fetch_values(
+            _read_signed_in_account, _OPEN_SESSIONS_IN_ORGANIZATION, {**given, "organization": organization_id}
+        )
 
     def reauthenticate(
         self,
@@ -88,34 +95,36 @@ class SqlSessionStore(SqlStore, SessionStore):
         digest: bytes,
         proofs: tuple[Proof, ...],
         authenticated_at: datetime,
-        at: datetime,
+        seen_at: datetime,
         ends_at: datetime,
     ) -> None:
-        now = seconds(at)
+        now = seconds_from_datetime(seen_at)
         values = {
             "session": session_id,
             "digest": digest,
-            "proofs": proofs_text(proofs),
-            "authenticated_at": seconds(authenticated_at),
+            "proofs": serialize_proofs(proofs),
+            "authenticated_at": seconds_from_datetime(authenticated_at),
             "selected_at": now,
             "last_seen_at": now,
-            "ends_at": seconds(ends_at),
+            "ends_at": seconds_from_datetime(ends_at),
         }
-        if not self._try(_REAUTHENTICATE, values):
-            raise Missing
+        if not self._execute_in_savepoint(_REAUTHENTICATE, values):
+            raise RowNotFound
 
-    def touch(self, session_id: str, at: datetime) -> None:
-        self._change(_TOUCH, {"session": session_id, "at": seconds(at)})
+    def update_last_seen(self, session_id: str, seen_at: datetime) -> None:
+        self._execute(_UPDATE_LAST_SEEN, {"session": session_id, "at": seconds_from_datetime(seen_at)})
 
-    def select(self, session_id: str, at: datetime) -> None:
-        self._change(_SELECT, {"session": session_id, "at": seconds(at)})
+    def update_selected(self, session_id: str, selected_at: datetime) -> None:
+        self._execute(_UPDATE_SELECTED, {"session": session_id, "at": seconds_from_datetime(selected_at)})
 
-    def end(self, session_id: str, at: datetime) -> bool:
-        return self._change(_CLOSE_ONE, {"session": session_id, "at": seconds(at)}) == 1
+    def end(self, session_id: str, ended_at: datetime) -> bool:
+        return self._execute(_END_ONE, {"session": session_id, "at": seconds_from_datetime(ended_at)}) == 1
 
-    def end_of_user(self, user_id: str, at: datetime, *, but: str | None = None) -> int:
-        return self._change(_CLOSE_OF_USER, {"user": user_id, "at": seconds(at), "but": but or ""})
+    def end_for_user(self, user_id: str, ended_at: datetime, *, except_id: str | None = None) -> int:
+        return self._execute(
+            _END_FOR_USER, {"user": user_id, "at": seconds_from_datetime(ended_at), "but": except_id or ""}
+        )
 
 
-def _signed_in_of(row: Row) -> SignedIn:
-    return SignedIn(_ROWS.of(row[_SESSION]), users.subject_of(row[_SUBJECT]))
+def _read_signed_in_account(row: Row) -> SignedInAccount:
+    return SignedInAccount(_MAPPED_TABLE.from_row(row[_SESSION]), users.read_subject(row[_SUBJECT]))

@@ -6,27 +6,27 @@ from typing import Any, TypeVar
 
 from sqlalchemy import bindparam, func, select, update
 
-from identity.domain.applications import Client
+from identity.domain.applications import ApplicationClient
 from identity.domain.authorization_codes import AuthorizationCode, PresentedCode
 from identity.domain.records import Record
 from identity.domain.tokens import (
     AccessToken,
-    Connection,
-    IssuedToken,
+    ConnectedApplication,
+    PresentedAccessToken,
     PresentedRefreshToken,
     RefreshToken,
     TokenFamily,
-    connections,
+    connected_applications,
 )
-from identity.plugins.sql.batching import Lookup
-from identity.plugins.sql.codecs import moment, seconds, words_of
-from identity.plugins.sql.dialect_statements import GuardedInsert, Upsert
-from identity.plugins.sql.mapping import Mapped, Row, Values, readable, remembering, row_of, slices
-from identity.plugins.sql.rows import SqlStore
+from identity.plugins.sql.column_codecs import datetime_from_seconds, seconds_from_datetime, split_values
+from identity.plugins.sql.dialect_statements import UpdateWithInserts, Upsert
+from identity.plugins.sql.query_batching import BatchedLookup
+from identity.plugins.sql.row_mapping import MappedTable, Row, Values, memoized, row_reader, row_slices, skip_unreadable
+from identity.plugins.sql.sql_store import SqlStore
 from identity.plugins.sql.statements import CompiledStatement
 from identity.plugins.sql.stores import applications, organizations, projects, users
-from identity.plugins.sql.stores.records import KEY as RECORD_KEY
-from identity.plugins.sql.stores.records import ROWS as RECORDS
+from identity.plugins.sql.stores.records import KEY_COLUMNS as RECORD_KEY
+from identity.plugins.sql.stores.records import RECORD_TABLE as RECORDS
 from identity.plugins.sql.tables import access_tokens as access
 from identity.plugins.sql.tables import applications as applications_table
 from identity.plugins.sql.tables import authorization_codes as codes
@@ -36,21 +36,21 @@ from identity.plugins.sql.tables import records, sessions
 from identity.plugins.sql.tables import refresh_tokens as refresh
 from identity.plugins.sql.tables import token_families as families
 from identity.plugins.sql.tables import users as users_table
-from identity.storage.errors import AlreadyUsed, Missing
+from identity.storage.errors import AlreadyUsed, RowNotFound
 from identity.storage.stores.tokens import TokenStore
 
-Presented = TypeVar("Presented", PresentedCode, PresentedRefreshToken)
+PresentedT = TypeVar("PresentedT", PresentedCode, PresentedRefreshToken)
 
-FAMILIES = Mapped[TokenFamily](families)
-_ACCESS = Mapped[AccessToken](access)
-_REFRESH = Mapped[RefreshToken](refresh)
+FAMILY_TABLE = MappedTable[TokenFamily](families)
+_ACCESS_TOKEN_TABLE = MappedTable[AccessToken](access)
+_REFRESH_TOKEN_TABLE = MappedTable[RefreshToken](refresh)
 
 
-def _with_standing(rows: Mapped[Any]) -> Lookup:
+def _join_liveness(mapped_table: MappedTable[Any]) -> BatchedLookup:
     """The row of this digest with its family, when its session ended, and its subject."""
-    table = rows.table
-    return Lookup(
-        select(*rows.columns, *FAMILIES.columns, sessions.c.ended_at, *users.SUBJECT)
+    table = mapped_table.table
+    return BatchedLookup(
+        select(*mapped_table.columns, *FAMILY_TABLE.columns, sessions.c.ended_at, *users.SUBJECT_COLUMNS)
         .select_from(table)
         .join(families, families.c.id == table.c.family_id)
         .outerjoin(sessions, sessions.c.id == table.c.session_id)
@@ -60,27 +60,27 @@ def _with_standing(rows: Mapped[Any]) -> Lookup:
     )
 
 
-_START_FAMILY = CompiledStatement(GuardedInsert(None, families, key="token_families_id"))
-_START_WITH_CODE = CompiledStatement(GuardedInsert(None, families, codes, key="token_families_id"))
+_ADD_FAMILY = CompiledStatement(UpdateWithInserts(None, families, key="token_families_id"))
+_ADD_FAMILY_WITH_CODE = CompiledStatement(UpdateWithInserts(None, families, codes, key="token_families_id"))
 _REVOKE_FAMILY = (
     update(families)
     .where(families.c.id == bindparam("family"), families.c.revoked_at.is_(None))
     .values(revoked_at=bindparam("at"))
 )
-_REVOKE_FAMILIES_OF_USER = (
+_REVOKE_FAMILIES_FOR_USER = (
     update(families)
     .where(families.c.user_id == bindparam("user"), families.c.revoked_at.is_(None))
     .values(revoked_at=bindparam("at"))
 )
-_REVOKE_OF_CLIENT = _REVOKE_FAMILIES_OF_USER.where(families.c.client_id == bindparam("client"))
+_REVOKE_FOR_CLIENT = _REVOKE_FAMILIES_FOR_USER.where(families.c.client_id == bindparam("client"))
 _LAST_REFRESH = (
     select(func.max(refresh.c.issued_at))
     .where(refresh.c.family_id == families.c.id)
     .correlate(families)
     .scalar_subquery()
 )
-_CONNECTIONS = (
-    select(*FAMILIES.columns, *applications.CLIENT, func.coalesce(_LAST_REFRESH, families.c.started_at))
+_CONNECTED_APPLICATIONS = (
+    select(*FAMILY_TABLE.columns, *applications.CLIENT_COLUMNS, func.coalesce(_LAST_REFRESH, families.c.started_at))
     .select_from(families)
     .join(applications_table, applications_table.c.id == families.c.client_id)
     .join(projects_table, projects_table.c.id == applications_table.c.project_id)
@@ -96,21 +96,23 @@ _CONNECTIONS = (
 # A token is looked at together with all that decides over it. The user and the project may belong to different
 # organizations, so that table is joined twice.
 _owner = organizations_table.alias("owner")
-_ADD_ACCESS = CompiledStatement(GuardedInsert(None, access, key="access_tokens_digest"))
-_ADD_ACCESS_ONCE = CompiledStatement(GuardedInsert(Upsert(records, RECORD_KEY), access, key="records_key"))
-_FIND_ISSUED = Lookup(
+_ADD_ACCESS_TOKEN = CompiledStatement(UpdateWithInserts(None, access, key="access_tokens_digest"))
+_ADD_ACCESS_TOKEN_WITH_RECORD = CompiledStatement(
+    UpdateWithInserts(Upsert(records, RECORD_KEY), access, key="records_key")
+)
+_FIND_ACCESS_TOKEN = BatchedLookup(
     select(
-        *_ACCESS.columns,
+        *_ACCESS_TOKEN_TABLE.columns,
         families.c.revoked_at,
         families.c.userinfo_claims,
         families.c.methods,
         families.c.acr,
         families.c.authenticated_at,
         sessions.c.ended_at,
-        *users.SUBJECT,
-        *applications.ROWS.columns,
-        *projects.ROWS.columns,
-        *organizations.ROWS.columns_in(_owner),
+        *users.SUBJECT_COLUMNS,
+        *applications.ENTITY_TABLE.columns,
+        *projects.ENTITY_TABLE.columns,
+        *organizations.ENTITY_TABLE.columns_in(_owner),
     )
     .select_from(access)
     .outerjoin(families, families.c.id == access.c.family_id)
@@ -122,17 +124,17 @@ _FIND_ISSUED = Lookup(
     .outerjoin(_owner, _owner.c.id == projects_table.c.organization_id),
     {"token": access.c.digest},
 )
-_REVOKE_ACCESS = update(access).where(access.c.revoked_at.is_(None)).values(revoked_at=bindparam("at"))
-_REVOKE_ONE = _REVOKE_ACCESS.where(access.c.digest == bindparam("token"))
-_REVOKE_ACCESS_OF_USER = _REVOKE_ACCESS.where(
+_REVOKE_ACCESS_TOKENS = update(access).where(access.c.revoked_at.is_(None)).values(revoked_at=bindparam("at"))
+_REVOKE_ACCESS_TOKEN = _REVOKE_ACCESS_TOKENS.where(access.c.digest == bindparam("token"))
+_REVOKE_ACCESS_TOKENS_FOR_USER = _REVOKE_ACCESS_TOKENS.where(
     access.c.expires_at > bindparam("at"), access.c.user_id == bindparam("user")
 )
 
-_ADD_REFRESH = CompiledStatement(_REFRESH.insert)
-_FIND_REFRESH = _REFRESH.select.where(refresh.c.digest == bindparam("token"))
-_FIND_PRESENTED = _with_standing(_REFRESH)
+_ADD_REFRESH_TOKEN = CompiledStatement(_REFRESH_TOKEN_TABLE.insert)
+_FIND_REFRESH_TOKEN = _REFRESH_TOKEN_TABLE.select.where(refresh.c.digest == bindparam("token"))
+_FIND_REFRESH_WITH_LIVENESS = _join_liveness(_REFRESH_TOKEN_TABLE)
 # Asked for this row's family, by its key. By EXISTS a planner that knows nothing of the tables yet reads all of them.
-_LIVE_FAMILY = (
+_IS_FAMILY_LIVE = (
     select(families.c.revoked_at.is_(None)).where(families.c.id == refresh.c.family_id).correlate(refresh)
 ).scalar_subquery()
 _ROTATE = (
@@ -143,16 +145,16 @@ _ROTATE = (
         refresh.c.revoked_at.is_(None),
         refresh.c.expires_at > bindparam("at"),
         refresh.c.ends_at > bindparam("at"),
-        _LIVE_FAMILY,
+        _IS_FAMILY_LIVE,
     )
     .values(rotated_at=bindparam("at"))
 )
-_ROTATE_ALONE = CompiledStatement(GuardedInsert(_ROTATE, refresh, key="token"))
-_ROTATE_WITH_ACCESS = CompiledStatement(GuardedInsert(_ROTATE, refresh, access, key="token"))
+_ROTATE_WITHOUT_ACCESS_TOKEN = CompiledStatement(UpdateWithInserts(_ROTATE, refresh, key="token"))
+_ROTATE_WITH_ACCESS_TOKEN = CompiledStatement(UpdateWithInserts(_ROTATE, refresh, access, key="token"))
 # Whoever replaces a successor holds the predecessor's row first. Only then does the statement after it see the
 # successor that the one before put in the place of its own: on PostgreSQL each statement sees what was committed when
 # it began.
-_HOLD = select(refresh.c.id).where(refresh.c.digest == bindparam("token")).with_for_update()
+_LOCK = select(refresh.c.id).where(refresh.c.digest == bindparam("token")).with_for_update()
 _REVOKE_SUCCESSOR = (
     update(refresh)
     .where(
@@ -160,29 +162,29 @@ _REVOKE_SUCCESSOR = (
         refresh.c.predecessor_id == bindparam("predecessor"),
         refresh.c.rotated_at.is_(None),
         refresh.c.revoked_at.is_(None),
-        _LIVE_FAMILY,
+        _IS_FAMILY_LIVE,
     )
     .values(revoked_at=bindparam("at"))
 )
 
-_CODES = Mapped[AuthorizationCode](codes)
-_THIS_CODE = (codes.c.digest == bindparam("code"), codes.c.client_id == bindparam("client"))
-_ADD_CODE = CompiledStatement(_CODES.insert)
-_FIND_CODE = _with_standing(_CODES)
+_CODE_TABLE = MappedTable[AuthorizationCode](codes)
+_CODE_CONDITION = (codes.c.digest == bindparam("code"), codes.c.client_id == bindparam("client"))
+_ADD_CODE = CompiledStatement(_CODE_TABLE.insert)
+_FIND_CODE = _join_liveness(_CODE_TABLE)
 _REDEEM_CODE = (
     update(codes)
     # Not IS NULL: a planner that knows nothing of the table yet would go through the index of all unused codes.
-    .where(*_THIS_CODE, func.coalesce(codes.c.redeemed_at, 0) == 0, codes.c.expires_at > bindparam("at"))
+    .where(*_CODE_CONDITION, func.coalesce(codes.c.redeemed_at, 0) == 0, codes.c.expires_at > bindparam("at"))
     .values(redeemed_at=bindparam("at"))
 )
 #: By the names of the tables of what the code brings.
 _REDEEM = {
     tuple(table.name for table in brought): CompiledStatement(
-        GuardedInsert(_REDEEM_CODE, *brought, key="code", returning=_CODES.columns)
+        UpdateWithInserts(_REDEEM_CODE, *brought, key="code", returning=_CODE_TABLE.columns)
     )
     for brought in ((), (refresh,), (access,), (refresh, access))
 }
-_FIND_CODE_OF_CLIENT = _CODES.select.where(*_THIS_CODE)
+_FIND_CODE_FOR_CLIENT = _CODE_TABLE.select.where(*_CODE_CONDITION)
 
 
 class SqlTokenStore(SqlStore, TokenStore):
@@ -191,148 +193,186 @@ class SqlTokenStore(SqlStore, TokenStore):
     So a member that is written while its family is being revoked is dead, whichever commits first.
     """
 
-    def start_family(self, family: TokenFamily, code: AuthorizationCode | None = None, *, last: bool = False) -> None:
-        new = {families.name: FAMILIES.values(family)}
+    def add_family(
+        self, family: TokenFamily, code: AuthorizationCode | None = None, *, is_last_write: bool = False
+    ) -> None:
+        new = {families.name: FAMILY_TABLE.to_row(family)}
         if code is not None:
-            new[codes.name] = _CODES.values(code)
-        with self._guarded():
-            self._write(_START_FAMILY if code is None else _START_WITH_CODE, new, last=last)
+            new[codes.name] = _CODE_TABLE.to_row(code)
+        with self._savepoint():
+            self._execute_update_with_inserts(
+                _ADD_FAMILY if code is None else _ADD_FAMILY_WITH_CODE, new, is_last_write=is_last_write
+            )
 
-    def revoke_family(self, family_id: str, at: datetime) -> None:
-        self._change(_REVOKE_FAMILY, {"family": family_id, "at": seconds(at)})
+    def revoke_family(self, family_id: str, revoked_at: datetime) -> None:
+        self._execute(_REVOKE_FAMILY, {"family": family_id, "at": seconds_from_datetime(revoked_at)})
 
-    def add_access(self, token: AccessToken, *, used: Record | None = None, last: bool = False) -> None:
-        new = {access.name: _ACCESS.values(token)}
-        if used is None:
-            self._write(_ADD_ACCESS, new, last=last)
-        elif self._write(_ADD_ACCESS_ONCE, {records.name: RECORDS.values(used), **new}, last=last) is None:
+    def add_access_token(
+        self, token: AccessToken, *, consumed_record: Record | None = None, is_last_write: bool = False
+    ) -> None:
+        new = {access.name: _ACCESS_TOKEN_TABLE.to_row(token)}
+        if consumed_record is None:
+            self._execute_update_with_inserts(_ADD_ACCESS_TOKEN, new, is_last_write=is_last_write)
+        elif (
+            self._execute_update_with_inserts(
+                _ADD_ACCESS_TOKEN_WITH_RECORD,
+                {records.name: RECORDS.to_row(consumed_record), **new},
+                is_last_write=is_last_write,
+            )
+            is None
+        ):
             raise AlreadyUsed
 
-    def find_issued(self, digest: bytes) -> IssuedToken | None:
-        return self._find(_issued_of, _FIND_ISSUED, {"token": digest})
+    def find_access_token(self, digest: bytes) -> PresentedAccessToken | None:
+        return self._fetch_value(_read_access_token, _FIND_ACCESS_TOKEN, {"token": digest})
 
-    def revoke_access(self, digest: bytes, at: datetime) -> None:
-        self._change(_REVOKE_ONE, {"token": digest, "at": seconds(at)})
+    def revoke_access_token(self, digest: bytes, revoked_at: datetime) -> None:
+        self._execute(_REVOKE_ACCESS_TOKEN, {"token": digest, "at": seconds_from_datetime(revoked_at)})
 
-    def revoke_of_user(self, user_id: str, at: datetime, *, client_id: str | None = None) -> int:
-        parameters = {"user": user_id, "at": seconds(at)}
+    def revoke_for_user(self, user_id: str, revoked_at: datetime, *, client_id: str | None = None) -> int:
+        parameters = {"user": user_id, "at": seconds_from_datetime(revoked_at)}
         if client_id is not None:
-            return self._change(_REVOKE_OF_CLIENT, {**parameters, "client": client_id})
-        families_revoked = self._change(_REVOKE_FAMILIES_OF_USER, parameters)
-        self._change(_REVOKE_ACCESS_OF_USER, parameters)
+            return self._execute(_REVOKE_FOR_CLIENT, {**parameters, "client": client_id})
+        families_revoked = self._execute(_REVOKE_FAMILIES_FOR_USER, parameters)
+        self._execute(_REVOKE_ACCESS_TOKENS_FOR_USER, parameters)
         return families_revoked
 
-    def add_refresh(self, token: RefreshToken) -> None:
-        self._try(_ADD_REFRESH, _REFRESH.values(token))
+    def add_refresh_token(self, token: RefreshToken) -> None:
+        self._execute_in_savepoint(_ADD_REFRESH_TOKEN, _REFRESH_TOKEN_TABLE.to_row(token))
 
-    def find_presented(self, digest: bytes) -> PresentedRefreshToken | None:
-        return self._find(_presented_of, _FIND_PRESENTED, {"token": digest})
+    def find_refresh_token(self, digest: bytes) -> PresentedRefreshToken | None:
+        return self._fetch_value(_read_presented_token, _FIND_REFRESH_WITH_LIVENESS, {"token": digest})
 
-    def rotate(
+    def rotate_refresh_token(
         self,
         digest: bytes,
         successor: RefreshToken,
-        at: datetime,
+        rotated_at: datetime,
         *,
         access: AccessToken | None = None,
-        last: bool = False,
+        is_last_write: bool = False,
     ) -> None:
-        statement = _ROTATE_ALONE if access is None else _ROTATE_WITH_ACCESS
-        rotated = self._write(statement, {"token": digest, "at": seconds(at), **_new(successor, access)}, last=last)
+        statement = _ROTATE_WITHOUT_ACCESS_TOKEN if access is None else _ROTATE_WITH_ACCESS_TOKEN
+        rotated = self._execute_update_with_inserts(
+            statement,
+            {"token": digest, "at": seconds_from_datetime(rotated_at), **_new_token_rows(successor, access)},
+            is_last_write=is_last_write,
+        )
         if rotated is None:
-            stored = self._find(_REFRESH.of, _FIND_REFRESH, {"token": digest})
+            stored = self._fetch_value(_REFRESH_TOKEN_TABLE.from_row, _FIND_REFRESH_TOKEN, {"token": digest})
             if stored is None or stored.rotated_at is None:
-                raise Missing
+                raise RowNotFound
             raise AlreadyUsed(stored)
 
-    def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, at: datetime) -> bool:
-        self._one(_HOLD, {"token": predecessor.digest})
-        of_predecessor = {"family": predecessor.family_id, "predecessor": predecessor.id, "at": seconds(at)}
-        if not self._change(_REVOKE_SUCCESSOR, of_predecessor):
+    def replace_successor(self, predecessor: RefreshToken, successor: RefreshToken, replaced_at: datetime) -> bool:
+        self._fetch_one(_LOCK, {"token": predecessor.digest})
+        of_predecessor = {
+            "family": predecessor.family_id,
+            "predecessor": predecessor.id,
+            "at": seconds_from_datetime(replaced_at),
+        }
+        if not self._execute(_REVOKE_SUCCESSOR, of_predecessor):
             return False
-        self._change(_ADD_REFRESH, _REFRESH.values(successor))
+        self._execute(_ADD_REFRESH_TOKEN, _REFRESH_TOKEN_TABLE.to_row(successor))
         return True
 
-    def connections_of_user(self, user_id: str, at: datetime) -> tuple[Connection, ...]:
-        return connections(readable(_connected_of, self._all(_CONNECTIONS, {"user": user_id, "at": seconds(at)})))
+    def list_connected_applications(self, user_id: str, now: datetime) -> tuple[ConnectedApplication, ...]:
+        return connected_applications(
+            skip_unreadable(
+                _read_connected_application,
+                self._fetch_all(_CONNECTED_APPLICATIONS, {"user": user_id, "at": seconds_from_datetime(now)}),
+            )
+        )
 
-    def add_code(self, code: AuthorizationCode) -> None:
-        self._try(_ADD_CODE, _CODES.values(code))
+    def add_authorization_code(self, code: AuthorizationCode) -> None:
+        self._execute_in_savepoint(_ADD_CODE, _CODE_TABLE.to_row(code))
 
-    def find_code(self, digest: bytes) -> PresentedCode | None:
-        return self._find(_presented_code_of, _FIND_CODE, {"token": digest})
+    def find_authorization_code(self, digest: bytes) -> PresentedCode | None:
+        return self._fetch_value(_read_presented_code, _FIND_CODE, {"token": digest})
 
-    def redeem_code(
+    def redeem_authorization_code(
         self,
         digest: bytes,
         *,
         client_id: str,
-        at: datetime,
+        redeemed_at: datetime,
         refresh: RefreshToken | None = None,
         access: AccessToken | None = None,
-        last: bool = False,
+        is_last_write: bool = False,
     ) -> AuthorizationCode:
-        this, new = {"code": digest, "client": client_id}, _new(refresh, access)
-        redeemed = self._write(_REDEEM[tuple(new)], {**this, "at": seconds(at), **new}, last=last)
+        this, new = {"code": digest, "client": client_id}, _new_token_rows(refresh, access)
+        redeemed = self._execute_update_with_inserts(
+            _REDEEM[tuple(new)], {**this, "at": seconds_from_datetime(redeemed_at), **new}, is_last_write=is_last_write
+        )
         if redeemed is not None:
-            return _CODES.of(redeemed)
-        code = self._find(_CODES.of, _FIND_CODE_OF_CLIENT, this)
-        raise Missing if code is None or code.redeemed_at is None else AlreadyUsed(code)
+            return _CODE_TABLE.from_row(redeemed)
+        code = self._fetch_value(_CODE_TABLE.from_row, _FIND_CODE_FOR_CLIENT, this)
+        raise RowNotFound if code is None or code.redeemed_at is None else AlreadyUsed(code)
 
 
-def _new(refresh_token: RefreshToken | None, access_token: AccessToken | None) -> Values:
+def _new_token_rows(refresh_token: RefreshToken | None, access_token: AccessToken | None) -> Values:
     """The rows that hold what a code or a refresh token brings, by their tables."""
     new = {}
     if refresh_token is not None:
-        new[refresh.name] = _REFRESH.values(refresh_token)
+        new[refresh.name] = _REFRESH_TOKEN_TABLE.to_row(refresh_token)
     if access_token is not None:
-        new[access.name] = _ACCESS.values(access_token)
+        new[access.name] = _ACCESS_TOKEN_TABLE.to_row(access_token)
     return new
 
 
 #: What is asked about is mostly asked about again.
-_token_of = remembering(_ACCESS.of)
-_claims_of = row_of(families.c.userinfo_claims)(words_of)
-_proved_at = row_of(families.c.authenticated_at)(moment)
-_last_use_of = row_of(refresh.c.issued_at)(moment)
+_read_token = memoized(_ACCESS_TOKEN_TABLE.from_row)
+_read_claims = row_reader(families.c.userinfo_claims)(split_values)
+_read_authenticated_at = row_reader(families.c.authenticated_at)(datetime_from_seconds)
+_read_last_use = row_reader(refresh.c.issued_at)(datetime_from_seconds)
 
-_TOKEN, _STANDING, _SUBJECT, _CLIENT = slices(_ACCESS, 6, users.SUBJECT, applications.CLIENT)
+_TOKEN, _LIVENESS_COLUMNS, _SUBJECT, _CLIENT = row_slices(
+    _ACCESS_TOKEN_TABLE, 6, users.SUBJECT_COLUMNS, applications.CLIENT_COLUMNS
+)
 
 
-def _issued_of(row: Row) -> IssuedToken:
-    family_revoked_at, claims, methods, acr, proved_at, session_ended_at = row[_STANDING]
+def _read_access_token(row: Row) -> PresentedAccessToken:
+    family_revoked_at, claims, methods, acr, proved_at, session_ended_at = row[_LIVENESS_COLUMNS]
     client = row[_CLIENT]
-    return IssuedToken(
-        _token_of(row[_TOKEN]),
-        users.subject_or_none(row[_SUBJECT]),
-        applications.client_of(client) if any(client) else None,
+    return PresentedAccessToken(
+        _read_token(row[_TOKEN]),
+        users.read_subject_or_none(row[_SUBJECT]),
+        applications.read_client(client) if any(client) else None,
         family_revoked=family_revoked_at is not None,
         session_ended=session_ended_at is not None,
-        claims=() if claims is None else _claims_of((claims,)),
-        methods=() if methods is None else _claims_of((methods,)),
+        claims=() if claims is None else _read_claims((claims,)),
+        methods=() if methods is None else _read_claims((methods,)),
         acr=acr or "",
-        authenticated_at=None if proved_at is None else _proved_at((proved_at,)),
+        authenticated_at=None if proved_at is None else _read_authenticated_at((proved_at,)),
     )
 
 
-_HELD, _HOLDER, _LAST_USE = slices(FAMILIES, applications.CLIENT, 1)
+_FAMILY_COLUMNS, _CLIENT_COLUMNS, _LAST_USE = row_slices(FAMILY_TABLE, applications.CLIENT_COLUMNS, 1)
 
 
-def _connected_of(row: Row) -> tuple[TokenFamily, Client, datetime]:
-    return FAMILIES.of(row[_HELD]), applications.client_of(row[_HOLDER]), _last_use_of(row[_LAST_USE])
+def _read_connected_application(row: Row) -> tuple[TokenFamily, ApplicationClient, datetime]:
+    return (
+        FAMILY_TABLE.from_row(row[_FAMILY_COLUMNS]),
+        applications.read_client(row[_CLIENT_COLUMNS]),
+        _read_last_use(row[_LAST_USE]),
+    )
 
 
-def _presented(made: Callable[..., Presented], rows: Mapped[Any]) -> Callable[[Row], Presented]:
-    """What makes this of a row that ``_with_standing`` finds."""
-    own, family, session, subject = slices(rows, FAMILIES, 1, users.SUBJECT)
+def _presented_reader(
+    value_class: Callable[..., PresentedT], mapped_table: MappedTable[Any]
+) -> Callable[[Row], PresentedT]:
+    """What makes this of a row that ``_join_liveness`` finds."""
+    own, family, session, subject = row_slices(mapped_table, FAMILY_TABLE, 1, users.SUBJECT_COLUMNS)
 
-    def of(row: Row) -> Presented:
+    def of(row: Row) -> PresentedT:
         ended = row[session][0] is not None
-        bearer = users.subject_or_none(row[subject])
-        return made(rows.of(row[own]), FAMILIES.of(row[family]), bearer, session_ended=ended)
+        bearer = users.read_subject_or_none(row[subject])
+        return value_class(
+            mapped_table.from_row(row[own]), FAMILY_TABLE.from_row(row[family]), bearer, session_ended=ended
+        )
 
     return of
 
 
-_presented_of = _presented(PresentedRefreshToken, _REFRESH)
-_presented_code_of = _presented(PresentedCode, _CODES)
+_read_presented_token = _presented_reader(PresentedRefreshToken, _REFRESH_TOKEN_TABLE)
+_read_presented_code = _presented_reader(PresentedCode, _CODE_TABLE)

@@ -5,18 +5,18 @@ from dataclasses import replace
 from sqlalchemy import bindparam, or_, select
 
 from identity.domain.projects import UserGrant
-from identity.plugins.sql.codecs import set_of
-from identity.plugins.sql.entities import Entities, SqlEntityStore
-from identity.plugins.sql.mapping import row_of
+from identity.plugins.sql.column_codecs import parse_set
+from identity.plugins.sql.entity_store import EntityTable, SqlEntityStore
+from identity.plugins.sql.row_mapping import row_reader
 from identity.plugins.sql.tables import project_grants
 from identity.plugins.sql.tables import user_grants as table
-from identity.storage.paging import FIRST_PAGE, Page, PageRequest
-from identity.storage.stores.user_grants import GrantedBy, UserGrantStore
+from identity.storage.paging import FIRST_PAGE, PageRequest, ResultPage
+from identity.storage.stores.user_grants import UserGrantFilterField, UserGrantStore
 
-ROWS = Entities[UserGrant](table)
+ENTITY_TABLE = EntityTable[UserGrant](table)
 
-_EFFECTIVE = (
-    select(*ROWS.columns, project_grants.c.roles)
+_LIST_EFFECTIVE = (
+    select(*ENTITY_TABLE.columns, project_grants.c.roles)
     .outerjoin(project_grants, project_grants.c.id == table.c.project_grant_id)
     .where(
         table.c.user_id == bindparam("user"),
@@ -31,26 +31,35 @@ _EFFECTIVE = (
 class SqlUserGrantStore(SqlEntityStore[UserGrant], UserGrantStore):
     """One row each."""
 
-    rows = ROWS
+    entity_table = ENTITY_TABLE
 
     def page(
-        self, by: GrantedBy, of: str, request: PageRequest = FIRST_PAGE, *, within: frozenset[str] | None = None
-    ) -> Page[UserGrant]:
-        statement = ROWS.select.where(table.c[by] == of)
-        if request.query and within is not None:
-            statement = statement.where(table.c.organization_id.in_(sorted(within)))
-        searched = table.c.project_id if by == "user_id" else table.c.user_id
-        return self._page_newest_first(ROWS, statement, request, by=searched)
+        self,
+        filter_field: UserGrantFilterField,
+        filter_id: str,
+        request: PageRequest = FIRST_PAGE,
+        *,
+        organization_ids: frozenset[str] | None = None,
+    ) -> ResultPage[UserGrant]:
+        statement = ENTITY_TABLE.select.where(table.c[filter_field] == filter_id)
+        if request.query and organization_ids is not None:
+            statement = statement.where(table.c.organization_id.in_(sorted(organization_ids)))
+        searched = table.c.project_id if filter_field == "user_id" else table.c.user_id
+        return self._page_newest_first(ENTITY_TABLE, statement, request, by=searched)
 
-    def effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
+    def list_effective(self, user_id: str, project_ids: frozenset[str]) -> tuple[UserGrant, ...]:
         if not project_ids:
             return ()
-        rows = self._all(_EFFECTIVE, {"user": user_id, "projects": list(project_ids)})
-        return tuple(_allowed(ROWS.of(row[:-1]), row[-1]) for row in rows)
+        rows = self._fetch_all(_LIST_EFFECTIVE, {"user": user_id, "projects": list(project_ids)})
+        return tuple(_limit_to_project_grant(ENTITY_TABLE.from_row(row[:-1]), row[-1]) for row in rows)
 
 
-def _allowed(grant: UserGrant, allowed: str | None) -> UserGrant:
-    return grant if allowed is None else replace(grant, roles=grant.roles & _granted_of((allowed,)))
+def _limit_to_project_grant(grant: UserGrant, project_grant_roles: str | None) -> UserGrant:
+    return (
+        grant
+        if project_grant_roles is None
+        else replace(grant, roles=grant.roles & _read_granted_roles((project_grant_roles,)))
+    )
 
 
-_granted_of = row_of(project_grants.c.roles)(set_of)
+_read_granted_roles = row_reader(project_grants.c.roles)(parse_set)

@@ -7,16 +7,16 @@ from pyramid.config import Configurator
 
 from identity import hookimpl
 from identity.domain.organizations import Organization
-from identity.domain.records import NameSpace
+from identity.domain.records import RecordNamespace
 from identity.domain.users import User
-from identity.ini_values import setting
-from identity.pages.frame import Item
-from identity.plugins.console.places import add_places
-from identity.provider.grant import Grant
+from identity.pages.layout import NavigationItem
+from identity.plugins.console.routes import add_console_routes
+from identity.provider.grant_type import GrantType
 from identity.provider.interaction import Interaction
 from identity.provider.scope import Scope
-from identity.services.access import Principal
+from identity.services.access_control import Principal
 from identity.services.lookup import Lookup
+from identity.settings_parser import setting
 from identity.storage.backend import Backend
 from sample_plugin import doors, page
 from sample_plugin.exchange import TokenExchange
@@ -26,7 +26,7 @@ from sample_plugin.scope import CLAIM, SCOPE, department_scope
 from sample_plugin.storage import SampleBackend
 
 
-class Plugin:
+class SamplePlugin:
     """What the entry point names: made once per process, with its settings."""
 
     hookspecs = 1
@@ -42,7 +42,7 @@ class Plugin:
         self.settings = settings
 
     @hookimpl
-    def identity_grant_types(self) -> Iterable[Grant]:
+    def identity_grant_types(self) -> Iterable[GrantType]:
         """The delegation grant, and token exchange."""
         return [Delegation(), TokenExchange()]
 
@@ -67,17 +67,17 @@ class Plugin:
         """Its pages: one of the sign-in, one of the console."""
         if self.settings.door:
             page.configure(config, self.name_space)
-            add_places(config, doors.PLACES)
+            add_console_routes(config, console_page.ROUTES)
 
     @hookimpl(optionalhook=True)
-    def console_menu(self, principal: Principal, organization: Organization | None) -> Iterable[Item]:
+    def console_navigation(self, principal: Principal, organization: Organization | None) -> Iterable[NavigationItem]:
         """The way to that one."""
-        return [doors.menu_item(organization)] if self.settings.door and organization is not None else []
+        return [console_page.navigation_item(organization)] if self.settings.door and organization is not None else []
 
     @hookimpl
-    def identity_name_space(self, name_space: NameSpace) -> None:
+    def identity_record_namespace(self, namespace: RecordNamespace) -> None:
         """Where the codes of the door are kept."""
-        self.name_space = name_space
+        self.name_space = namespace
 
     @hookimpl
     def identity_storage_backends(self) -> Iterable[Backend]:

@@ -7,15 +7,15 @@ from identity.provider.interaction import Interaction, SignIn
 NAME = "door"
 
 
-class Door(Interaction):
+class DoorPinInteraction(Interaction):
     """A second factor for whoever has just given the right password."""
 
     name = NAME
-    description = "The user has to act on a page: to enter the code of the door."
+    error_description = "The user has to act on a page: to enter the code of the door."
 
-    def required(self, sign_in: SignIn, context: Context) -> bool:
+    def is_required(self, sign_in: SignIn, context: Context) -> bool:
         """True for somebody who is about to be signed in, until it is done in this very sign-in."""
-        return sign_in.proved is not None and not sign_in.done(NAME)
+        return sign_in.authenticated_subject is not None and not sign_in.has_completed(NAME)
 
     def path(self, sign_in: SignIn) -> str:
         """Where the page lies below ``/login/{request}``."""

@@ -10,12 +10,12 @@ from pyramid.response import Response
 from pyramid.security import NO_PERMISSION_REQUIRED
 
 from identity.domain.errors import Invalid
-from identity.domain.records import NameSpace
-from identity.domain.words import say
-from identity.http.sign_ins import WaitingSignIn
+from identity.domain.messages import gettext_lazy
+from identity.domain.records import RecordNamespace
+from identity.http.sign_in_attempts import PendingSignInContext
 from identity.pages.forms import Form
-from identity.pages.page import Again, FormPage
-from identity.services.records import Records
+from identity.pages.page import FormPage, FormRedisplay
+from identity.services.records import RecordService
 from sample_plugin.interaction import NAME
 
 ATTEMPTS = 5
@@ -26,76 +26,76 @@ CODES = "codes"
 SHORTEST = 4
 
 
-class DoorPage(FormPage):
+class DoorPinPage(FormPage):
     """Has a code chosen the first time, asks for it from then on, and notes in the row that waits that it was right."""
 
-    template = "sample/door.html"
+    template = "sample/door_pin.html"
     fields = ("code",)
     secret_fields = frozenset({"code"})
-    context: WaitingSignIn
+    context: PendingSignInContext
 
     @property
-    def codes(self) -> Records:
+    def codes(self) -> RecordService:
         """What the plugin keeps."""
-        records: Records = self.request.services.records(self.request.registry.sample_name_space)
+        records: RecordService = self.request.services.record_service(self.request.registry.sample_name_space)
         return records
 
-    def show(self) -> Mapping[str, object] | Response:
+    def template_variables(self) -> Mapping[str, object] | Response:
         """Whether there is a code yet; on with the sign-in, if nobody has given a password."""
-        proved = self.context.sign_in.proved
+        proved = self.context.sign_in.authenticated_subject
         return self.go_on() if proved is None else {"first": self.codes.find(CODES, proved.user.id) is None}
 
     def submit(self, form: Form) -> Response:
         """On with the sign-in, if the code is right."""
-        proved = self.context.sign_in.proved
+        proved = self.context.sign_in.authenticated_subject
         if proved is None:
             return self.go_on()
-        typed = form.one("code")
+        typed = form.text("code")
         if not typed:
-            raise Invalid({"code": say("Enter the code.")})
+            raise Invalid({"code": gettext_lazy("Enter the code.")})
         kept = self.codes.find(CODES, proved.user.id)
         if kept is None and len(typed) < SHORTEST:
-            raise Invalid({"code": say("Use at least {n} characters.", n=SHORTEST)})
+            raise Invalid({"code": gettext_lazy("Use at least {n} characters.", n=SHORTEST)})
         if kept is None:
             # In another tab they may have chosen one just now: then that one counts.
             kept = self.codes.add(CODES, proved.user.id, {"code": typed}, user_id=proved.user.id, seal=True)
         if kept is not None:
             self.count(proved.user.id)
             if not hmac.compare_digest(typed.encode(), kept.value["code"].encode()):
-                raise Invalid({"code": say("This is not the code.")})
-        self.request.services.sign_ins.done(self.context.pending, NAME, methods=("kba",))
+                raise Invalid({"code": gettext_lazy("This is not the code.")})
+        self.request.services.sign_ins.complete_interaction(self.context.pending, NAME, methods=("kba",))
         return self.go_on()
 
     def count(self, user_id: str) -> None:
         """Count an attempt, whatever comes of it. Raises Again, so that nobody can try all codes."""
         services = self.request.services
         # Committed, so it counts whatever follows. From here on ``request.services`` is another object.
-        over = self.request.once(
+        over = self.request.run_once(
             "code attempt",
-            lambda: services.storage.attempts.count(
-                f"sample door:{user_id}", at=services.now, span=SPAN, most=ATTEMPTS
+            lambda: services.storage.attempts.count_use(
+                f"sample door:{user_id}", used_at=services.now, window=SPAN, limit=ATTEMPTS
             ),
         )
         if over is not None:
             seconds = max(1, int((over - services.now).total_seconds()))
-            message = say("Too many attempts. Wait {n} seconds, then try again.", n=seconds)
-            raise Again(message, status=429, headers={"Retry-After": str(seconds)})
+            message = gettext_lazy("Too many attempts. Wait {n} seconds, then try again.", n=seconds)
+            raise FormRedisplay(message, status=429, headers={"Retry-After": str(seconds)})
 
     def go_on(self) -> Response:
         """To where it is decided what comes next."""
-        return self.redirect(self.context.continue_at)
+        return self.redirect(self.context.resume_path)
 
     def preferred_locales(self) -> str:
         """What was chosen on an earlier page, else what the application asked for."""
         return self.context.pending.ui_locales
 
-    def keep_language(self, language: str) -> bool:
+    def save_language(self, language: str) -> bool:
         """Remembered with the sign-in, so that its next pages speak it too."""
-        self.request.services.sign_ins.speak(self.context.pending, language)
+        self.request.services.sign_ins.set_language(self.context.pending, language)
         return True
 
 
-def configure(config: Configurator, name_space: NameSpace) -> None:
+def configure(config: Configurator, name_space: RecordNamespace) -> None:
     """Add the page, its template and its words."""
     config.include("identity.pages")
     config.registry.sample_name_space = name_space
@@ -104,7 +104,7 @@ def configure(config: Configurator, name_space: NameSpace) -> None:
     config.add_page(
         "sample.door",
         f"/login/{{request}}/{NAME}",
-        DoorPage,
+        DoorPinPage,
         permission=NO_PERMISSION_REQUIRED,
-        factory=WaitingSignIn,
+        factory=PendingSignInContext,
     )

@@ -23,7 +23,7 @@ class SampleBackend(MemoryBackend):
         #: How often a Storage to write to was asked for.
         self.writings = 0
 
-    def writing(self, transactions: "ITransactionManager") -> Storage:
+    def join_transaction(self, transaction_manager: "ITransactionManager") -> Storage:
         """A Storage joined to the current transaction."""
         self.writings += 1
-        return super().writing(transactions)
+        return super().join_transaction(transaction_manager)

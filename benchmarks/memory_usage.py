@@ -1,0 +1,41 @@
+"""Memory of the service, and the CPU time of a start."""
+
+from collections.abc import Iterable
+from concurrent.futures import Executor
+
+from benchmarks.browser_sign_in import sign_in_visitor
+from benchmarks.cpu_ratios import TITLES
+from benchmarks.installations import install_service
+from benchmarks.measurement import MeasurementPlan, measure_cases
+from benchmarks.service_process import ServiceConfiguration
+from benchmarks.targets import MEMORY, START, TargetResult
+
+_STARTS = 3
+_MB = 1e6
+
+
+def measure_memory(
+    storages: Iterable[str], pool: Executor, amount: MeasurementPlan
+) -> tuple[list[str], list[TargetResult]]:
+    """Resident memory at the start, after all cases, and after a password's hash; of each process at the end."""
+    lines, verdicts = [], []
+    for storage in storages:
+        with install_service(ServiceConfiguration(storage), pool, starts=_STARTS) as one:
+            measure_cases([one], [TITLES], pool, amount)
+            loaded = one.service.resident_bytes() / _MB
+            sign_in_visitor(one.fixtures)
+            hashed = one.service.resident_bytes() / _MB
+            each = ", ".join(
+                f"{process.memory_info().resident_bytes / _MB:.0f}" for process in one.service.list_processes()
+            )
+        lines += [
+            f"{storage}: {one.memory_at_start / _MB:.0f} MB after the start, {loaded:.0f} after the load,"
+            f" {hashed:.0f} after a sign-in with a password; of each process: {each}",
+            f"{storage}: {one.start_cpu_seconds:.2f} s of CPU until the first answer",
+        ]
+        if storage == "sqlite":
+            verdicts = [
+                TargetResult("MB after the load", loaded, MEMORY),
+                TargetResult("start", one.start_cpu_seconds, START),
+            ]
+    return lines, verdicts

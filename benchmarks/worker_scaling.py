@@ -1,0 +1,35 @@
+"""What a request costs with two workers on PostgreSQL, the database included, beside what it costs with one."""
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from statistics import median
+
+from benchmarks.installations import install_service
+from benchmarks.measurement import MeasurementPlan, measure_cases, median_ratio
+from benchmarks.service_process import ServiceConfiguration
+from benchmarks.targets import WORKERS, TargetResult
+
+CASES = ("opaque", "introspection", "userinfo")
+
+
+def measure_worker_scaling(
+    names: Sequence[str], pool: Executor, amount: MeasurementPlan
+) -> tuple[list[str], list[TargetResult]]:
+    """CPU with one and two workers, and the memory of each process; the target is that of tokens. Raises LoadFailed."""
+    with ExitStack() as stack:
+        setups = (ServiceConfiguration("postgresql", server=(("workers", number),)) for number in ("1", "2"))
+        sides = [stack.enter_context(install_service(setup, pool)) for setup in setups]
+        figures = measure_cases(sides, [names, names], pool, amount)
+        workers = [one.memory_full_info() for one in sides[1].service.list_workers()]
+    lines = [f"PostgreSQL, {amount.connections} connections: µs of CPU a request with one worker, and with two"]
+    verdicts = []
+    for name in names:
+        one, two = figures[0, name], figures[1, name]
+        verdict = TargetResult(f"two workers, {name}", median_ratio(two, one), WORKERS)
+        if name == "opaque":
+            verdicts.append(verdict)
+        told = verdict if name == "opaque" else f"{verdict.value:.2f}"
+        lines.append(f"{name:<16}{median(one) * 1e6:>8.0f}{median(two) * 1e6:>8.0f}  × {told}")
+    lines += [f"worker: {one.resident_bytes / 1e6:.0f} MB, {one.uss / 1e6:.0f} MB of its own" for one in workers]
+    return lines, verdicts

@@ -1,0 +1,194 @@
+"""Database servers of our own that can be stopped, frozen, slowed down and cut off."""
+
+import signal
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+import psutil  # type: ignore[import-untyped]
+import psycopg
+
+from faults.database import FaultDatabase, FaultUnavailable
+from faults.tcp_proxy import TcpProxy
+from identity.testing import mariadb
+from identity.testing.pgbouncer import PgbouncerUnavailable, running_pgbouncer
+from identity.testing.postgresql import PostgresqlServer, new_database
+from identity.testing.process_tree import list_process_tree, signal_process_tree
+
+
+class FaultDatabaseServer(FaultDatabase):
+    """A server behind a relay, which waits for its disk as in production."""
+
+    proxy: TcpProxy
+
+    def stop(self) -> None:
+        """Stop it as its operator would, throwing everybody out."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Return when it answers again; it may not have ended."""
+        raise NotImplementedError
+
+    def kill(self) -> None:
+        """End all its processes at once. Raises AssertionError if it does not run."""
+        processes = list_process_tree(self._list_processes())
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        _, alive = psutil.wait_procs(processes, timeout=10)
+        if alive:
+            raise AssertionError(f"there still are {alive}")
+
+    def freeze(self) -> None:
+        """Have it do nothing, while its connections stay. Raises AssertionError if it does not run."""
+        signal_process_tree(self._list_processes(), signal.SIGSTOP)
+
+    @property
+    def is_frozen(self) -> bool:
+        """True while it does nothing."""
+        return bool(psutil.Process(self._list_processes()).status() == psutil.STATUS_STOPPED)
+
+    def thaw(self) -> None:
+        """The inverse of ``freeze``."""
+        number = self._main_process()
+        if number is not None:
+            signal_process_tree(number, signal.SIGCONT)
+
+    def _main_process(self) -> int | None:
+        """The process whose children are the others, None if it does not run."""
+        raise NotImplementedError
+
+    def _list_processes(self) -> int:
+        number = self._main_process()
+        if number is None:
+            raise AssertionError("the database's server does not run")
+        return number
+
+
+class PostgresqlFaultServer(FaultDatabaseServer):
+    """PostgreSQL."""
+
+    name = "postgresql"
+    damaged_bytes_sql = r"'\x00'::bytea"
+    digest_sql = "sha256(({text})::bytea)"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._server = PostgresqlServer(folder / "postgresql")
+        try:
+            self.direct_url = new_database(self._server)
+            parts = urlsplit(self.direct_url)
+            self.socket_folder = parse_qs(parts.query)["host"][0]
+            self.database = parts.path.lstrip("/")
+            self._connect_proxy(f"{self.socket_folder}/.s.PGSQL.5432")
+        except BaseException:
+            self._server.close()
+            raise
+
+    def execute(self, statement: str) -> None:
+        """Change it by a connection of its own."""
+        with psycopg.connect(self.direct_url, autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def query_number(self, query: str) -> int:
+        """What a query answers."""
+        with psycopg.connect(self.direct_url, autocommit=True) as connection:
+            row = connection.execute(query.encode()).fetchone()
+            return int(row[0]) if row else 0
+
+    def stop(self) -> None:
+        """Stop it as its operator would, throwing everybody out."""
+        self._server.stop()
+
+    def start(self) -> None:
+        """Return when it answers again; it may not have ended."""
+        self._server.start()
+
+    def close(self) -> None:
+        """End it and delete its data."""
+        self.thaw()
+        self.proxy.refuse_connections()
+        self._server.close()
+
+    def _main_process(self) -> int | None:
+        return self._server.process_id
+
+    def _connect_proxy(self, server: str) -> None:
+        """Let the relay pass on to this socket."""
+        self.proxy = TcpProxy(server)
+        plain = "sslmode=disable&gssencmode=disable"
+        self.url = f"postgresql://postgres@127.0.0.1:{self.proxy.port}/{self.database}?{plain}"
+
+
+class PgbouncerFaultServer(PostgresqlFaultServer):
+    """The same behind pgbouncer, which gives each transaction any of a few connections."""
+
+    name = "pgbouncer"
+    settings = {"identity.plugin.sql.pooler": "true"}  # noqa: RUF012
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._stack = ExitStack()
+        try:
+            url = self._stack.enter_context(running_pgbouncer(self.direct_url, connections=8))
+        except PgbouncerUnavailable as reason:
+            self.close()
+            raise FaultUnavailable(str(reason)) from None
+        self.proxy.refuse_connections()
+        query = parse_qs(urlsplit(url).query)
+        self._connect_proxy(f"{query['host'][0]}/.s.PGSQL.{query['port'][0]}")
+
+    def close(self) -> None:
+        """End both."""
+        self._stack.close()
+        super().close()
+
+
+class MariadbFaultServer(FaultDatabaseServer):
+    """MariaDB."""
+
+    name = "mariadb"
+    digest_sql = "unhex(sha2({text}, 256))"
+    _OPTIONS = ("--skip-networking", "--skip-log-bin", "--innodb-log-file-size=48M")
+    #: How we speak to it: as the others do, and in nobody's way.
+    _CLIENT_ARGUMENTS: ClassVar[str] = (
+        "SET SESSION sql_mode = 'PIPES_AS_CONCAT', tx_isolation = 'READ-COMMITTED', max_recursive_iterations = 1000000"
+    )
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._server = mariadb.MariadbServer(folder / "mariadb", self._OPTIONS)
+        try:
+            self._server.start()
+            self._database = urlsplit(mariadb.new_database(self._server)).path.lstrip("/")
+            self.proxy = TcpProxy(str(self._server.socket))
+            self.url = f"mariadb://root@127.0.0.1:{self.proxy.port}/{self._database}"
+        except BaseException:
+            self._server.close()
+            raise
+
+    def execute(self, statement: str) -> None:
+        """Change it by a connection of its own."""
+        self._server.execute(f"USE {self._database}", self._CLIENT_ARGUMENTS, statement)
+
+    def query_number(self, query: str) -> int:
+        """What a query answers."""
+        return int(self._server.execute(f"USE {self._database}", query)[0][0])
+
+    def stop(self) -> None:
+        """Stop it as its operator would, throwing everybody out."""
+        self._server.stop()
+
+    def start(self) -> None:
+        """Return when it answers again; it may not have ended."""
+        if not self._server.is_running:
+            self._server.start()
+
+    def close(self) -> None:
+        """End it and delete its data."""
+        self.proxy.refuse_connections()
+        self._server.close()
+
+    def _main_process(self) -> int | None:
+        return self._server.process_id if self._server.is_running else None

@@ -1,0 +1,31 @@
+"""Three MariaDB servers as one database, each process of the service at one of them."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from faults.database import FaultDatabase
+from identity.testing.galera import NODE_COUNT, running_cluster
+
+
+class GaleraDatabase(FaultDatabase):
+    """A cluster in a folder of its own: its paths would be too long for sockets in ours."""
+
+    name = "galera"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._stack = ExitStack()
+        self.cluster = self._stack.enter_context(running_cluster())
+        try:
+            self._urls = self.cluster.new_database()
+        except BaseException:
+            self.close()
+            raise
+
+    def url_for_node(self, node: int) -> str:
+        """The server that is this node's own."""
+        return self._urls[node % NODE_COUNT]
+
+    def close(self) -> None:
+        """End all servers."""
+        self._stack.close()

@@ -1,0 +1,216 @@
+"""One connection's worth of requests, and how each was answered: rightly, not now, not at all, or in a wrong way."""
+
+import http.client
+import json
+import math
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+#: Longer than the service lets anybody wait for its database: whoever hears nothing for so long was forgotten.
+TIMEOUT_SECONDS = 20.0
+
+
+class ResponseClass(StrEnum):
+    """How a request was answered."""
+
+    RIGHT = "right"
+    #: Refused with a word that fits a fault, such as an assertion from the future while a clock is wrong.
+    FITTING = "fitting"
+    #: 503 with Retry-After, or its likeness in an answer to a browser.
+    BUSY = "503"
+    #: The connection was refused, or ended before the head of an answer was there.
+    REFUSED = "refused"
+    #: The connection ended within an answer: its head had come, or a part of its first line.
+    CUT = "cut"
+    SILENT = "silent"
+    WRONG = "wrong"
+
+    @property
+    def is_allowed(self) -> bool:
+        """True if a client may meet it during any fault."""
+        return self in (ResponseClass.RIGHT, ResponseClass.BUSY, ResponseClass.REFUSED)
+
+
+@dataclass(frozen=True)
+class ReceivedResponse:
+    """What came back."""
+
+    status: int
+    body: bytes
+    location: str
+    retry_after: str | None
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def asks_for_retry(self) -> bool:
+        """True if the client is to come back, in the way that its request allows."""
+        if self.status == 503:
+            return self.retry_after is not None
+        return self.status in (302, 303) and "error=temporarily_unavailable" in self.location
+
+
+class ResponseTally:
+    """How all requests were answered, and when. ``tolerated`` is allowed besides, to requests sent during the fault."""
+
+    def __init__(self, tolerated: Collection[ResponseClass] = ()) -> None:
+        self.counts: Counter[ResponseClass] = Counter()
+        #: Seconds that requests took, by whether they ended before the fault began.
+        self.before: list[float] = []
+        self.since: list[float] = []
+        #: What a client must never meet, in words; a few of them.
+        self.violations: list[str] = []
+        self._tolerated = tolerated
+        self._lock = threading.Lock()
+        self._last_failure = 0.0
+        self._begin = self._end = math.inf
+
+    def mark_fault_start(self) -> None:
+        """The fault begins now."""
+        self._begin = time.monotonic()
+
+    def mark_fault_end(self) -> float:
+        """The cause of the fault ends now: when that is, as ``time.monotonic`` has it."""
+        self._end = time.monotonic()
+        return self._end
+
+    def record(self, kind: ResponseClass, began: float, words: str) -> None:
+        """One request that began then has ended now."""
+        now = time.monotonic()
+        with self._lock:
+            self.counts[kind] += 1
+            (self.before if now < self._begin else self.since).append(now - began)
+            if kind is not ResponseClass.RIGHT:
+                self._last_failure = now
+            is_tolerated = kind in self._tolerated and now >= self._begin and began < self._end
+            if not (kind.is_allowed or is_tolerated) and len(self.violations) < 20:
+                self.violations.append(f"{kind}: {words}")
+
+    @property
+    def requests(self) -> int:
+        """How many there were."""
+        return sum(self.counts.values())
+
+    @property
+    def slowest(self) -> float:
+        """Seconds that the slowest of them took."""
+        return max([*self.before, *self.since], default=0.0)
+
+    def failing_since(self, moment: float) -> float:
+        """Seconds from this moment (of ``time.monotonic``) to the end of the last request that was not right."""
+        return max(0.0, self._last_failure - moment)
+
+
+class FailoverClient:
+    """Asks one node of several over a connection that is kept, and the next node when that one does not answer.
+
+    ``stays``: the next one also after so many requests, over a new connection. ``fitting`` are words
+    of requests, and statuses of answers to them, such as ``Kind.FITTING`` means.
+    """
+
+    def __init__(
+        self,
+        ports: Sequence[int],
+        host: str,
+        tally: ResponseTally,
+        *,
+        first: int = 0,
+        fitting: Collection[tuple[str, int]] = (),
+        stays: int | None = None,
+    ) -> None:
+        self._ports = ports
+        self._host = host
+        self._tally = tally
+        self._turn = first
+        self._fitting = fitting
+        self._stays = stays
+        self._asked = 0
+        self._connection: http.client.HTTPConnection | None = None
+
+    def post(
+        self, path: str, form: Mapping[str, str], authorization: str | None, *expected: int
+    ) -> ReceivedResponse | None:
+        """The answer to a form, None if it is not one of the expected."""
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        return self.request("POST", path, headers, urlencode(form), *expected)
+
+    def get(self, path: str, headers: Mapping[str, str], *expected: int) -> ReceivedResponse | None:
+        """The answer, None if it is not one of the expected."""
+        return self.request("GET", path, headers, None, *expected)
+
+    def request(
+        self, method: str, path: str, headers: Mapping[str, str], body: str | None, *expected: int
+    ) -> ReceivedResponse | None:
+        """The answer, None if it is not one of the expected; either way it is counted."""
+        began = time.monotonic()
+        words = " ".join([method, path.partition("?")[0], *parse_qs(body or "").get("grant_type", ())])
+        try:
+            answer = self._send(method, path, headers, body)
+        except TimeoutError:
+            self._record_failure(ResponseClass.SILENT, began, words)
+            return None
+        except ConnectionError:
+            self._record_failure(ResponseClass.REFUSED, began, words)
+            return None
+        except (OSError, http.client.HTTPException) as error:
+            self._record_failure(ResponseClass.CUT, began, f"{words}: {error!r}")
+            return None
+        # Before the status: a page that a browser is sent on to carries errors in its address.
+        if answer.asks_for_retry:
+            kind = ResponseClass.BUSY
+        elif answer.status in expected:
+            kind = ResponseClass.RIGHT
+        elif any(what in words and status == answer.status for what, status in self._fitting):
+            kind = ResponseClass.FITTING
+        else:
+            kind = ResponseClass.WRONG
+            words = f"{words}: {answer.status} {answer.body[:200]!r}"
+        self._tally.record(kind, began, words)
+        return answer if kind is ResponseClass.RIGHT else None
+
+    def record_violation(self, words: str) -> None:
+        """Count as wrong what was answered with a right status."""
+        self._tally.record(ResponseClass.WRONG, time.monotonic(), words)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _send(self, method: str, path: str, headers: Mapping[str, str], body: str | None) -> ReceivedResponse:
+        if self._connection is None:
+            port = self._ports[self._turn % len(self._ports)]
+            self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
+        self._connection.request(method, path, body, {"Host": self._host, **headers})
+        answer = self._connection.getresponse()
+        if answer.length is None and not answer.chunked:
+            # Each answer of the service says where it ends; the library takes a head that breaks off for a whole one.
+            raise http.client.HTTPException(f"{answer.status}, and half a head")
+        try:
+            content = answer.read()
+        except ConnectionError as error:
+            raise http.client.HTTPException(f"{answer.status}, and then {error!r}") from None
+        self._asked += 1
+        if self._stays is not None and self._asked % self._stays == 0:
+            self.close()
+            self._turn += 1
+        elif answer.will_close:
+            self.close()
+        return ReceivedResponse(answer.status, content, answer.headers["Location"] or "", answer.headers["Retry-After"])
+
+    def _record_failure(self, kind: ResponseClass, began: float, words: str) -> None:
+        self.close()
+        self._turn += 1
+        self._tally.record(kind, began, words)

@@ -1,0 +1,254 @@
+"""The mixed load: lanes that each do one kind of thing over and over, and write down what was acknowledged."""
+
+import threading
+import time
+import uuid
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from joserfc import jwk, jwt
+from joserfc.errors import JoseError
+
+from faults.endpoint_paths import DISCOVERY, INTROSPECT, KEYS, MANAGEMENT, REVOKE, TOKEN, USERINFO
+from faults.http_client import FailoverClient, ResponseTally
+from faults.ledger import AcknowledgedProject, Ledger, RefreshTokenChain, create_project_request, refresh_form
+from faults.seed_data import SeedData, code_form
+
+#: Between two steps of a lane: the load is steady and bounded, and leaves room to whoever else is at work.
+_PAUSE_SECONDS = 0.02
+_JOIN_TIMEOUT = 60.0
+#: After so many requests a lane goes on to the next process, over a new connection: each is asked whatever happens.
+_REQUESTS_PER_NODE = 25
+#: After so many rotations a chain rests, and is judged in the end.
+_MAX_CHAIN_LENGTH = 10
+
+
+class LoadLane:
+    """Something that is done over and over. Each lane has a connection of its own."""
+
+    def __init__(self, stock: SeedData, client: FailoverClient, ledger: Ledger) -> None:
+        self.stock, self.client, self.ledger = stock, client, ledger
+
+    def step(self) -> None:
+        """Do it once; what is not acknowledged is not written down."""
+        raise NotImplementedError
+
+    def request_token(self, form: dict[str, str]) -> str | None:
+        """The access token that an assertion brings."""
+        answer = self.client.post(TOKEN, form, None, 200)
+        return None if answer is None else str(answer.json["access_token"])
+
+    def request_code_form(self) -> dict[str, str] | None:
+        """The form that redeems a new code."""
+        answer = self.client.get(self.stock.authorize_path, self.stock.visitor_headers, 303)
+        codes = [] if answer is None else parse_qs(urlsplit(answer.location).query).get("code", [])
+        return code_form(codes[0]) if codes else None
+
+
+class AssertionLane(LoadLane):
+    """Assertions for single use; each that brought a token is shown again at once."""
+
+    def step(self) -> None:
+        """One assertion."""
+        form = self.stock.assertion(single_use=True)
+        token = self.request_token(form)
+        if token is not None:
+            self.ledger.tokens.append(token)
+            self.ledger.used_assertions.append(form)
+            # Right is to be refused.
+            self.client.post(TOKEN, form, None, 400)
+
+
+class IdTokenLane(LoadLane):
+    """ID tokens whose signature must verify, when they arrive, by the keys that any of the nodes shows then."""
+
+    #: The key by which the last one was signed.
+    signed_by = ""
+
+    def __init__(
+        self, stock: SeedData, client: FailoverClient, ledger: Ledger, nodes: Sequence[FailoverClient]
+    ) -> None:
+        super().__init__(stock, client, ledger)
+        self._nodes = nodes
+
+    def step(self) -> None:
+        """One token."""
+        form = self.request_code_form()
+        answer = None if form is None else self.client.post(TOKEN, form, self.stock.application, 200)
+        if answer is None:
+            return
+        for number, keys in enumerate(self.published_keys()):
+            try:
+                token = jwt.decode(answer.json["id_token"], jwk.KeySet.import_key_set(keys), algorithms=["RS256"])
+            except (JoseError, ValueError) as problem:
+                self.client.record_violation(f"an ID token does not verify by the keys of node {number}: {problem!r}")
+            else:
+                self.signed_by = token.header["kid"]
+
+    def published_keys(self) -> Sequence[Any]:
+        """What each of the nodes shows, if it answers."""
+        answers = [node.get(KEYS, {}, 200) for node in self._nodes]
+        return [answer.json for answer in answers if answer is not None]
+
+
+class RefreshTokenLane(LoadLane):
+    """One refresh token after the other."""
+
+    chain: RefreshTokenChain | None = None
+
+    def step(self) -> None:
+        """The next of the chain, or the first of a new one."""
+        if self.chain is None or len(self.chain.rotated) == _MAX_CHAIN_LENGTH:
+            self._begin()
+            return
+        shown = self.chain.current
+        answer = self.client.post(TOKEN, refresh_form(shown), self.stock.application, 200)
+        if answer is None:
+            # Whether it was used up is not known. That those before it are is.
+            self.chain.is_certain = False
+            self.chain = None
+        else:
+            self.chain.rotated.append(shown)
+            self.chain.current = answer.json["refresh_token"]
+
+    def _begin(self) -> None:
+        self.chain = None
+        form = self.request_code_form()
+        answer = None if form is None else self.client.post(TOKEN, form, self.stock.application, 200)
+        if answer is not None:
+            self.chain = RefreshTokenChain(answer.json["refresh_token"])
+            self.ledger.chains.append(self.chain)
+
+
+class AuthorizationCodeLane(LoadLane):
+    """Codes that are redeemed, and some that are kept."""
+
+    step_number = 0
+
+    def step(self) -> None:
+        """One code."""
+        form = self.request_code_form()
+        if form is None:
+            return
+        self.step_number += 1
+        if self.step_number % 4 == 0:
+            self.ledger.unused_codes.append(form)
+            return
+        answer = self.client.post(TOKEN, form, self.stock.application, 200)
+        if answer is not None:
+            self.ledger.used_assertions.append(form)
+
+
+class RevocationLane(LoadLane):
+    """Tokens that are revoked at once."""
+
+    def step(self) -> None:
+        """One token."""
+        token = self.request_token(self.stock.assertion(single_use=False))
+        if token is not None and self.client.post(REVOKE, {"token": token}, self.stock.resource_server, 200):
+            self.ledger.revoked[token] = time.monotonic()
+
+
+class ManagementLane(LoadLane):
+    """Projects that are made under idempotency keys, and renamed. What was not acknowledged is repeated."""
+
+    pending: AcknowledgedProject | None = None
+
+    def step(self) -> None:
+        """One project, or the repetition of the last one."""
+        project = self.pending
+        if project is None:
+            word = uuid.uuid4().hex
+            project = AcknowledgedProject(key=word, first_name=f"Project {word}", name=f"Project {word}")
+            self.ledger.projects.append(project)
+        answer = self.client.request(*create_project_request(self.stock, project), 201)
+        self.pending = project if answer is None else None
+        if answer is not None:
+            project.id = answer.json["id"]
+            self._rename(project)
+
+    def _rename(self, project: AcknowledgedProject) -> None:
+        name = f"Renamed {project.key}"
+        project.possible_names.add(name)
+        headers = {**self.stock.management_headers, "Content-Type": "application/json"}
+        path, body = f"{MANAGEMENT}/projects/{project.id}", f'{{"name": "{name}"}}'
+        if self.client.request("PATCH", path, headers, body, 200) is not None:
+            project.name = name
+            project.possible_names.clear()
+
+
+class ReadLane(LoadLane):
+    """Public documents, and what APIs ask."""
+
+    def __init__(self, stock: SeedData, client: FailoverClient, ledger: Ledger) -> None:
+        super().__init__(stock, client, ledger)
+        self._answered_at = time.monotonic()
+
+    def step(self) -> None:
+        """Each of them once."""
+        bearer = {"Authorization": f"Bearer {self.stock.token}"}
+        self.client.get(KEYS, {}, 200)
+        self.client.get(DISCOVERY, {}, 200)
+        self.client.get(USERINFO, bearer, 200)
+        if self._is_active(self.stock.token):
+            now = time.monotonic()
+            self.ledger.silence = max(self.ledger.silence, now - self._answered_at)
+            self._answered_at = now
+        dead = self.ledger.latest_certainly_revoked()
+        if dead is not None and self._is_active(dead):
+            self.client.record_violation("a token is active that was revoked")
+
+    def _is_active(self, token: str) -> bool:
+        answer = self.client.post(INTROSPECT, {"token": token}, self.stock.resource_server, 200)
+        return answer is not None and bool(answer.json["active"])
+
+
+_LANES: Sequence[type[LoadLane]] = (
+    AssertionLane,
+    RefreshTokenLane,
+    AuthorizationCodeLane,
+    RevocationLane,
+    ManagementLane,
+    ReadLane,
+    RefreshTokenLane,
+    AuthorizationCodeLane,
+)
+
+
+@contextmanager
+def run_mixed_load(
+    stock: SeedData,
+    ports: Sequence[int],
+    host: str,
+    tally: ResponseTally,
+    ledger: Ledger,
+    fitting: Collection[tuple[str, int]] = (),
+) -> Iterator[None]:
+    """The mixed load until the block ends. Raises what a lane raised."""
+    over = threading.Event()
+    problems: list[BaseException] = []
+
+    def run(number: int) -> None:
+        client = FailoverClient(ports, host, tally, first=number, fitting=fitting, stays=_REQUESTS_PER_NODE)
+        lane = _LANES[number](stock, client, ledger)
+        try:
+            while not over.wait(_PAUSE_SECONDS):
+                lane.step()
+        except Exception as problem:
+            problems.append(problem)
+        finally:
+            client.close()
+
+    threads = [threading.Thread(target=run, args=[number], daemon=True) for number in range(len(_LANES))]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(_JOIN_TIMEOUT)
+    if problems:
+        raise problems[0]

@@ -1,0 +1,269 @@
+"""The process: one assembled service, and the ways into it."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from identity import extension_registry, instrumentation
+from identity.background_jobs import BackgroundJobs
+from identity.background_monitor import BackgroundWorkMonitor
+from identity.background_worker import BackgroundJob, BackgroundWorker
+from identity.clock import Clock
+from identity.domain.audit import OPERATOR, SYSTEM, Actor, AuditEvent
+from identity.domain_verification import DomainVerifier
+from identity.extension_points import ServingProcess, SystemCheck
+from identity.extension_registry import PasswordCheck
+from identity.mailer import Mailer
+from identity.outbox_sender import OutboxSender
+from identity.plugin_host import PluginError, PluginHost
+from identity.provider.client_authentication import authenticate_client
+from identity.provider.discovery import discovery_members
+from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.protocol_registry import ProtocolRegistry
+from identity.services.base import ReadSessionFactory
+from identity.services.container import Services
+from identity.services.outbox import Delivery
+from identity.services.policies import PolicyCache
+from identity.services.process_state import ProcessState
+from identity.services.signing_keys import KeyRing
+from identity.services.unit_of_work import UnitOfWork
+from identity.settings import Settings
+from identity.storage.backend import Backend, Storage
+from identity.storage.errors import StorageUnavailable
+from identity.system_checks import SystemChecks
+from identity.transaction_manager import ExplicitTransactionManager
+
+if TYPE_CHECKING:
+    from identity.provider.pyoidc_provider import IdentityProvider
+
+log = logging.getLogger(__name__)
+
+_MAX_CACHED_REFUSALS = 10_000
+_OUTBOX_INTERVAL = timedelta(minutes=1)
+
+
+@dataclass
+class IdentityApplication:
+    """One assembled service: what a process keeps, and the ways into it. Found as ``registry.identity``."""
+
+    settings: Settings
+    plugin_host: PluginHost
+    protocol_registry: ProtocolRegistry
+    backend: Backend
+    process_state: ProcessState
+    mailer: Mailer
+    domain_verifier: DomainVerifier
+    clock: Clock
+    check_password: PasswordCheck | None = None
+    background_jobs: BackgroundJobs = field(init=False)
+    background_worker: BackgroundWorker = field(init=False)
+    senders: Mapping[str, OutboxSender] = field(init=False)
+    system_checks: SystemChecks = field(init=False)
+    background_monitor: BackgroundWorkMonitor = field(init=False)
+    observers: Sequence[instrumentation.InstrumentationObserver] = field(init=False)
+    #: How many processes of this service there are on this machine.
+    process_count: int = 1
+    #: Below a parent process: its name, and how many processes took the place of another one before this one.
+    worker_replacements: tuple[str, int] | None = None
+    _refusals: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.observers = extension_registry.collect_observers(self.plugin_host)
+        instrumentation.add_observers(self.observers)
+        self.senders = {
+            kind: self._create_outbox_sender(delivery) for kind, delivery in self.process_state.deliveries.items()
+        }
+        self.background_jobs = BackgroundJobs(
+            self.process_state,
+            transaction=self.transaction,
+            reading=self.read_session,
+            clock=lambda: self.clock(),
+            relieve=lambda: self.backend.checkpoint(),
+            stopping=lambda: self.background_worker.is_stopping,
+        )
+        self.background_worker = self._create_background_worker()
+        self.system_checks = SystemChecks(
+            self.settings,
+            self.backend,
+            self.read_session,
+            self.process_state.sealer,
+            [
+                *(
+                    [SystemCheck("mail", self.mailer.find_problem, affects_readiness=False)]
+                    if self.settings.smtp.host
+                    else []
+                ),
+                *(SystemCheck(one.name, one.find_problem, affects_readiness=False) for one in self.senders.values()),
+                *(
+                    offer.value
+                    for offer in self.plugin_host.extensions(
+                        "identity_system_checks", settings=self.settings, open_services=self.read_session
+                    )
+                ),
+            ],
+            self.plugin_host.settings,
+            lambda: self.process_count,
+        )
+        self.background_monitor = BackgroundWorkMonitor(
+            self.settings, lambda: self.read_session(SYSTEM), lambda: self.background_worker
+        )
+        #: Whether requests to an endpoint write, by its path; where paths begin that differ and lead to one that does.
+        self.write_paths: dict[str, bool] = {}
+        self.write_path_prefixes: tuple[str, ...] = ()
+        #: Pages below ``/login/{request}`` that write when they are shown.
+        self.write_sign_in_pages: set[str] = set()
+        self.endpoint_hosts: dict[str, EndpointHost] = {}
+        for endpoint in self.protocol_registry.endpoints:
+            self._index_endpoint(endpoint)
+        self.has_hsts = self.settings.base_url.startswith("https://")
+
+    def add_endpoint(self, endpoint: Endpoint) -> None:
+        """Count in an endpoint of a plugin, while it is configured. Raises PluginProblem if something has its place."""
+        for other in self.protocol_registry.endpoints:
+            if other.name == endpoint.name or (other.path, other.host) == (endpoint.path, endpoint.host):
+                raise PluginError(f'There is an endpoint "{other.name}" at {other.path} already.')
+            if endpoint.discovery_member is not None and other.discovery_member == endpoint.discovery_member:
+                raise PluginError(
+                    f'The endpoints "{other.name}" and "{endpoint.name}" are both advertised as'
+                    f" {endpoint.discovery_member}."
+                )
+        self.protocol_registry.endpoints.append(endpoint)
+        self._index_endpoint(endpoint)
+
+    def _index_endpoint(self, endpoint: Endpoint) -> None:
+        start, differs, _ = endpoint.path.partition("{")
+        if differs:
+            self.write_path_prefixes += (start,) if endpoint.writes else ()
+            return
+        self.write_paths[endpoint.path] = endpoint.writes
+        self.endpoint_hosts[endpoint.path] = endpoint.host
+
+    @cached_property
+    def pyoidc_provider(self) -> "IdentityProvider":
+        """pyoidc's provider, wired to this service. Made when first needed: to import pyoidc is a third of a start."""
+        from identity.provider.pyoidc_provider import IdentityProvider
+
+        return IdentityProvider(
+            self.settings.issuer_url,
+            base_url=self.settings.base_url,
+            capabilities=discovery_members(self.protocol_registry, self.settings),
+            client_authn=authenticate_client,
+        )
+
+    def create_services(
+        self,
+        open_storage: Callable[[], Storage],
+        actor: Actor | Callable[[], Actor],
+        *,
+        read_session: ReadSessionFactory | None = None,
+    ) -> UnitOfWork:
+        """The use cases over a storage that is opened when first needed, as is told only then who acts."""
+        return UnitOfWork(self.process_state, open_storage, self.clock(), actor, read_session_factory=read_session)
+
+    def create_standby_services(self, storage: Storage, actor: Callable[[], Actor]) -> UnitOfWork:
+        """The use cases over a storage that may be behind; what is kept of what they read is kept for them alone."""
+        return UnitOfWork(self._standby_process_state, lambda: storage, self.clock(), actor)
+
+    @cached_property
+    def _standby_process_state(self) -> ProcessState:
+        process = self.process_state
+        ring = KeyRing(process.sealer, published_age=process.key_ring.published_age)
+        return replace(process, key_ring=ring, policy_cache=PolicyCache(), instance=None)
+
+    def after_commit(self, services: UnitOfWork) -> None:
+        """Tell whom it concerns what these services did, now that it is committed."""
+        self.plugin_host.notify_audit_events(services.recorded_events)
+        for kind in sorted(services.queued_kinds):
+            self.background_worker.run_now(self.senders[kind].name)
+
+    @contextmanager
+    def transaction(self, actor: Actor = OPERATOR) -> Iterator[Services]:
+        """Services in a transaction of their own: committed at the end, aborted by an exception.
+
+        Observers are told after the commit. For programs and background work; requests have pyramid_tm.
+        """
+        transactions = ExplicitTransactionManager()
+        with transactions:
+            services = self.create_services(
+                lambda: self.backend.join_transaction(transactions), actor, read_session=self.backend.read_session
+            )
+            yield services
+        self.after_commit(services)
+
+    @contextmanager
+    def read_session(self, actor: Actor = OPERATOR) -> Iterator[Services]:
+        """Services on a read connection."""
+        with ExitStack() as stack:
+            yield self.create_services(lambda: stack.enter_context(self.backend.read_session()), actor)
+
+    @contextmanager
+    def snapshot(self, actor: Actor = OPERATOR) -> Iterator[Services]:
+        """Services that see what is committed now, for as long as they read."""
+        with self.backend.snapshot() as storage:
+            yield self.create_services(lambda: storage, actor)
+
+    @contextmanager
+    def lifespan(self) -> Iterator[None]:
+        """Around all that a process answers: what plugins do meanwhile. Raises what they raise."""
+        shown = ServingProcess(
+            self.settings, lambda: self.read_session(SYSTEM), self._pool_usages, lambda: self.worker_replacements
+        )
+        with ExitStack() as stack:
+            for _, hook in self.plugin_host.implementations("identity_lifespan"):
+                stack.enter_context(hook(process=shown))
+            yield
+
+    def _pool_usages(self) -> Sequence[instrumentation.PoolUsage]:
+        return (self.process_state.hasher.pool_usage, *self.backend.pool_usages)
+
+    def record_refusals(self, events: list[AuditEvent]) -> None:
+        """Write refused attempts, each ``once`` at most; a storage that is away is logged, the answer stands."""
+        fresh = [event for event in events if event.once is None or event.once not in self._refusals]
+        if not fresh:
+            return
+        try:
+            with self.transaction(SYSTEM) as services:
+                for event in fresh:
+                    services.audit.write_refusal(event)
+        except StorageUnavailable as problem:
+            log.warning("a refusal could not be audited: %s", problem)
+            return
+        # A copy per process keeps floods away from the database; the storage decides over all processes.
+        if len(self._refusals) > _MAX_CACHED_REFUSALS:
+            self._refusals.clear()
+        self._refusals.update((event.once, None) for event in fresh if event.once is not None)
+
+    def _create_background_worker(self) -> BackgroundWorker:
+        sending = (
+            BackgroundJob(one.name, _OUTBOX_INTERVAL, one.run, has_own_thread=True) for one in self.senders.values()
+        )
+        return BackgroundWorker([*self.background_jobs.jobs, *sending])
+
+    def _create_outbox_sender(self, delivery: Delivery) -> OutboxSender:
+        return OutboxSender(
+            delivery,
+            transaction=lambda: self.transaction(SYSTEM),
+            reading=lambda: self.read_session(SYSTEM),
+            clock=lambda: self.clock(),
+            stopping=lambda: self.background_worker.is_stopping,
+        )
+
+    def set_process_count(self, processes: int, replaced: tuple[str, int] | None) -> None:
+        """Take a part of the processors, as one of so many processes. Called before the first request."""
+        self.process_count, self.worker_replacements = processes, replaced
+        self.process_state.hasher.set_process_count(processes)
+
+    def close(self) -> None:
+        """Finish background work and give back connections."""
+        instrumentation.remove_observers(self.observers)
+        self.background_worker.stop()
+        try:
+            self.background_jobs.flush_last_used()
+        except StorageUnavailable as problem:
+            log.warning("last uses could not be written: %s", problem)
+        self.process_state.hasher.close()
+        self.backend.close()

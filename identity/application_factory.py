@@ -1,0 +1,250 @@
+"""The only assembler: settings → plugins → protocol → backend → Pyramid."""
+
+import gc
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyramid.config import Configurator
+from pyramid.registry import Registry
+from pyramid.router import Router
+
+from identity import clock as real_clock
+from identity import extension_registry
+from identity.application import IdentityApplication
+from identity.clock import Clock
+from identity.crypto.argon2id import Argon2Cost
+from identity.crypto.sealing import MissingKeySealer, Sealer, create_master_key_file, read_master_keys
+from identity.development_mailbox import create_mailer
+from identity.domain.errors import Invalid
+from identity.domain.names import name_key
+from identity.domain.validators import MAX_TOKEN_LIFETIME
+from identity.domain_verification import DomainVerifier
+from identity.ini_file import QUIET_VARIABLE, apply_variables, read_server_settings, save_last_run
+from identity.password_hashing import PasswordHasher
+from identity.plugin_host import PluginError, PluginHost
+from identity.provider.endpoints import metadata
+from identity.server_settings import is_loopback_only, validate_server_settings
+from identity.services.mails import MAIL_KIND
+from identity.services.process_state import ProcessState
+from identity.services.signing_keys import KeyRing
+from identity.settings import PREFIX, Settings, plugin_setting_strings, read_settings
+from identity.settings_parser import InvalidSetting, SettingErrors
+from identity.storage.backend import Backend
+from identity.storage.errors import StorageError, StorageUnavailable
+
+log = logging.getLogger(__name__)
+
+
+def create_application(
+    settings: Mapping[str, str],
+    *,
+    clock: Clock = real_clock.now,
+    create_missing_key: bool = True,
+    is_loopback_only: bool = False,
+) -> IdentityApplication:
+    """The service that these ini strings describe, nothing opened yet.
+
+    In development a new service gets a master key, if ``create_missing_key``; else whoever needs the key is told.
+    ``is_loopback_only`` tells that its web server can be reached from this machine alone: in development mails are then
+    kept for a page, where no mail server is set.
+
+    Raises BadSetting, for all settings that will not do, or PluginProblem, saying what to mend.
+    """
+    problems = SettingErrors()
+    with problems():
+        core = read_settings(settings).core
+    readable, unusable = not problems.errors, None
+    try:
+        with problems():
+            host = PluginHost.load(settings.get(f"{PREFIX}plugins", "").split(), plugin_setting_strings(settings))
+    except PluginError as problem:
+        unusable = problem
+    loaded = unusable is None and readable and not problems.errors
+    if readable:
+        with problems():
+            sealer = _create_sealer(core)
+        with problems():
+            known_bad = _read_password_blocklist(core.password_blocklist)
+    if loaded:
+        protocol = extension_registry.build_protocol_registry(host)
+        with problems():
+            backend = extension_registry.select_backend(host, core.storage)
+    problems.raise_if_any(unusable)
+    if create_missing_key and isinstance(sealer, MissingKeySealer):
+        sealer = _create_sealer_with_new_key(core, backend)
+    ring = KeyRing(sealer, published_age=MAX_TOKEN_LIFETIME + core.clock_skew)
+    cost = Argon2Cost(memory_kib=core.password_memory, iterations=core.password_iterations)
+    hasher = PasswordHasher(cost, workers=core.password_workers)
+    mailer = create_mailer(core, listens_locally=is_loopback_only)
+    deliveries = extension_registry.collect_deliveries(host, core, mailer)
+    return IdentityApplication(
+        settings=core,
+        plugin_host=host,
+        protocol_registry=protocol,
+        backend=backend,
+        process_state=ProcessState(
+            settings=core,
+            key_ring=ring,
+            sealer=sealer,
+            hasher=hasher,
+            manager_roles=extension_registry.collect_manager_roles(host),
+            deny_hook=extension_registry.combine_deny_hooks(host),
+            capabilities=extension_registry.build_capabilities(host, protocol, can_send_mail=MAIL_KIND in deliveries),
+            deliveries=deliveries,
+            password_blocklist=known_bad,
+        ),
+        mailer=mailer,
+        domain_verifier=DomainVerifier(core),
+        check_password=extension_registry.combine_password_checks(host),
+        clock=clock,
+    )
+
+
+def _read_password_blocklist(file: Path | None) -> frozenset[str]:
+    """The passwords in the file, in the form in which they are compared. Raises BadSetting."""
+    if file is None:
+        return frozenset()
+    try:
+        lines = file.read_text("utf-8", errors="replace").splitlines()
+    except OSError as problem:
+        raise InvalidSetting("identity.password_blocklist", f"cannot be read: {problem.strerror}") from None
+    return frozenset(name_key(line) for line in lines if line.strip())
+
+
+def create_wsgi_app(identity: IdentityApplication, settings: Mapping[str, Any]) -> Router:
+    """The Pyramid application around an assembled service."""
+    with Configurator(settings=dict(settings)) as config:
+        config.registry.application = identity
+        config.include("identity.http")
+        for name, hook in identity.plugin_host.implementations("identity_configure"):
+            config.include(_with_distinct_name(partial(_configure_plugin, hook), name))
+    # Built now, so that a plugin that fails to add to it stops the start and not the requests.
+    metadata.cached_discovery_document(identity.protocol_registry, identity.settings)
+    router = config.make_wsgi_app()
+    _require_view_permissions(config.registry)
+    return router
+
+
+def main(global_config: Mapping[str, str], **settings: str) -> Router:
+    """The WSGI application for ``pserve``; in development it migrates and bootstraps first.
+
+    Raises SystemExit with a clear sentence for settings, plugins or a storage that do not fit.
+    """
+    from identity import bootstrap
+
+    # What a start makes stays, so that looking through it for garbage is in vain, now and later.
+    gc.disable()
+    try:
+        settings, server = apply_variables(global_config, settings), read_server_settings(global_config)
+        validate_server_settings(server)
+        identity = create_application(settings, is_loopback_only=is_loopback_only(server))
+        if identity.settings.development:
+            bootstrap.prepare_development(identity, print_getting_started=QUIET_VARIABLE not in global_config)
+        else:
+            _require_schema_and_signing_key(identity)
+        router = create_wsgi_app(identity, settings)
+        save_last_run(global_config)
+        return router
+    except (InvalidSetting, PluginError, Invalid, StorageUnavailable) as problem:
+        raise SystemExit(f"identity cannot start. {problem}") from None
+    except OSError as problem:
+        raise SystemExit(f"identity cannot start. {problem.filename}: {problem.strerror}.") from None
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _require_schema_and_signing_key(identity: IdentityApplication) -> None:
+    """Raise Unavailable, saying what to run first, unless the schema fits and there is a key that can be opened."""
+    identity.backend.check()
+    problem = identity.system_checks.signing_key()
+    if problem is not None:
+        raise StorageUnavailable(problem)
+
+
+def _configure_plugin(hook: Callable[..., None], config: Configurator) -> None:
+    hook(config=config)
+
+
+def _with_distinct_name(function: partial[None], name: str) -> Callable[[Configurator], None]:
+    """A function of its own per plugin: Pyramid includes each callable once and names it in conflicts."""
+
+    def include(config: Configurator) -> None:
+        function(config)
+
+    include.__name__ = include.__qualname__ = f"plugin_{name}"
+    return include
+
+
+def _require_view_permissions(registry: Registry) -> None:
+    """Every view says who may see it. Raises PluginProblem for one that does not."""
+    for view in registry.introspector.get_category("views"):
+        route, context = view["introspectable"]["route_name"], view["introspectable"]["context"]
+        is_exception_view = route is None and context is not None
+        if not is_exception_view and not any(one.category_name == "permissions" for one in view["related"]):
+            raise PluginError(
+                f"A view of the route {route} names no permission. Pass one to add_view, or NO_PERMISSION_REQUIRED."
+            )
+
+
+def _create_sealer(settings: Settings) -> Sealer:
+    """One without a key where development has none yet. Raises BadSetting."""
+    setting, entries = "identity.master_keys", settings.master_keys
+    if not entries:
+        path = _development_key_path(settings)
+        try:
+            is_missing = not path.exists()
+        except OSError as problem:
+            raise InvalidSetting("identity.data", f"{path} cannot be read: {problem.strerror}") from None
+        if is_missing:
+            return MissingKeySealer(lambda: _missing_key_error(path))
+        setting, entries = "identity.data", (f"development:{path}",)
+    try:
+        return Sealer(read_master_keys(entries))
+    except Invalid as problem:
+        raise InvalidSetting(setting, " ".join(problem.fields.values())) from None
+
+
+def _create_sealer_with_new_key(settings: Settings, backend: Backend) -> Sealer:
+    """With a key that is made for a new service. Raises BadSetting."""
+    path = _development_key_path(settings)
+    if _has_sealed_values(backend):
+        raise _missing_key_error(path)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Another process may make it first.
+        with suppress(FileExistsError):
+            create_master_key_file(path)
+    except OSError as problem:
+        raise InvalidSetting("identity.data", f"{path.parent} cannot be made or used: {problem.strerror}") from None
+    return _create_sealer(settings)
+
+
+def _development_key_path(settings: Settings) -> Path:
+    return settings.data / "master.key"
+
+
+def _missing_key_error(path: Path) -> InvalidSetting:
+    return InvalidSetting(
+        "identity.data",
+        f"the master key {path} does not exist. Put it there, mode 0600: what is stored, and a backup, opens with the"
+        " key of its time alone. A new service, whose database is empty, gets one from its first start in development,"
+        " or from `identity bootstrap`.",
+    )
+
+
+def _has_sealed_values(backend: Backend) -> bool:
+    """True if something lies sealed there, under a key that another one cannot take the place of."""
+    try:
+        # Whichever schema it has: an older one is about to be migrated.
+        with backend.read_session() as storage:
+            return bool(storage.signing_keys.list_all())
+    except StorageUnavailable:
+        return False
+    except StorageError:
+        # There is a key, though it cannot be read.
+        return True

@@ -1,0 +1,207 @@
+"""Jobs: what is done in the background, now and then, each in transactions of its own."""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from typing import Any
+
+from identity import instrumentation
+from identity.background_worker import BackgroundJob
+from identity.clock import Clock
+from identity.domain.audit import SYSTEM, Actor
+from identity.domain.errors import Conflict, NotFound
+from identity.services import last_used_tracker, leases
+from identity.services.container import Services
+from identity.services.process_state import ProcessState
+from identity.services.purge import BATCH_SIZE, PurgeBatch, find_expired, purge_batch, purge_cutoff
+from identity.services.service_users import EXPIRING_KEYS_JOB
+from identity.storage.errors import StorageUnavailable
+from identity.storage.stores.purges import PurgeKind
+
+log = logging.getLogger(__name__)
+
+_EXPIRING_KEYS_INTERVAL = timedelta(hours=6)
+_DELETION_INTERVAL = timedelta(hours=1)
+_LAST_USED_INTERVAL = timedelta(minutes=1)
+#: Between batches others that wait to write have their turn, for as long as the batch took or at least for this.
+_BATCH_PAUSE_SECONDS = 0.005
+
+
+#: Opens use cases for whoever acts.
+ActorServicesFactory = Callable[[Actor], AbstractContextManager[Services]]
+
+
+class BackgroundJobs:
+    """The background work of one process. ``relieve`` does what later writers would have to do for what was written,
+    ``stopping`` tells that the process is about to end."""
+
+    def __init__(
+        self,
+        process: ProcessState,
+        *,
+        transaction: ActorServicesFactory,
+        reading: ActorServicesFactory,
+        clock: Clock,
+        relieve: Callable[[], None],
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._process = process
+        self._settings = process.settings
+        self._transaction = transaction
+        self._reading = reading
+        self._clock = clock
+        self._relieve = relieve
+        self._stopping = stopping
+
+    @property
+    def jobs(self) -> list[BackgroundJob]:
+        """Each with its interval."""
+        purge_interval = self._settings.purge_interval
+        return [
+            BackgroundJob("purge", purge_interval, self.purge_with_lease, has_own_thread=True),
+            BackgroundJob("key rotation", purge_interval, self.rotate_signing_key_if_due),
+            BackgroundJob(EXPIRING_KEYS_JOB, _EXPIRING_KEYS_INTERVAL, self.record_expiring_keys),
+            BackgroundJob("account deletions", _DELETION_INTERVAL, self.delete_due_accounts_with_lease),
+            BackgroundJob("last uses", _LAST_USED_INTERVAL, self.flush_last_used),
+        ]
+
+    def purge(self) -> dict[str, int]:
+        """Delete all that has expired, batch by batch; returns how many of each kind went.
+
+        Who does it by themselves stays away meanwhile, if nobody is at it already. Where one kind cannot be purged, the
+        others are; then the first failure is raised.
+        """
+        turn = self._purge_lease()
+        turn.acquire()
+
+        def goes_on() -> bool:
+            turn.renew()
+            return not self._stopping()
+
+        return self._purge(goes_on)
+
+    def _purge_lease(self) -> leases.Lease:
+        span = self._settings.purge_interval / 2
+        return leases.Lease("purge", span, transaction=lambda: self._transaction(SYSTEM), clock=self._clock)
+
+    def _purge(self, goes_on: Callable[[], bool]) -> dict[str, int]:
+        now = self._clock()
+        deleted: Counter[str] = Counter()
+        failures: list[Exception] = []
+        for kind in PurgeKind:
+            before = purge_cutoff(kind, self._settings, now)
+            if before is not None:
+                try:
+                    self._purge_kind(kind, before, goes_on, deleted)
+                except StorageUnavailable as problem:
+                    log.warning("%s could not all be purged: %s", kind, problem)
+                    failures.append(problem)
+                except Exception as problem:
+                    log.exception("%s could not all be purged", kind)
+                    failures.append(problem)
+        if goes_on():
+            with self._transaction(SYSTEM) as services:
+                deleted["signing keys"] = services.signing_keys.remove_unpublished()
+        if failures:
+            raise failures[0]
+        return {kind: count for kind, count in deleted.items() if count}
+
+    def _purge_kind(
+        self, kind: PurgeKind, before: datetime, goes_on: Callable[[], bool], deleted: Counter[str]
+    ) -> None:
+        limit, since = BATCH_SIZE, None
+        while goes_on():
+            with self._reading(SYSTEM) as services:
+                found = find_expired(services.storage, kind, before, services.legal_holds.list_holds().keys(), since)
+            start, so_far = 0, deleted[kind]
+            while start < len(found.keys) and goes_on():
+                batch = self._purge_batch(kind, found.keys[start : start + limit], before)
+                deleted[kind] += batch.deleted_count
+                start, limit = start + limit, batch.next_limit(limit)
+            # What is found in the same place again is what others are changing.
+            if found.cursor is None or (found.cursor == since and deleted[kind] == so_far):
+                return
+            if not found.keys:
+                time.sleep(_BATCH_PAUSE_SECONDS)
+            since = found.cursor
+
+    def _purge_batch(self, kind: PurgeKind, keys: Sequence[Any], before: datetime) -> PurgeBatch:
+        """Delete these, and let others have their turn."""
+        with self._transaction(SYSTEM) as services:
+            # The turn to write may have to be waited for, and comes with the first store that is asked for.
+            _ = services.storage.purges
+            began = time.monotonic()
+            # Asked each time: who places a hold wants what is there at that moment.
+            gone = purge_batch(services.storage, kind, keys, before, services.legal_holds.list_holds().keys())
+            deleted = time.monotonic()
+        ended = time.monotonic()
+        batch = PurgeBatch(gone, deleted - began, ended - began)
+        instrumentation.record_duration(instrumentation.PURGE, kind.value, batch.total_seconds)
+        self._relieve()
+        time.sleep(max(_BATCH_PAUSE_SECONDS, batch.total_seconds - (time.monotonic() - ended)))
+        return batch
+
+    def purge_with_lease(self) -> None:
+        """Purge, unless another node is at it, and for as long as none is."""
+        turn = self._purge_lease()
+        if turn.acquire():
+            self._purge(lambda: not self._stopping() and turn.renew())
+
+    def rotate_signing_key_if_due(self) -> None:
+        """Announce the next signing key when the active one is old enough."""
+        with self._reading(SYSTEM) as services:
+            due = services.signing_keys.rotation_due()
+        if due:
+            with self._transaction(SYSTEM) as services:
+                services.signing_keys.rotate()
+
+    def record_expiring_keys(self) -> None:
+        """Write audit events for keys and personal access tokens that expire soon, unless another node is at it."""
+        if self._acquire_lease(EXPIRING_KEYS_JOB, _EXPIRING_KEYS_INTERVAL / 2):
+            with self._transaction(SYSTEM) as services:
+                services.service_users.record_expiring()
+
+    def delete_due_accounts(self) -> int:
+        """Delete the accounts whose people asked for it long enough ago; returns how many went."""
+        deleted = 0
+        while True:
+            with self._reading(SYSTEM) as services:
+                due = services.account_deletions.list_due()
+            gone = sum(self._delete_account(user_id) for user_id in due if not self._stopping())
+            deleted += gone
+            if not gone or self._stopping():
+                return deleted
+            time.sleep(_BATCH_PAUSE_SECONDS)
+
+    def _delete_account(self, user_id: str) -> bool:
+        try:
+            with self._transaction(SYSTEM) as services:
+                return services.account_deletions.delete_account(user_id)
+        except (Conflict, NotFound):
+            log.info("an account is kept, or gone, that was to be deleted at this moment")
+            return False
+
+    def delete_due_accounts_with_lease(self) -> None:
+        """The same, unless another node is at it."""
+        if self._acquire_lease("account deletions", _DELETION_INTERVAL / 2):
+            self.delete_due_accounts()
+
+    def flush_last_used(self) -> None:
+        """Write when secrets and personal access tokens were last used, as far as this process knows."""
+        taken = self._process.last_used_tracker.drain()
+        if not taken:
+            return
+        try:
+            with self._transaction(SYSTEM) as services:
+                last_used_tracker.write_last_used(taken, services.storage)
+        except Exception:
+            self._process.last_used_tracker.restore(taken)
+            raise
+
+    def _acquire_lease(self, name: str, span: timedelta) -> bool:
+        now = self._clock()
+        with self._transaction(SYSTEM) as services:
+            return leases.acquire_lease(services.storage, name, starts_at=now, expires_at=now + span)

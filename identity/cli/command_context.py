@@ -1,0 +1,121 @@
+"""What the subcommands share: the ini file opened as a service, and failures told in one line."""
+
+import logging
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from identity.domain.errors import DomainError, Invalid
+from identity.settings_parser import InvalidSetting
+from identity.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from identity.application import IdentityApplication
+
+
+class CommandError(Exception):
+    """A command cannot do what was asked; the message is the one line that is shown."""
+
+
+def add_ini_arguments(parser: ArgumentParser) -> None:
+    """Let the command take ``-c INI`` and ``NAME=VALUE``, as pserve does."""
+    parser.add_argument("-c", "--config", dest="ini", metavar="INI", required=True, help="the service's ini file")
+    parser.add_argument(
+        "variables",
+        metavar="NAME=VALUE",
+        nargs="*",
+        help="a variable of the ini file's [DEFAULT], as for pserve (%% is written %%%%)",
+    )
+
+
+def read_app_settings(arguments: Namespace) -> dict[str, str]:
+    """The strings in the ini file's [app:main], the variables put in. Raises BadSetting or OSError."""
+    from identity.ini_file import APP_SECTION, read_section
+
+    return read_section(arguments.ini, APP_SECTION, read_variables(arguments))
+
+
+def read_variables(arguments: Namespace) -> dict[str, str]:
+    """The variables that are given. Raises BadSetting or OSError.
+
+    Where none are given, they are those that the service was last started with, if the ini file has that noted.
+    """
+    from identity.ini_file import check_variables, read_last_run
+
+    given = dict(one.split("=", 1) for one in arguments.variables)
+    check_variables(arguments.ini, given)
+    return given or read_last_run(arguments.ini)
+
+
+def load_application(arguments: Namespace, *, create_missing_key: bool = False) -> "IdentityApplication":
+    """The service that the ini file describes, nothing opened yet. Raises Failed; the caller closes it.
+
+    Only what begins a service ``create_missing_key``, in development.
+    """
+    # What a command has to say it prints; warnings in the log are for the service.
+    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    with translate_errors():
+        settings = read_app_settings(arguments)
+        from identity.application_factory import create_application
+        from identity.ini_file import read_server_section
+        from identity.server_settings import is_loopback_only
+
+        server = read_server_section(arguments.ini, read_variables(arguments))
+        return create_application(
+            settings, create_missing_key=create_missing_key, is_loopback_only=is_loopback_only(server)
+        )
+
+
+@contextmanager
+def open_application(arguments: Namespace, *, create_missing_key: bool = False) -> Iterator["IdentityApplication"]:
+    """The service that the ini file describes, for the length of a block; what goes wrong becomes Failed."""
+    identity = load_application(arguments, create_missing_key=create_missing_key)
+    try:
+        with translate_errors():
+            yield identity
+    finally:
+        identity.close()
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Turn what can be expected to go wrong into Failed, whose message is one clear line."""
+    try:
+        yield
+    except (CommandError, BrokenPipeError):
+        raise
+    except Exception as problem:
+        sentence = _error_message(problem)
+        if sentence is None:
+            raise
+        raise CommandError(" ".join(sentence.split())) from None
+
+
+def print_field(label: str, value: object, *, width: int = 18) -> None:
+    """Print one fact in two columns."""
+    print(f"{label:<{width}}{value}")
+
+
+def _error_message(problem: Exception) -> str | None:
+    if isinstance(problem, Invalid):
+        return " ".join(problem.fields.values())
+    if isinstance(problem, (InvalidSetting, DomainError)):
+        return str(problem)
+    if isinstance(problem, StorageError):
+        return str(problem) or "The storage cannot do this."
+    if isinstance(problem, OSError):
+        name = "" if problem.filename is None else f"{problem.filename}: "
+        return f"{name}{problem.strerror or problem}"
+    # Named, not imported: a command that loads no plugin does not need the machinery for them.
+    if _is_instance_of(problem, "identity.plugin_host", "PluginProblem"):
+        return str(problem)
+    if _is_instance_of(problem, "identity.crypto.sealing", "Unsealable"):
+        return f"A stored key cannot be opened: {problem}. Look at identity.master_keys."
+    return None
+
+
+def _is_instance_of(problem: Exception, module: str, name: str) -> bool:
+    kind: Any = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(problem, kind)

@@ -1,0 +1,92 @@
+"""identity hold: what is not to be deleted, for as long as a court or an inquiry needs it."""
+
+from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
+
+from identity.cli.command_context import CommandError, add_ini_arguments, open_application
+from identity.extension_points import CliCommand
+
+if TYPE_CHECKING:
+    from identity.domain.legal_holds import LegalHold
+    from identity.services.container import Services
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """-c INI, --user, --organization or --everything, --reason or --release."""
+    add_ini_arguments(parser)
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--user", metavar="ID|LOGIN_NAME", help="a person, with their events")
+    what.add_argument("--organization", metavar="ID|DOMAIN", help="an organization, with its people and its events")
+    what.add_argument("--everything", action="store_true", help="all organizations, and what is of none")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--reason", metavar="TEXT", help="place a hold, for this reason, which the audit trail keeps")
+    how.add_argument("--release", action="store_true", help="let it go as the settings say")
+
+
+def run(arguments: Namespace) -> int:
+    """Place or release one, then list all that there are."""
+    chosen = arguments.user or arguments.organization or arguments.everything
+    if bool(chosen) != bool(arguments.reason or arguments.release):
+        raise CommandError(
+            "Say both which (--user, --organization or --everything) and what (--reason TEXT or --release), or neither."
+        )
+    with open_application(arguments) as identity:
+        if chosen:
+            with identity.transaction() as services:
+                _create_or_release(services, arguments)
+        with identity.read_session() as services:
+            holds = services.legal_holds.list_holds().values()
+            lines = [
+                f"{hold.since:%Y-%m-%d %H:%M:%S} UTC  {_hold_label(services, hold)}: {hold.reason}" for hold in holds
+            ]
+    print("\n".join(lines) or "Nothing is under a legal hold.")
+    return 0
+
+
+def _create_or_release(services: "Services", arguments: Namespace) -> None:
+    from identity.domain.legal_holds import ALL_TARGETS, LegalHoldKind
+    from identity.services.commands.legal_holds import CreateLegalHold
+
+    if arguments.user:
+        kind, held = LegalHoldKind.USER, _find_user(services, arguments.user)
+    elif arguments.organization:
+        kind, held = LegalHoldKind.ORGANIZATION, _find_organization(services, arguments.organization)
+    else:
+        kind, held = LegalHoldKind.INSTANCE, None
+    if arguments.reason:
+        services.legal_holds.create(CreateLegalHold(kind=kind, held_id=held, reason=arguments.reason))
+        return
+    hold = services.legal_holds.list_holds().get(held or ALL_TARGETS)
+    if hold is None:
+        raise CommandError("This is not held.")
+    services.legal_holds.release(hold.id)
+
+
+def _find_user(services: "Services", given: str) -> str:
+    subject = services.storage.users.find_by_login_name(given) or services.storage.users.find_subject(given)
+    if subject is None:
+        raise CommandError(f"There is no user {given}. Give an id or a login name.")
+    return subject.user.id
+
+
+def _find_organization(services: "Services", given: str) -> str:
+    organizations = services.storage.organizations
+    found = organizations.find_by_domain(given) or organizations.find(given)
+    if found is None:
+        raise CommandError(f"There is no organization {given}. Give its id or its primary domain.")
+    return found.id
+
+
+def _hold_label(services: "Services", hold: "LegalHold") -> str:
+    from identity.domain.legal_holds import LegalHoldKind
+
+    if hold.kind is LegalHoldKind.INSTANCE:
+        return "everything"
+    if hold.kind is LegalHoldKind.USER:
+        subject = services.storage.users.find_subject(hold.target_id)
+        return hold.target_id if subject is None else subject.login_name
+    organization = services.storage.organizations.find(hold.target_id)
+    return hold.target_id if organization is None else f"{organization.name} ({organization.primary_domain})"
+
+
+COMMAND = CliCommand("hold", "keep everything of a person or an organization, or list what is kept", add_arguments, run)

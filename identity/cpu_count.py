@@ -1,0 +1,51 @@
+"""How many processors this process may use."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from math import ceil
+from pathlib import Path
+
+_OWN_GROUPS, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+
+
+def available_cpus() -> int:
+    """Those that the system gives it, or fewer if its control groups limit their time, as those of containers do.
+
+    A limit of one and a half counts as two.
+    """
+    given = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([given, *(ceil(one) for one in _cgroup_limits())]))
+
+
+def _cgroup_limits() -> Iterator[float]:
+    """In processors, of each control group that this process is in (cgroups(7))."""
+    with suppress(OSError):
+        for line in _OWN_GROUPS.read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if not controllers:
+                yield from _cgroup_v2_limit(group)
+            elif "cpu" in controllers.split(","):
+                yield from _cgroup_v1_limit(group)
+
+
+def _cgroup_v2_limit(group: str) -> Iterator[float]:
+    for folder in _group_folders(_GROUPS, group):
+        with suppress(OSError, ValueError):
+            time, period = (folder / "cpu.max").read_text().split()
+            # "max" is no limit, and no number.
+            yield int(time) / int(period)
+
+
+def _cgroup_v1_limit(group: str) -> Iterator[float]:
+    for folder in _group_folders(_GROUPS / "cpu", group):
+        with suppress(OSError):
+            time, period = (int((folder / f"cpu.cfs_{word}_us").read_text()) for word in ("quota", "period"))
+            if time > 0:
+                yield time / period
+
+
+def _group_folders(top: Path, group: str) -> Iterator[Path]:
+    """The group's and those above it. Within a container ``top`` is its own, whatever it is called outside."""
+    folder = Path(group.lstrip("/"))
+    yield from (top / one for one in (folder, *folder.parents))

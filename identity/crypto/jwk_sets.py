@@ -1,0 +1,106 @@
+"""Key sets that others publish (RFC 7517 §5), and elliptic keys: for tokens of others, and for those made for them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from identity.crypto import base64url
+from identity.crypto.rsa_keys import ACCEPTED_BITS, ACCEPTED_EXPONENTS, InvalidKey
+
+#: More keys than these nobody publishes who means well.
+MAX_KEYS = 100
+_MAX_KEY_ID_LENGTH = 500
+
+_CURVES: Mapping[str, ec.EllipticCurve] = {"P-256": ec.SECP256R1(), "P-384": ec.SECP384R1(), "P-521": ec.SECP521R1()}
+#: What a key can verify, by type and curve (RFC 7518 §3.1); a shared secret is none of it.
+_RSA_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
+_ALGORITHMS_BY_CURVE = {"P-256": frozenset({"ES256"}), "P-384": frozenset({"ES384"}), "P-521": frozenset({"ES512"})}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class JwkPublicKey:
+    """A public key of somebody else: its id, empty for none, and the algorithms whose signatures it can verify."""
+
+    id: str
+    algorithms: frozenset[str]
+    native: rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+
+    def __repr__(self) -> str:
+        return f"ForeignKey({self.id!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EcPrivateKey:
+    """A private key on the curve P-256, which signs with ES256."""
+
+    native: ec.EllipticCurvePrivateKey
+
+    def __repr__(self) -> str:
+        return "EllipticKey()"
+
+
+def parse_jwk_set(text: bytes) -> tuple[JwkPublicKey, ...]:
+    """The keys that can verify signatures. What is for something else, or unsafe, is left out.
+
+    Raises UnreadableKey for what is no key set.
+    """
+    try:
+        keys = json.loads(text)["keys"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        raise InvalidKey("no key set") from None
+    if not isinstance(keys, list) or len(keys) > MAX_KEYS:
+        raise InvalidKey("no key set")
+    return tuple(found for one in keys if isinstance(one, dict) and (found := _parse_jwk(one)) is not None)
+
+
+def parse_ec_private_key(text: str) -> EcPrivateKey:
+    """The key in a PEM file, as Apple gives it. Raises UnreadableKey."""
+    try:
+        native = load_pem_private_key(text.strip().encode("utf-8", "surrogatepass"), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise InvalidKey("not a private key in PEM form") from None
+    if not isinstance(native, ec.EllipticCurvePrivateKey) or not isinstance(native.curve, ec.SECP256R1):
+        raise InvalidKey("not a key on the curve P-256")
+    return EcPrivateKey(native)
+
+
+def _parse_jwk(jwk: Mapping[str, Any]) -> JwkPublicKey | None:
+    key_id, use, algorithm = jwk.get("kid", ""), jwk.get("use", "sig"), jwk.get("alg")
+    if use != "sig" or not isinstance(key_id, str) or len(key_id) > _MAX_KEY_ID_LENGTH:
+        return None
+    try:
+        if jwk.get("kty") == "RSA":
+            native: Any = _parse_rsa_jwk(jwk)
+            algorithms = _RSA_ALGORITHMS
+        elif jwk.get("kty") == "EC":
+            native, algorithms = _parse_ec_jwk(jwk), _ALGORITHMS_BY_CURVE[jwk["crv"]]
+        else:
+            return None
+    except (ValueError, LookupError, TypeError, UnsupportedAlgorithm):
+        return None
+    # One that names an algorithm is for that alone (RFC 7517 §4.4).
+    return JwkPublicKey(key_id, algorithms if algorithm is None else algorithms & {algorithm}, native)
+
+
+def _parse_rsa_jwk(jwk: Mapping[str, Any]) -> rsa.RSAPublicKey:
+    numbers = rsa.RSAPublicNumbers(e=_decode_uint(jwk["e"]), n=_decode_uint(jwk["n"]))
+    if numbers.n.bit_length() not in ACCEPTED_BITS or numbers.e not in ACCEPTED_EXPONENTS or numbers.n % 2 == 0:
+        raise ValueError("unsafe")
+    return numbers.public_key()
+
+
+def _parse_ec_jwk(jwk: Mapping[str, Any]) -> ec.EllipticCurvePublicKey:
+    return ec.EllipticCurvePublicNumbers(
+        _decode_uint(jwk["x"]), _decode_uint(jwk["y"]), _CURVES[jwk["crv"]]
+    ).public_key()
+
+
+def _decode_uint(text: Any) -> int:
+    if not isinstance(text, str) or len(text) > 2000:
+        raise ValueError("no number")
+    return int.from_bytes(base64url.decode(text), "big")

@@ -1,0 +1,102 @@
+"""Mails in development: kept in a folder instead of being sent, where a page shows them (``/dev/mails``)."""
+
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from identity.crypto.secrets import new_id
+from identity.domain.errors import Invalid
+from identity.mailer import Mailer
+from identity.secret_files import secret_file_transaction
+from identity.services.mails import Mail
+from identity.services.outbox import DeliveryFailed
+from identity.settings import Settings
+
+log = logging.getLogger(__name__)
+
+#: Where the page is, below ``identity.login_url``.
+MAILBOX_PATH = "/dev/mails"
+#: How many mails are kept; the oldest go first.
+MAX_STORED_MAILS = 100
+
+_FOLDER = "mails"
+#: Nanoseconds, so that names sort by time, and an id, so that two processes never choose the same one.
+_FILE_NAME = re.compile(r"\d{20}-[0-9a-f-]{36}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMail:
+    """A mail, and when it was kept."""
+
+    id: str
+    stored_at: datetime
+    mail: Mail
+
+
+class DevelopmentMailbox(Mailer):
+    """Keeps the newest mails as files of their owner. All processes that share ``identity.data`` share it."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings.smtp)
+        self.is_enabled = True
+        self._folder = settings.data / _FOLDER
+        self._page = f"{settings.login_url}{MAILBOX_PATH}"
+
+    def send(self, mail: Mail) -> None:
+        """Keep it. Raises NotTaken if the folder cannot be written."""
+        name = f"{time.time_ns():020}-{new_id()}"
+        try:
+            with secret_file_transaction() as write:
+                write(self._folder / f"{name}.json", json.dumps(asdict(mail)))
+        except Invalid as problem:
+            raise DeliveryFailed(" ".join(problem.fields.values())) from None
+        for old in self._names()[MAX_STORED_MAILS:]:
+            (self._folder / f"{old}.json").unlink(missing_ok=True)
+        # Neither an address nor a link: terminals are shared and kept.
+        log.warning("no mail server is set: read the mail that was just made at %s", self._page)
+
+    def find_problem(self) -> str | None:
+        """Nothing can be wrong with a mail server that there is not."""
+        return None
+
+    def mails(self) -> Iterator[StoredMail]:
+        """What is kept, newest first."""
+        for name in self._names():
+            found = self.find(name)
+            if found is not None:
+                yield found
+
+    def find(self, mail_id: str) -> StoredMail | None:
+        """The mail with this id, if it is kept."""
+        if not _FILE_NAME.fullmatch(mail_id):
+            return None
+        try:
+            mail = Mail(**json.loads((self._folder / f"{mail_id}.json").read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            # Another process threw it away, or somebody else's file has such a name.
+            return None
+        return StoredMail(mail_id, datetime.fromtimestamp(int(mail_id[:20]) // 10**9, UTC), mail)
+
+    def _names(self) -> list[str]:
+        try:
+            found = (Path(name).stem for name in os.listdir(self._folder) if name.endswith(".json"))
+            return sorted((name for name in found if _FILE_NAME.fullmatch(name)), reverse=True)
+        except OSError:
+            return []
+
+
+def create_mailer(settings: Settings, *, listens_locally: bool) -> Mailer:
+    """What takes the service's mails.
+
+    Where no mail server is set, a service that nobody but this machine can reach keeps them: ``is_loopback_only`` tells
+    that its web server listens on loopback addresses alone and believes no proxy.
+    """
+    if not settings.smtp.host and settings.is_loopback_only and listens_locally:
+        return DevelopmentMailbox(settings)
+    return Mailer(settings.smtp)

@@ -1,0 +1,193 @@
+"""Offers: what the loaded plugins offer, checked and put together once, at start. Raises PluginProblem."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from identity.domain.authentication import PASSWORD_FACTOR
+from identity.domain.managers import ManagerRole
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import PERMISSIONS
+from identity.domain.users import User
+from identity.instrumentation import InstrumentationObserver
+from identity.mailer import MailDelivery, Mailer
+from identity.plugin_host import PluginError, PluginHost
+from identity.provider.directory import Directory
+from identity.provider.endpoints import ENDPOINTS
+from identity.provider.factor import Factor
+from identity.provider.grant_type import ClientRequirement
+from identity.provider.interaction import Interaction
+from identity.provider.protocol_registry import ProtocolRegistry
+from identity.provider.response_type import Artifact, ResponseType
+from identity.provider.scope import Scopes
+from identity.services.access_control import DenyHook
+from identity.services.capabilities import Capabilities, GrantTypeCapability, HasSignInMethod, ResponseTypeCapability
+from identity.services.lookup import Lookup
+from identity.services.mails import MAIL_KIND
+from identity.services.outbox import Delivery
+from identity.settings import Settings
+from identity.settings_parser import InvalidSetting
+from identity.storage.backend import Backend
+
+#: Plugins' word on a password: user, password, lookup → whether it is theirs, or None for no opinion.
+PasswordCheck = Callable[[User, str, Lookup], bool | None]
+
+
+def select_backend(host: PluginHost, wanted: str) -> Backend:
+    """The storage of this name. Raises BadSetting if no plugin offers it."""
+    backends: dict[str, Backend] = host.extensions_by_name(
+        "identity_storage_backends", lambda one: str(one.name), "storage"
+    )
+    if wanted not in backends:
+        offered = ", ".join(sorted(backends)) or "none"
+        raise InvalidSetting("identity.storage", f'"{wanted}" is offered by no listed plugin; offered: {offered}')
+    return backends[wanted]
+
+
+def collect_manager_roles(host: PluginHost) -> Mapping[str, ManagerRole]:
+    """All manager roles by name."""
+    roles: dict[str, ManagerRole] = host.extensions_by_name(
+        "identity_manager_roles", lambda one: str(one.name), "manager role"
+    )
+    for role in roles.values():
+        unknown = role.permissions - PERMISSIONS
+        if unknown:
+            raise PluginError(f"The role {role.name} names unknown permissions: {', '.join(sorted(unknown))}.")
+    return roles
+
+
+def build_protocol_registry(host: PluginHost) -> ProtocolRegistry:
+    """What the protocol can do."""
+    return ProtocolRegistry(
+        grant_types=host.extensions_by_name("identity_grant_types", lambda one: str(one.grant_type), "grant type"),
+        response_types=_collect_response_types(host),
+        interactions=_collect_interactions(host),
+        factors=_collect_factors(host),
+        scopes=Scopes(_collect_scopes(host)),
+        client_authentication_methods=host.extensions_by_name(
+            "identity_client_authentication_methods", lambda one: str(one.name), "client authentication"
+        ),
+        directories=host.extensions_by_name("identity_directories", lambda one: str(one.name), "directory"),
+        logout_handlers=host.extensions_by_name(
+            "identity_logout_handlers", lambda one: str(one.name), "way to sign out"
+        ),
+        user_claims=tuple(host.implementations("identity_user_claims")),
+        token_claims=tuple(host.implementations("identity_token_claims")),
+        discovery=tuple(host.implementations("identity_discovery")),
+        endpoints=[*ENDPOINTS],
+    )
+
+
+def _collect_scopes(host: PluginHost) -> list[Any]:
+    """All scopes; a name offered twice stops the start."""
+    return [
+        *host.extensions_by_name(
+            "identity_scopes", lambda one: " ".join(one.names) or type(one).__qualname__, "scope"
+        ).values()
+    ]
+
+
+def _collect_response_types(host: PluginHost) -> Mapping[frozenset[str], ResponseType]:
+    """All response types by their words; two with the same words stop the start."""
+    named = host.extensions_by_name("identity_response_types", lambda one: " ".join(sorted(one.values)), "response type")
+    return {one.values: one for one in named.values()}
+
+
+def collect_deliveries(host: PluginHost, settings: Settings, mailer: Mailer) -> Mapping[str, Delivery]:
+    """All ways out of the service by kind: mails, where something takes them, and what plugins offer."""
+    mails = {MAIL_KIND: MailDelivery(mailer)} if mailer.is_enabled else {}
+    offered: dict[str, Delivery] = host.extensions_by_name(
+        "identity_deliveries", lambda one: str(one.kind), "delivery", settings=settings
+    )
+    if MAIL_KIND in offered:
+        raise PluginError(f'A plugin offers the delivery "{MAIL_KIND}", which is the service\'s own.')
+    return mails | offered
+
+
+def collect_observers(host: PluginHost) -> list[InstrumentationObserver]:
+    """All that hear what the process does."""
+    return [offer.value for offer in host.extensions("identity_observers")]
+
+
+def build_capabilities(host: PluginHost, protocol: ProtocolRegistry, *, can_send_mail: bool = True) -> Capabilities:
+    """What applications can be registered for, and how people can sign in; ``mail`` tells whether mail can be sent."""
+    offered = host.extensions_by_name("identity_sign_in_methods", lambda one: str(one[0]), "way to sign in").values()
+    elsewhere = {one[0]: one[1] for one in offered}
+    factors = protocol.factors.items()
+    return Capabilities(
+        authentication_methods=tuple(protocol.client_authentication_methods),
+        # A grant that knows no client is nothing that an application could be registered for.
+        grants_by_type={
+            name: GrantTypeCapability(
+                accepts_codes=one.accepts_codes,
+                issues_refresh_tokens=one.issues_refresh_tokens,
+                accepts_refresh_tokens=one.accepts_refresh_tokens,
+                requires_confidential_client=one.requires_confidential_client,
+            )
+            for name, one in protocol.grant_types.items()
+            if one.client_requirement is not ClientRequirement.NONE
+        },
+        responses_by_type={
+            one.value: ResponseTypeCapability(
+                is_code_only=one.artifacts == {Artifact.CODE}, uses_front_channel=one.uses_front_channel
+            )
+            for one in protocol.response_types.values()
+        },
+        sign_in_methods={
+            PASSWORD_FACTOR: gettext_lazy("Password"),
+            **elsewhere,
+            **{name: one.label for name, one in factors},
+        },
+        passwordless_factors=frozenset(name for name, one in factors if one.is_passwordless),
+        federated_methods=frozenset(elsewhere),
+        second_factors=frozenset(
+            name for name, one in factors if not one.is_backup and (can_send_mail or not one.needs_mail)
+        ),
+        mail_factors=frozenset(name for name, one in factors if one.needs_mail),
+        sign_in_method_checks=(
+            *((PASSWORD_FACTOR, _is_directory_account(one)) for one in protocol.directories.values()),
+            *((one[0], one[2]) for one in offered if len(one) > 2),
+        ),
+    )
+
+
+def _is_directory_account(directory: Directory[Any]) -> HasSignInMethod:
+    """Whether a person's password is the directory's. What the ini file names, the instance manages."""
+    return lambda subject, services: directory.linked_entry_id(subject, services) is not None
+
+
+def _collect_interactions(host: PluginHost) -> Mapping[str, Interaction]:
+    """All interactions by name, in the order in which they are asked: the late ones last."""
+    named: dict[str, Interaction] = host.extensions_by_name(
+        "identity_interactions", lambda one: str(one.name), "interaction"
+    )
+    return dict(sorted(named.items(), key=lambda offer: offer[1].runs_after_authentication))
+
+
+def _collect_factors(host: PluginHost) -> Mapping[str, Factor]:
+    """All factors by name."""
+    named: dict[str, Factor] = host.extensions_by_name("identity_factors", lambda one: str(one.name), "factor")
+    return named
+
+
+def combine_password_checks(host: PluginHost) -> PasswordCheck | None:
+    """One callable for all plugins that know passwords. What is told of a failure could show the password."""
+    decide = host.combine_decisions(
+        "identity_check_password", lambda verdict: isinstance(verdict, bool), on_failure=False, traceback=False
+    )
+    if decide is None:
+        return None
+    return lambda user, password, lookup: decide(user=user, password=password, lookup=lookup)
+
+
+def combine_deny_hooks(host: PluginHost) -> DenyHook | None:
+    """One callable for all vetoes."""
+    decide = host.combine_decisions(
+        "identity_deny",
+        lambda reason: isinstance(reason, str) and bool(reason),
+        on_failure="A check of this action failed.",
+    )
+    if decide is None:
+        return None
+    return lambda principal, permission, resource, lookup: decide(
+        principal=principal, permission=permission, resource=resource, lookup=lookup
+    )

@@ -1,0 +1,149 @@
+"""Fair shares: pools of few places, of which no client network and no organization can hold more than a quarter.
+
+Each request counts for its client's network and for the organization that it concerns, once that is known. Requests
+without an organization, such as those with an unknown login name, share one bucket. Background work counts for neither;
+only the size of the pool bounds it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from threading import Lock
+
+#: One in so many places is the share of a network and of an organization, and of browsers that an account knows.
+_SHARE_DIVISOR = 4
+
+#: What is counted, by kind and value.
+_Key = tuple[str, str]
+
+
+class NoFreeSlot(Exception):
+    """The pool has no place left, or the network or organization has used up its share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """For whom a request is. ``network`` is empty where it is not known: then the organization alone counts."""
+
+    network: str = ""
+    organization_id: str = ""
+    known_browser: bool = False
+
+
+_asker: ContextVar[Requester | None] = ContextVar("asker", default=None)
+
+
+@contextmanager
+def client_network_scope(network: str) -> Iterator[None]:
+    """Around a request of a client in this network; also undoes what ``belongs_to`` says meanwhile."""
+    before = _asker.set(Requester(network))
+    try:
+        yield
+    finally:
+        _asker.reset(before)
+
+
+def set_client_network(network: str) -> None:
+    """The same until the context that variables are kept in ends: for requests that have one of their own."""
+    _asker.set(Requester(network))
+
+
+def assign_organization(organization_id: str) -> None:
+    """The rest of the request is this organization's business."""
+    asker = _asker.get()
+    if asker is not None:
+        _asker.set(replace(asker, organization_id=organization_id))
+
+
+@contextmanager
+def organization_scope(organization_id: str, *, known_browser: bool = False) -> Iterator[None]:
+    """Count the work in this block for the organization; an empty id counts it in the shared bucket."""
+    asker = _asker.get()
+    if asker is None:
+        yield
+        return
+    before = _asker.set(replace(asker, organization_id=organization_id, known_browser=known_browser))
+    try:
+        yield
+    finally:
+        _asker.reset(before)
+
+
+class FairSemaphore:
+    """So many places, and a quarter as many beside them for browsers that an account knows.
+
+    Without ``limits_organizations`` networks alone share them: where all of them serve one organization anyway.
+    """
+
+    def __init__(self, places: int, *, by_organization: bool = True) -> None:
+        self._by_organization = by_organization
+        self._known = _SlotPool(max(1, places // _SHARE_DIVISOR))
+        self._all = _SlotPool(places)
+
+    @contextmanager
+    def acquired(self, part: str = "") -> Iterator[None]:
+        """Hold a place meanwhile. Raises Full."""
+        leave = self.acquire(part)
+        try:
+            yield
+        finally:
+            leave()
+
+    def acquire(self, subgroup: str = "") -> Callable[[], None]:
+        """Take a place; returns what gives it back, in whatever thread. Raises Full.
+
+        Of the share of an organization each ``part`` of it, such as one of its providers, holds half at most.
+        """
+        asker = _asker.get()
+        keys = self._share_keys(asker, subgroup)
+        pools = (self._known, self._all) if asker is not None and asker.known_browser else (self._all,)
+        for pool in pools:
+            if pool.acquire(keys):
+                return lambda: pool.release(keys)
+        raise NoFreeSlot
+
+    def _share_keys(self, asker: Requester | None, part: str) -> tuple[_Key, ...]:
+        keys = [("part", part)] if part else []
+        if asker is not None and asker.network:
+            keys.append(("network", asker.network))
+        if asker is not None and self._by_organization:
+            keys.append(("organization", asker.organization_id))
+        return tuple(keys)
+
+
+class _SlotPool:
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._share = max(1, places // _SHARE_DIVISOR)
+        self._used_by_key: Counter[_Key] = Counter()
+        self._used = 0
+        self._lock = Lock()
+
+    @property
+    def free(self) -> int:
+        """How many places are left."""
+        return self._places - self._used
+
+    def acquire(self, keys: tuple[_Key, ...]) -> bool:
+        with self._lock:
+            free = self.free
+            if free < 1 or any(self._used_by_key[key] >= self._max_slots(key, free) for key in keys):
+                return False
+            self._used += 1
+            self._used_by_key.update(keys)
+            return True
+
+    def release(self, keys: tuple[_Key, ...]) -> None:
+        with self._lock:
+            self._used -= 1
+            self._used_by_key.subtract(keys)
+            for key in keys:
+                if not self._used_by_key[key]:
+                    del self._used_by_key[key]
+
+    def _max_slots(self, key: _Key, free: int) -> int:
+        """How many places this key may hold: fewer as they get scarce, so that one is left for the next request."""
+        share = max(1, self._share // 2) if key[0] == "part" else self._share
+        return min(share, (free + 1) // 2)

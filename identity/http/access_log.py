@@ -1,0 +1,57 @@
+"""One line in the log for each request, for whoever watches: method, route, status and time.
+
+The route stands for the address: addresses hold links that work once, and their queries hold codes and tokens.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+
+from pyramid.config import Configurator
+from pyramid.registry import Registry
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.http.environ_keys import ENDPOINT_RESULT_KEY, UNREAD_BODY_KEY
+
+log = logging.getLogger(__name__)
+
+#: Of an address that leads nowhere nothing is told: whoever asks chooses it.
+_NO_ROUTE = "no route"
+
+
+def access_log_tween_factory(
+    handler: Callable[[Request], Response], _registry: Registry
+) -> Callable[[Request], Response]:
+    """The handler itself where nobody watches; what is tried again is told once."""
+    if not log.isEnabledFor(logging.INFO):
+        return handler
+
+    def logging_handler(request: Request) -> Response:
+        started = time.perf_counter()
+        response = handler(request)
+        # A view that first wants to have the body has not answered; a page of an endpoint is a part of its request.
+        if not (request.environ.get(UNREAD_BODY_KEY) or ENDPOINT_RESULT_KEY in request.environ):
+            log_request(
+                request.normalized_method, _route_pattern(request), response.status_int, time.perf_counter() - started
+            )
+        return response
+
+    return logging_handler
+
+
+def log_request(method: str, pattern: str, status: int, seconds: float) -> None:
+    """Write the line; the pattern is that of the route."""
+    log.info("%s %s %d, %.0f ms", method, pattern, status, seconds * 1000)
+
+
+def _route_pattern(request: Request) -> str:
+    route = getattr(request, "matched_route", None)
+    return _NO_ROUTE if route is None else str(route.pattern)
+
+
+def includeme(config: Configurator) -> None:
+    """Around everything else but the id of the request."""
+    config.add_tween(
+        "identity.http.access_log.access_log_tween_factory", under="identity.http.request_ids.request_id_tween_factory"
+    )

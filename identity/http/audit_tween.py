@@ -1,0 +1,31 @@
+"""The audit tween: stores refusals in a transaction of their own, after the request's was aborted."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyramid.registry import Registry
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.http.request_services import add_user_agent
+
+if TYPE_CHECKING:
+    from identity.application import IdentityApplication
+
+
+def audit_tween_factory(handler: Callable[[Request], Response], registry: Registry) -> Callable[[Request], Response]:
+    """The tween, the last to see a request: it also has it let go of its services, and background work wake up."""
+    identity: IdentityApplication = registry.application
+
+    def audit_tween(request: Request) -> Response:
+        try:
+            response = handler(request)
+            if refused := request.request_services.refusals:
+                agent = request.browser_state.user_agent
+                identity.record_refusals([add_user_agent(event, agent) for event in refused])
+        finally:
+            request.request_services.release()
+        identity.background_worker.wake()
+        return response
+
+    return audit_tween

@@ -1,0 +1,132 @@
+"""Protocol endpoints without a web framework: what Pyramid and the ASGI application have in common at them."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from identity import instrumentation
+from identity.http.cookies import cookie_headers
+from identity.http.cors import cors_headers, preflight_response
+from identity.http.request_services import RequestServices
+from identity.provider.context import Context
+from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.errors import MethodNotAllowed, RequestTooLarge
+from identity.provider.protocol_request import BrowserState, ProtocolRequest, ProtocolResponse
+
+if TYPE_CHECKING:
+    from identity.application import IdentityApplication
+
+#: How many bytes the body of a form or of an API's request may have.
+MAX_BODY_BYTES = 64 * 1024
+
+log = logging.getLogger(__name__)
+
+_NOT_MODIFIED = 304
+
+Headers = list[tuple[str, str]]
+
+
+def body_too_large_error() -> RequestTooLarge:
+    """The refusal of a body over MAX_BODY."""
+    return RequestTooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes")
+
+
+def media_type(header: str) -> str:
+    """The media type without parameters."""
+    return header.partition(";")[0].strip().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointResult:
+    """The result of an endpoint, for Pyramid to draw a page of it: a response or an error."""
+
+    result: ProtocolResponse | Exception
+    context: Context | None
+
+
+class EndpointHandler:
+    """Calls one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, identity: "IdentityApplication") -> None:
+        self.endpoint = endpoint
+        # A HEAD must not do what a GET does, where that is more than showing something (RFC 9110 §9.3.2).
+        shows = "GET" in endpoint.methods and not endpoint.writes
+        self._methods = frozenset(endpoint.methods) | ({"HEAD"} if shows else set())
+        self._may_lag = endpoint.allows_stale_reads and identity.backend.has_standby
+        self.reads_browser_state = endpoint.host is EndpointHost.LOGIN
+        self._identity = identity
+
+    def is_preflight(self, method: str, requested_method: str | None) -> bool:
+        """True if a browser asks beforehand whether a script may send a request (Fetch §3.2.2)."""
+        return method == "OPTIONS" and requested_method is not None and self.endpoint.allows_cors
+
+    def needs_storage_for_cors(self, origin: str | None) -> bool:
+        """True if the answer to a script of this origin, None if it is no script, may wait for the storage."""
+        return self.endpoint.uses_storage or (origin is not None and self.endpoint.allows_cors)
+
+    def preflight_response(self) -> ProtocolResponse:
+        """The answer to that."""
+        return preflight_response(self.endpoint)
+
+    def check_method(self, method: str) -> None:
+        """Raise MethodNotAllowed."""
+        if method not in self._methods:
+            raise MethodNotAllowed(self.endpoint.methods)
+
+    def handle(self, request: ProtocolRequest, request_services: RequestServices) -> ProtocolResponse:
+        """What the endpoint answers. Raises what it raises."""
+        answer = self._handle_on_standby(request, request_services) if self._may_lag else None
+        if answer is None:
+            request_services.context = request_services.create_context()
+            answer = self.endpoint.handle(request, request_services.context)
+        return answer
+
+    def response_headers(
+        self, answer: ProtocolResponse, origin: str | None, opened: RequestServices, browser: Callable[[], BrowserState]
+    ) -> Headers:
+        """All headers of the answer; ``origin`` is that of a script."""
+        headers = response_headers(answer, self._identity, browser)
+        if origin is not None and self.endpoint.allows_cors:
+            headers += cors_headers(origin, opened.services)
+        return headers
+
+    def _handle_on_standby(self, request: ProtocolRequest, opened: RequestServices) -> ProtocolResponse | None:
+        """What the endpoint says by a storage that may be behind; None if the primary has to be asked.
+
+        A refusal does not count: what was made a moment ago may not be there yet. Neither does a failure.
+        """
+        if opened.begin_standby_read():
+            try:
+                answer = self.endpoint.handle(request, opened.create_context())
+            except Exception as problem:
+                log.debug("asked anew: %s", type(problem).__name__)
+            else:
+                if not answer.is_negative:
+                    instrumentation.record_outcome(
+                        instrumentation.LAGGING_ENDPOINT, self.endpoint.name, instrumentation.ANSWERED_BY_STANDBY
+                    )
+                    return answer
+            opened.end_standby_read()
+        instrumentation.record_outcome(
+            instrumentation.LAGGING_ENDPOINT, self.endpoint.name, instrumentation.ANSWERED_BY_PRIMARY
+        )
+        return None
+
+
+def response_headers(
+    answer: ProtocolResponse, identity: "IdentityApplication", browser: Callable[[], BrowserState]
+) -> Headers:
+    """The headers of an answer, whoever asks."""
+    headers = [("X-Content-Type-Options", "nosniff")]
+    if identity.has_hsts:
+        headers.append(("Strict-Transport-Security", "max-age=31536000"))
+    # A 304 has no body, and may only name the length that a 200 would have (RFC 9110 §8.6).
+    if answer.status != _NOT_MODIFIED:
+        headers.append(("Content-Length", str(len(answer.body))))
+    if answer.body:
+        headers.append(("Content-Type", answer.content_type))
+    headers.extend(answer.headers.items())
+    if answer.cookies:
+        headers.extend(cookie_headers(identity.settings, browser(), answer.cookies))
+    return headers

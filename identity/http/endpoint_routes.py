@@ -1,0 +1,144 @@
+"""Protocol endpoints as Pyramid routes: ProtocolRequest ← request, ProtocolResponse → response."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.http.endpoint_handler import (
+    MAX_BODY_BYTES,
+    EndpointHandler,
+    EndpointResult,
+    body_too_large_error,
+    media_type,
+    response_headers,
+)
+from identity.http.environ_keys import ENDPOINT_RESULT_KEY
+from identity.provider.context import Context
+from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.endpoints import ENDPOINTS
+from identity.provider.protocol_request import NO_BROWSER_STATE, ProtocolRequest, ProtocolResponse
+
+if TYPE_CHECKING:
+    from identity.application import IdentityApplication
+
+PROTOCOL_ROUTE_PREFIX = "protocol."
+
+_BODY_HEADERS = frozenset({"Content-Length", "Content-Type"})
+
+
+def build_protocol_request(request: Request, *, with_browser: bool = False) -> ProtocolRequest:
+    """The request as the protocol sees it; cookies are looked at where asked for.
+
+    Raises RequestTooLarge without reading a body over MAX_BODY.
+    """
+    environ = request.environ
+    length = request.content_length or 0
+    if length > MAX_BODY_BYTES:
+        raise body_too_large_error()
+    return ProtocolRequest(
+        method=environ["REQUEST_METHOD"],
+        query=environ.get("QUERY_STRING", "").encode("latin-1"),
+        body=_body(environ, length),
+        content_type=media_type(environ.get("CONTENT_TYPE", "")),
+        authorization=environ.get("HTTP_AUTHORIZATION"),
+        if_none_match=environ.get("HTTP_IF_NONE_MATCH"),
+        browser_state=request.browser_state if with_browser else NO_BROWSER_STATE,
+        resumed_request_id=request.matchdict.get("request") if with_browser else None,
+    )
+
+
+def _body(environ: Mapping[str, Any], length: int) -> bytes:
+    if not length:
+        return b""
+    stream = environ["wsgi.input"]
+    # An earlier attempt at this request has read it already.
+    if environ.get("retry.attempt"):
+        stream.seek(0)
+    body: bytes = stream.read(length)
+    return body
+
+
+def build_response(request: Request, answer: ProtocolResponse) -> Response:
+    """The answer as a Pyramid response, with the headers that every protocol answer carries."""
+    handler = _matched_handler(request)
+    if handler is None:
+        headers = response_headers(answer, request.registry.application, lambda: request.browser_state)
+    else:
+        origin = request.environ.get("HTTP_ORIGIN")
+        headers = handler.response_headers(answer, origin, request.request_services, lambda: request.browser_state)
+    if answer.form_post is not None:
+        drawn: Response = request.registry.render_form_post(request, answer.form_post)
+        drawn.headerlist = [*drawn.headerlist, *(one for one in headers if one[0] not in _BODY_HEADERS)]
+        return drawn
+    return _ProtocolResponseAdapter(app_iter=[answer.body], status=answer.status, headerlist=headers)
+
+
+class _ProtocolResponseAdapter(Response):  # type: ignore[misc]
+    """Its headers go out as they are; WebOb would go through them for an address to make absolute, and ours all are."""
+
+    def __call__(self, environ: Mapping[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
+        """The answer; for HEAD without its body."""
+        start_response(self.status, self.headerlist)
+        body: Iterable[bytes] = () if environ["REQUEST_METHOD"] == "HEAD" else self.app_iter
+        return body
+
+
+def _matched_handler(request: Request) -> EndpointHandler | None:
+    """That of the endpoint at which the request arrived; None at other routes."""
+    route = getattr(request, "matched_route", None)
+    handlers: Mapping[str, EndpointHandler] = request.registry.endpoint_handlers
+    return None if route is None else handlers.get(route.name)
+
+
+def request_context(request: Request) -> Context:
+    """What endpoints, grants and interactions may use beside the request."""
+    context: Context = request.request_services.create_context()
+    return context
+
+
+def create_endpoint_view(handler: EndpointHandler) -> Callable[[Request], Response]:
+    """The endpoint's Pyramid view."""
+
+    def view(request: Request) -> Response:
+        outcome: EndpointResult | None = request.environ.get(ENDPOINT_RESULT_KEY)
+        if outcome is not None:
+            return _render_result(request, outcome)
+        if handler.is_preflight(request.method, request.environ.get("HTTP_ACCESS_CONTROL_REQUEST_METHOD")):
+            return build_response(request, handler.preflight_response())
+        handler.check_method(request.method)
+        asked = build_protocol_request(request, with_browser=handler.reads_browser_state)
+        return build_response(request, handler.handle(asked, request.request_services))
+
+    return view
+
+
+def _render_result(request: Request, outcome: EndpointResult) -> Response:
+    """The page for what an endpoint has come to outside of Pyramid. Raises its error."""
+    request.request_services.context = outcome.context
+    if isinstance(outcome.result, Exception):
+        raise outcome.result
+    return build_response(request, outcome.result)
+
+
+def add_endpoint(config: Configurator, endpoint: Endpoint) -> None:
+    """Directive: route and view of one protocol endpoint; a plugin's is counted in with those of the service."""
+    identity: IdentityApplication = config.registry.application
+    if endpoint not in identity.protocol_registry.endpoints:
+        identity.add_endpoint(endpoint)
+    name = PROTOCOL_ROUTE_PREFIX + endpoint.name
+    handler = config.registry.endpoint_handlers[name] = EndpointHandler(endpoint, identity)
+    config.add_route(name, endpoint.path, host=endpoint.host)
+    config.add_view(create_endpoint_view(handler), route_name=name, permission=NO_PERMISSION_REQUIRED)
+
+
+def includeme(config: Configurator) -> None:
+    """Add every endpoint of the table."""
+    config.registry.endpoint_handlers = {}
+    config.add_directive("add_endpoint", add_endpoint)
+    # Routes are tried in order, and programs ask more often than browsers.
+    for endpoint in sorted(ENDPOINTS, key=lambda one: one.host is EndpointHost.LOGIN):
+        config.add_endpoint(endpoint)

@@ -1,0 +1,45 @@
+"""Who is asking: a person at a browser, who gets pages, or a program, which gets JSON."""
+
+from typing import Any
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+
+from identity.http.route_predicates import HostPredicate
+from identity.provider.endpoint import EndpointHost
+
+_LOGIN_HOST_TEXT = f"host = {EndpointHost.LOGIN}"
+
+
+def wants_html(request: Request) -> bool:
+    """True on the routes of the login host, which serve people alone; elsewhere if the browser wants to draw HTML."""
+    route = getattr(request, "matched_route", None)
+    if route is not None:
+        return is_login_host_route(route)
+    return "text/html" in request.environ.get("HTTP_ACCEPT", "").lower()
+
+
+def is_login_host_route(route: Any) -> bool:
+    """True if the route was added with ``host="login"``."""
+    return any(isinstance(one, HostPredicate) and one.text() == _LOGIN_HOST_TEXT for one in route.predicates)
+
+
+class WantsHtmlPredicate:
+    """View predicate ``for_people=True``: the view answers people; without it, the next one answers programs."""
+
+    def __init__(self, value: bool, config: Configurator) -> None:
+        self._value = bool(value)
+
+    def text(self) -> str:
+        """How Pyramid shows the predicate."""
+        return f"for_people = {self._value}"
+
+    phash = text
+
+    def __call__(self, context: object, request: Request) -> bool:  # noqa: D102
+        return wants_html(request) is self._value
+
+
+def includeme(config: Configurator) -> None:
+    """Make the predicate known."""
+    config.add_view_predicate("for_people", WantsHtmlPredicate)

@@ -1,0 +1,83 @@
+"""Lists: which page of a list a request asks for, for the console and the API alike."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from pyramid.request import Request
+
+from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
+from identity.storage.paging import PageCursor, PageRequest, ResultPage, RowTotal, SortOrder
+
+CURSOR_PARAM, LIMIT_PARAM, QUERY_PARAM, STATE_PARAM, SORT_PARAM = "cursor", "limit", "q", "state", "sort"
+
+#: Stands before the name of an order that is wanted the other way round.
+DESCENDING_PREFIX = "-"
+
+#: How many rows a page has unless the request says otherwise.
+DEFAULT_PAGE_SIZE = 50
+MAX_PAGE_SIZE = 200
+MAX_QUERY_LENGTH = 200
+
+_STATES = {"": None, "active": True, "deactivated": False}
+
+
+def sort_values(orders: Iterable[str]) -> list[str]:
+    """What ``sort`` can be where a list has these orders."""
+    return [f"{sign}{by}" for by in orders for sign in ("", DESCENDING_PREFIX)]
+
+
+def parse_sort(text: str) -> SortOrder:
+    """The order that ``sort`` means."""
+    return SortOrder(text.removeprefix(DESCENDING_PREFIX), text.startswith(DESCENDING_PREFIX))
+
+
+def read_page_request(request: Request, *, usual: int = DEFAULT_PAGE_SIZE, orders: Collection[str] = ()) -> PageRequest:
+    """What ``cursor``, ``limit``, ``q``, ``state`` and ``sort`` ask for. Raises Invalid, naming the parameter."""
+    given = request.GET
+    query = given.get(QUERY_PARAM, "").strip()
+    if len(query) > MAX_QUERY_LENGTH:
+        raise Invalid({QUERY_PARAM: gettext_lazy("Use at most {length} characters.", length=MAX_QUERY_LENGTH)})
+    state = given.get(STATE_PARAM, "")
+    if state not in _STATES:
+        raise Invalid({STATE_PARAM: gettext_lazy("Choose one of the values offered.")})
+    sort = given.get(SORT_PARAM, "")
+    if sort and sort not in sort_values(orders):
+        raise Invalid({SORT_PARAM: gettext_lazy("Choose one of the values offered.")})
+    text = given.get(CURSOR_PARAM, "")
+    cursor = request.services.cursors.decode(text, cursor_scope(request)) if text else None
+    return PageRequest(
+        limit=_limit(given.get(LIMIT_PARAM, ""), usual),
+        cursor=cursor,
+        query=query,
+        active=_STATES[state],
+        sort=parse_sort(sort) if sort else None,
+        with_total=True,
+    )
+
+
+def list_total(request: Request, page: ResultPage[Any]) -> RowTotal | None:
+    """How many rows there are on all pages: those of the only page, if nobody counted."""
+    if page.total is None and page.next_cursor is None and CURSOR_PARAM not in request.GET:
+        return RowTotal(len(page))
+    return page.total
+
+
+def encode_next_cursor(request: Request, cursor: PageCursor | None) -> str | None:
+    """What to send as ``cursor`` for the next page; None on the last one."""
+    text: str | None = request.services.cursors.encode(cursor, cursor_scope(request))
+    return text
+
+
+def cursor_scope(request: Request) -> str:
+    """What a cursor is bound to: the list's address with its filters."""
+    filters = sorted((name, value) for name, value in request.GET.items() if name not in (CURSOR_PARAM, LIMIT_PARAM))
+    return "&".join([request.path, *(f"{name}={value}" for name, value in filters)])
+
+
+def _limit(text: str, usual: int) -> int:
+    if not text:
+        return usual
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= MAX_PAGE_SIZE or len(text) > 9:
+        raise Invalid({LIMIT_PARAM: gettext_lazy("Choose between 1 and {most}.", most=MAX_PAGE_SIZE)})
+    return int(text)

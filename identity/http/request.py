@@ -1,0 +1,142 @@
+"""IdentityRequest: what a request carries besides what Pyramid gives it."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+
+from identity.domain.audit import Actor, ActorKind
+from identity.domain.sessions import SignedInAccount
+from identity.http.cookies import read_request_browser_state
+from identity.http.language_negotiation import negotiate_language
+from identity.http.request_ids import environ_request_id
+from identity.http.request_observers import normalized_method
+from identity.http.request_services import RequestServices
+from identity.lazily import lazily
+from identity.provider.protocol_request import BrowserState
+from identity.services.unit_of_work import UnitOfWork
+from identity.transaction_manager import ExplicitTransactionManager
+
+if TYPE_CHECKING:
+    from transaction.interfaces import ITransactionManager
+
+    from identity.application import IdentityApplication
+
+
+Result = TypeVar("Result")
+
+#: Results of ``once``, in the environ, which a request shares with its retries.
+_COMMITTED_RESULTS_KEY = "identity.done"
+#: The digests of idempotency keys that this request has claimed and committed; in the environ too.
+_CLAIMED_KEYS_KEY = "identity.claimed"
+
+
+class IdentityRequest(Request):  # type: ignore[misc]
+    """Each attribute is made when first asked for.
+
+    They stand in a class of our own because Pyramid would otherwise make a new class for every single request, which
+    costs more than the whole of its routing.
+    """
+
+    @lazily
+    def request_id(self) -> str:
+        """The id of this request, shown in its answer, in logs and audit events, and where it fails."""
+        identity: IdentityApplication = self.registry.application
+        return environ_request_id(self.environ, identity.settings.trusted_proxy)
+
+    @lazily
+    def tm(self) -> "ITransactionManager":
+        """The transaction manager of this run of the request. Asked for by pyramid_tm."""
+        return ExplicitTransactionManager()
+
+    @lazily
+    def browser_state(self) -> BrowserState:
+        """What the browser shows of itself: secrets of its sessions and of the sign-ins it began."""
+        return read_request_browser_state(self)
+
+    @lazily
+    def signed_in_account(self) -> SignedInAccount | None:
+        """Who is signed in here, for the service's own pages: of several the one selected last."""
+        found: SignedInAccount | None = self.services.sessions.find_current(self.browser_state.sessions.values())
+        return found
+
+    @property
+    def form_secret(self) -> str | None:
+        """The secret that forms of this page are bound to: its sign-in's, else the session's; None for neither."""
+        waiting = (self.matchdict or {}).get("request")
+        if waiting is not None:
+            return self.browser_state.sign_ins.get(waiting)
+        return (
+            None
+            if self.signed_in_account is None
+            else self.browser_state.sessions.get(self.signed_in_account.session.id)
+        )
+
+    @property
+    def normalized_method(self) -> str:
+        """The method, for logs and traces; any that no view has is one and the same."""
+        method: str = self.method
+        return normalized_method(method)
+
+    def commit(self) -> None:
+        """Commit what was done so far, and go on in another transaction; who acts and what was refused stays.
+
+        For effects that must stand whatever comes, and before work that takes long.
+        """
+        self.request_services.commit()
+
+    def run_once(self, name: str, step: Callable[[], Result]) -> Result:
+        """The result of ``step``, whose effects are committed.
+
+        Where the database makes the whole request run again (pyramid_retry), a step that was committed is not repeated:
+        the retry gets its result, which therefore must not hold anything of one run, such as ``services``. Within one
+        run every call does its step, also under a name that was used before. Raises what the step raises; then nothing
+        is committed.
+        """
+        number = self._call_counts[name] = self._call_counts.get(name, 0) + 1
+        done: dict[tuple[str, int], Result] = self.environ.setdefault(_COMMITTED_RESULTS_KEY, {})
+        if (name, number) not in done:
+            result = step()
+            self.commit()
+            done[name, number] = result
+        return done[name, number]
+
+    @lazily
+    def _call_counts(self) -> dict[str, int]:
+        """How many steps of each name this run of the request has reached."""
+        return {}
+
+    def roll_back(self) -> None:
+        """Drop what was done since the last commit, and go on in another transaction, as after it."""
+        self.request_services.roll_back()
+
+    @lazily
+    def request_services(self) -> RequestServices:
+        """The services of this run of the request, in its transaction if it has one."""
+        identity: IdentityApplication = self.registry.application
+        # Whether there is one is known by the time that services are needed.
+        transactions = self.tm if "tm.active" in self.environ else None
+        claimed = self.environ.setdefault(_CLAIMED_KEYS_KEY, set())
+        self.add_finished_callback(IdentityRequest._close)
+        return RequestServices(identity, self._actor, partial(negotiate_language, self), transactions, claimed)
+
+    def _close(self) -> None:
+        opened: RequestServices = self.__dict__.pop("opened")
+        opened.close()
+
+    @property
+    def services(self) -> UnitOfWork:
+        """The use cases, in the request's transaction if it has one, on a read connection otherwise."""
+        return self.request_services.services
+
+    def _actor(self) -> Actor:
+        """Whoever asks, as long as nobody has proved to be somebody."""
+        address = self.environ.get("REMOTE_ADDR")
+        return Actor(kind=ActorKind.ANONYMOUS, client_address=address, request_id=self.request_id)
+
+
+def includeme(config: Configurator) -> None:
+    """Have Pyramid make requests of this class."""
+    config.set_request_factory(IdentityRequest)

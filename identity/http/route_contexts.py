@@ -1,0 +1,167 @@
+"""Targets: what the ids in an address name, loaded once per request, before any permission is asked for.
+
+Each function is a route factory: it answers with the thing and the resource at which permissions on it are judged.
+What the principal may not know of is not there: NotFound, whether it exists or not. That is whatever lies in an
+organization into which the principal reaches nowhere; managers of a project grant reach the grant alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyramid.request import Request
+
+from identity.domain.errors import NotFound
+from identity.domain.managers import Manager
+from identity.domain.permissions import (
+    INSTANCE_RESOURCE,
+    Resource,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.users import HumanUser, ServiceUser
+from identity.services.container import Services
+
+#: The subject of permissions on managers, whatever their level.
+MANAGER_SUBJECT = "manager"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteContext:
+    """What a route is about.
+
+    ``resource`` is where permissions are judged, None if there is nobody who could hold one. With ``parts`` it is
+    enough to hold the permission at something inside of it; the view then shows those parts alone.
+    """
+
+    resource: Resource | None
+    entity: Any = None
+    includes_children: bool = False
+
+    def effective_permission(self, declared: str) -> str:
+        """The permission that a route's declared one means here.
+
+        Managers of each level have permissions of their own: routes that serve all four say ``manager.read``.
+        """
+        subject, _, action = declared.partition(".")
+        if subject != MANAGER_SUBJECT or self.resource is None:
+            return declared
+        return f"{self.resource.key.level}_{MANAGER_SUBJECT}.{action}"
+
+
+#: For whoever proves to be nobody, or manages nothing: it has no resource, so every permission is refused.
+_DENIED_CONTEXT = RouteContext(None)
+
+#: Finds the thing of an id and the resource at which permissions on it are judged. Raises NotFound.
+EntityFinder = Callable[[Services, str], tuple[Any, Resource]]
+
+
+def instance_context(request: Request) -> RouteContext:
+    """The instance itself."""
+    return (
+        RouteContext(INSTANCE_RESOURCE, request.services.find_instance()) if _is_manager(request) else _DENIED_CONTEXT
+    )
+
+
+def caller_context(request: Request) -> RouteContext:
+    """Whoever asks, about themselves: for what needs no role."""
+    return RouteContext(INSTANCE_RESOURCE)
+
+
+def context_factory(
+    name: str, find: EntityFinder, *, includes_children: bool = False
+) -> Callable[[Request], RouteContext]:
+    """A factory for what the address names by ``{name}``."""
+
+    def factory(request: Request) -> RouteContext:
+        if not _is_manager(request):
+            return _DENIED_CONTEXT
+        identifier = request.matchdict[name]
+        value, resource = find(request.services, identifier)
+        if not _is_visible(request, value, resource):
+            raise NotFound(name.replace("_", " "), identifier)
+        return RouteContext(resource, value, includes_children)
+
+    return factory
+
+
+def _find_organization(services: Services, identifier: str) -> tuple[Any, Resource]:
+    found = services.organizations.get(identifier)
+    return found, organization_resource(found.id)
+
+
+def _find_project(services: Services, identifier: str) -> tuple[Any, Resource]:
+    found = services.projects.get(identifier)
+    return found, project_resource(found)
+
+
+def _find_application(services: Services, identifier: str) -> tuple[Any, Resource]:
+    found = services.applications.get(identifier)
+    return found, project_resource(services.projects.get(found.project_id))
+
+
+def _find_project_grant(services: Services, identifier: str) -> tuple[Any, Resource]:
+    found = services.project_grants.get(identifier)
+    return found, project_grant_resource(found, services.projects.get(found.project_id))
+
+
+def _find_user(services: Services, identifier: str) -> tuple[HumanUser, Resource]:
+    found = services.users.get(identifier)
+    return found, organization_resource(found.organization_id)
+
+
+def _find_service_user(services: Services, identifier: str) -> tuple[ServiceUser, Resource]:
+    found = services.service_users.get(identifier)
+    return found, organization_resource(found.organization_id)
+
+
+def _find_upstream_provider(services: Services, identifier: str) -> tuple[Any, Resource]:
+    found = services.upstream_providers.get(identifier)
+    return found, organization_resource(found.organization_id)
+
+
+def _find_user_grant(services: Services, identifier: str) -> tuple[Any, Resource]:
+    found = services.user_grants.get(identifier)
+    return found, services.user_grants.grant_resource(found)
+
+
+def _find_manager(services: Services, identifier: str) -> tuple[Any, Resource]:
+    found = services.managers.get(identifier)
+    return found, services.access_control.get_resource(found.resource)
+
+
+def _find_audit_event(services: Services, identifier: str) -> tuple[Any, Resource]:
+    found = services.audit_trail.get(identifier)
+    if found.organization_id is None:
+        return found, INSTANCE_RESOURCE
+    return found, organization_resource(found.organization_id)
+
+
+organization_context = context_factory("organization", _find_organization)
+#: An organization of which one may manage parts, such as a single project.
+organization_or_child_context = context_factory("organization", _find_organization, includes_children=True)
+project_context = context_factory("project", _find_project)
+application_context = context_factory("application", _find_application)
+project_grant_context = context_factory("project_grant", _find_project_grant)
+user_context = context_factory("user", _find_user)
+service_user_context = context_factory("service_user", _find_service_user)
+upstream_provider_context = context_factory("upstream_provider", _find_upstream_provider)
+user_grant_context = context_factory("user_grant", _find_user_grant)
+manager_context = context_factory("manager", _find_manager)
+audit_event_context = context_factory("audit_event", _find_audit_event)
+
+
+def _is_manager(request: Request) -> bool:
+    """False for nobody, and for users without any manager role: they learn nothing, not even what exists."""
+    principal = request.identity
+    return principal is not None and bool(principal.held)
+
+
+def _is_visible(request: Request, value: Any, resource: Resource) -> bool:
+    """True if whoever asks may know of the thing; of the managers of a project grant, those of the own side alone."""
+    services, principal = request.services, request.identity
+    if isinstance(value, Manager) and not services.managers.is_visible(value, by=principal):
+        return False
+    reaches: bool = services.access_control.can_see_resource(principal, resource)
+    return reaches

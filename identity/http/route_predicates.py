@@ -1,0 +1,120 @@
+"""Route predicates: ``host=`` (issuer, base or login) and ``authenticate=`` (which credential the route accepts)."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyramid.config import Configurator
+from pyramid.interfaces import IRoutesMapper
+from pyramid.predicates import RequestMethodPredicate
+from pyramid.request import Request
+
+from identity.provider.endpoint import EndpointHost
+from identity.settings import Settings
+
+#: The kinds of credentials that a route can accept: an access token, or a session's cookie.
+CREDENTIALS = ("bearer", "session")
+
+_DEFAULT_PORTS = {"https": 443, "http": 80}
+
+
+def accepted_hosts(url: str) -> frozenset[str]:
+    """The Host headers with which a request for this address may arrive."""
+    parts = urlsplit(url)
+    names = {parts.netloc.lower()}
+    default = _DEFAULT_PORTS[parts.scheme]
+    if parts.port in (None, default):
+        bare = parts.netloc.lower().removesuffix(f":{default}")
+        names |= {bare, f"{bare}:{default}"}
+    return frozenset(names)
+
+
+def accepted_hosts_by_address(settings: Settings) -> dict[EndpointHost, frozenset[str]]:
+    """The accepted Host headers of each of the three addresses."""
+    return {
+        EndpointHost.ISSUER: accepted_hosts(settings.issuer_url),
+        EndpointHost.BASE: accepted_hosts(settings.base_url),
+        EndpointHost.LOGIN: accepted_hosts(settings.login_url),
+    }
+
+
+class HostPredicate:
+    """True if the request came to the named address; configuration decides, forwarding headers never."""
+
+    def __init__(self, value: str, config: Configurator) -> None:
+        self._value = EndpointHost(value)
+        self._names = accepted_hosts_by_address(config.registry.application.settings)[self._value]
+
+    def text(self) -> str:
+        """How Pyramid shows the predicate."""
+        return f"host = {self._value}"
+
+    phash = text
+
+    def __call__(self, info: Any, request: Request) -> bool:  # noqa: D102
+        name = request.environ.get("HTTP_HOST", "")
+        return name in self._names or name.lower() in self._names
+
+
+class AuthenticatePredicate:
+    """Always true: it only stores which kind of credential the route accepts, for the security policy."""
+
+    def __init__(self, value: str, config: Configurator) -> None:
+        if value not in CREDENTIALS:
+            raise ValueError(f"authenticate must be one of {', '.join(CREDENTIALS)}, not {value}")
+        self.value = value
+
+    def text(self) -> str:
+        """How Pyramid shows the predicate."""
+        return f"authenticate = {self.value}"
+
+    phash = text
+
+    def __call__(self, info: Any, request: Request) -> bool:  # noqa: D102
+        return True
+
+
+def route_credential(request: Request) -> str | None:
+    """The kind of credential that the matched route accepts; None for public ones."""
+    route = getattr(request, "matched_route", None)
+    for predicate in getattr(route, "predicates", ()):
+        if isinstance(predicate, AuthenticatePredicate):
+            return predicate.value
+    return None
+
+
+def allowed_methods(request: Request) -> tuple[str, ...]:
+    """The methods that some route answers at this address; none if there is nothing at all."""
+    mapper = request.registry.queryUtility(IRoutesMapper)
+    path = request.environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8")
+    found: set[str] = set()
+    for route in mapper.get_routes():
+        match = route.match(path)
+        if match is None:
+            continue
+        methods = {name for one in route.predicates if isinstance(one, RequestMethodPredicate) for name in one.val}
+        others = (one for one in route.predicates if not isinstance(one, RequestMethodPredicate))
+        if all(predicate({"match": match, "route": route}, request) for predicate in others):
+            found |= methods
+    return tuple(sorted(found))
+
+
+class ContextOnlyTraverser:
+    """What a route names is what its view is about: there is no tree of things to walk through behind it.
+
+    Pyramid's own walks, which takes longer than to find the route, and believes the header X-Vhm-Root.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+
+    def __call__(self, request: Request) -> dict[str, Any]:
+        """Where a walk would have ended (``pyramid.interfaces.ITraverser``)."""
+        found = {"context": self._root, "root": self._root, "view_name": "", "subpath": (), "traversed": ()}
+        return {**found, "virtual_root": self._root, "virtual_root_path": ()}
+
+
+def includeme(config: Configurator) -> None:
+    """Make the predicates known."""
+    config.add_traverser(ContextOnlyTraverser)
+    config.add_route_predicate("host", HostPredicate)
+    config.add_route_predicate("authenticate", AuthenticatePredicate)

@@ -1,0 +1,281 @@
+"""What the pages of a sign-in stand on: the request that waits, and the password that is tried."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity import instrumentation, password_hashing
+from identity.crypto.secrets import new_token
+from identity.domain.authentication import PASSWORD_FACTOR
+from identity.domain.errors import Conflict
+from identity.domain.login_names import LoginName
+from identity.domain.sessions import PendingAuthorization
+from identity.domain.users import Subject
+from identity.fair_semaphore import organization_scope
+from identity.http.cookies import request_cookie_headers
+from identity.http.endpoint_routes import request_context
+from identity.lazily import lazily
+from identity.password_hashing import ServerBusy
+from identity.provider.directory import (
+    Directory,
+    DirectoryAccountKind,
+    DirectoryQuery,
+    DirectoryUnavailable,
+    select_directory_query,
+)
+from identity.provider.endpoints.authorization import PATH, load_sign_in
+from identity.provider.interaction import SignIn
+from identity.provider.protocol_request import Cookie, CookieKind
+from identity.services.attempts import AttemptReservation, TooManyAttempts
+from identity.services.passwords import PasswordAttempt
+
+VerificationT = TypeVar("VerificationT")
+
+WRONG_FACTOR = "wrong factor"
+
+
+class PendingSignInContext:
+    """The context of every page below ``/login/{request}``: a route factory.
+
+    Raises UnknownSignIn, ForeignSignIn, ExpiredSignIn, FinishedSignIn (identity.services.sign_ins), so that no view
+    runs for a request that cannot go on in this browser.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        request_id = request.matchdict["request"]
+        secret = request.browser_state.sign_ins.get(request_id)
+        self.pending: PendingAuthorization = request.services.sign_ins.find(request_id, secret)
+
+    @lazily
+    def sign_in(self) -> SignIn:
+        """How far it has come. Raises Unredirectable if the application is gone; OAuthError."""
+        request = self._request
+        return load_sign_in(self.pending, request.browser_state, request_context(request))
+
+    @property
+    def resume_path(self) -> str:
+        """Where a finished page sends the browser: there it is decided what comes next."""
+        return f"{PATH}/{self.pending.id}"
+
+
+def attempt_password(request: Request, login_name: LoginName, password: str) -> Subject | None:
+    """Whose password this is; None if it is wrong or they may not sign in, which nobody can tell apart.
+
+    The attempt is counted and committed before the password is looked at, and nothing is locked meanwhile; without a
+    verdict it stands. Raises TooManyAttempts; Busy, and then it is taken back unless anything was looked at.
+    """
+    return _record_outcome(PASSWORD_FACTOR, lambda: _attempt_password_once(request, login_name, password))
+
+
+def _record_outcome(way: str, attempt: Callable[[], VerificationT | None]) -> VerificationT | None:
+    """What the attempt brings; whoever watches is told what it came to."""
+    outcome = instrumentation.FAILED
+    try:
+        verdict = attempt()
+        outcome = instrumentation.REFUSED if verdict is None else instrumentation.SUCCEEDED
+    except TooManyAttempts:
+        outcome = instrumentation.RATE_LIMITED
+        raise
+    except ServerBusy:
+        outcome = instrumentation.BUSY
+        raise
+    finally:
+        instrumentation.record_outcome(instrumentation.SIGN_IN, way, outcome)
+    return verdict
+
+
+def _attempt_password_once(request: Request, login_name: LoginName, password: str) -> Subject | None:
+    organization_id = _quota_organization_id(request, login_name)
+    trial, question = request.run_once("password attempt", lambda: _reserve_attempt(request, login_name))
+    with organization_scope(organization_id, known_browser=trial.reservation.known_browser):
+        return _verify_password(request, login_name, password, trial, question)
+
+
+def _reserve_attempt(request: Request, login_name: LoginName) -> tuple[PasswordAttempt, DirectoryQuery | None]:
+    trial: PasswordAttempt = request.services.passwords.begin_attempt(login_name, request.browser_state.known_browsers)
+    directories = request.registry.application.protocol_registry.directories.values()
+    return trial, select_directory_query(
+        directories, trial.resolved_login, request.services, is_rate_limited=trial.reservation.is_rate_limited
+    )
+
+
+def _quota_organization_id(request: Request, login_name: LoginName) -> str:
+    """The id of the organization whose share a password counts for, by the typed domain alone; empty for none.
+
+    Whether anybody has the name does not count: places that are left tell nothing of an account.
+    """
+    domain = login_name.domain
+    if not domain:
+        return ""
+    with request.services.read_session() as storage:
+        named = storage.organizations.find_by_domain(domain)
+        holder = storage.organizations.find_effective_domain(domain) if named is None else None
+    if named is not None:
+        return str(named.id)
+    return "" if holder is None else str(holder.organization_id)
+
+
+def _verify_password(
+    request: Request, login_name: LoginName, password: str, attempt: PasswordAttempt, query: DirectoryQuery | None
+) -> Subject | None:
+    """Whose password it is: by a directory that is concerned, by a plugin, or by its hash."""
+    identity = request.registry.application
+    if query is not None and query.account_kind is not DirectoryAccountKind.NONE:
+        return _verify_in_directory(request, query, attempt, password)
+    if query is not None:
+        with password_hashing.released_slot():
+            query.directory.simulate_query(login_name)
+    verdict = None
+    was_looked_at = attempt.subject is not None and identity.check_password is not None
+    if attempt.subject is not None and identity.check_password is not None:
+        verdict = identity.check_password(attempt.subject.user, password, request.services.lookup)
+    outdated_hash = None
+    if verdict is None:
+        try:
+            judged = identity.process_state.hasher.verify(attempt.stored_hash, password)
+        except ServerBusy:
+            if not was_looked_at:
+                request.services.passwords.release_attempt(attempt)
+            raise
+        verdict = judged.is_match
+        if judged.needs_rehash:
+            # It can wait for the next time.
+            with suppress(ServerBusy):
+                outdated_hash = identity.process_state.hasher.hash(password)
+    passwords = request.services.passwords
+    if not verdict:
+        passwords.fail_attempt(attempt)
+        return None
+    owner: Subject | None = passwords.complete_attempt(attempt, outdated_hash=outdated_hash)
+    return owner
+
+
+def _verify_in_directory(
+    request: Request, question: DirectoryQuery, trial: PasswordAttempt, password: str
+) -> Subject | None:
+    """Whose password it is by a directory, for a linked account or a name that nobody has.
+
+    Raises Busy for both alike if the directory does not answer; that counts, as all does that was tried.
+    """
+    directory, is_away, is_hashed = question.directory, False, False
+    try:
+        with password_hashing.released_slot():
+            login_name = trial.resolved_login.login_name
+            found = (
+                directory.find_entry_by_id(question.entry_id) if question.entry_id else directory.find_entry(login_name)
+            )
+        trial, may_be_asked = _reserve_entry_attempt(request, question, trial, found)
+        with password_hashing.released_slot():
+            is_right = directory.verify_password(found if may_be_asked else None, password)
+        if is_right and may_be_asked:
+            subject = _accept_directory_user(request, directory, found, trial)
+            if subject is not None:
+                return subject
+            is_hashed = trial.subject is None
+    except DirectoryUnavailable:
+        is_away = True
+    if not is_hashed:
+        # As long as it takes for names that are kept here.
+        request.registry.application.process_state.hasher.verify(None, password)
+    request.services.passwords.fail_attempt(trial, directory_unavailable=is_away)
+    if is_away:
+        raise ServerBusy(message="A directory does not answer just now.")
+    return None
+
+
+def _reserve_entry_attempt(
+    request: Request, question: DirectoryQuery, trial: PasswordAttempt, found: Any
+) -> tuple[PasswordAttempt, bool]:
+    """The attempt, and whether the password may be tried at the entry that was found.
+
+    An entry of an account is that account's alone, and only by the name that the account has. Attempts at any other are
+    counted by the entry: directories find it by spellings that nobody foresees.
+    """
+    services, directory, subject = request.services, question.directory, trial.resolved_login.subject
+    owner = None if found is None else directory.linked_user_id(found, services)
+    if subject is not None:
+        return trial, owner == subject.user.id and question.sends_password
+    is_free = found is not None and owner is None and question.sends_password
+    if question.organization is not None:
+        # The same work where there is no such entry.
+        entry = directory.entry_key(found) if is_free else f"none {trial.resolved_login.login_name.comparison_key}"
+        key, organization = f"{directory.name} {entry}", question.organization
+        reservation = request.run_once(
+            "entry attempt", lambda: services.attempts.reserve_directory_entry(trial.reservation, key, organization)
+        )
+        return replace(trial, reservation=reservation), is_free and not reservation.held
+    return trial, is_free
+
+
+def _accept_directory_user(
+    request: Request, directory: Directory[Any], found: Any, trial: PasswordAttempt
+) -> Subject | None:
+    """The person whom a directory has found, with the attempt over; None if they may not come in."""
+    # New accounts keep something in place of a password; hashed before anything is written.
+    hashed = "" if trial.subject is not None else request.registry.application.process_state.hasher.hash(new_token())
+    subject: Subject | None = directory.provision_account(found, trial.subject, request.services, hashed=hashed)
+    if subject is None or not subject.is_active:
+        return None
+    request.services.attempts.confirm_password(trial.reservation, subject)
+    return subject
+
+
+def attempt_factor(
+    request: Request, factor: str, subject: Subject | None, verify: Callable[[], VerificationT | None]
+) -> VerificationT | None:
+    """What ``verify`` says of a factor of somebody who has proved who they are, or who proves it by this factor alone;
+    None if it proves nothing, and also where ``subject`` is None, because it is nobody's that is known.
+
+    ``factor`` names it. As with passwords the attempt is counted and committed before it is looked at, and without a
+    verdict it stands.
+    ``verify`` asks the request for services itself: they are others than before. What it uses up is committed with
+    what follows. Raises TooManyAttempts; Busy, and then it counts: nobody here knows how much was looked at before.
+    """
+    return _record_outcome(factor, lambda: _attempt_factor_once(request, subject, verify))
+
+
+def _attempt_factor_once(
+    request: Request, subject: Subject | None, verify: Callable[[], VerificationT | None]
+) -> VerificationT | None:
+    def reserve() -> tuple[AttemptReservation, bool]:
+        services, known = request.services, request.browser_state.known_browsers
+        browser = None if subject is None else services.known_browsers.identify(subject.user.id, known)
+        return services.attempts.reserve_factor_attempt(subject, browser), browser is not None
+
+    reservation, is_known = request.run_once("factor attempt", reserve)
+    try:
+        with organization_scope("" if subject is None else subject.organization.id, known_browser=is_known):
+            verdict = None if subject is None else verify()
+    except Conflict:
+        # Somebody else used it at the same moment.
+        verdict = None
+    attempts = request.services.attempts
+    if verdict is None or subject is None:
+        attempts.record_refusal(subject, WRONG_FACTOR)
+        return None
+    attempts.confirm_factor(reservation, subject)
+    return verdict
+
+
+def redirect_to_sign_in(request: Request, *, target: str, login_name: str = "") -> Response:
+    """303 to the pages of signing in, whoever is signed in at this browser already; at the end to ``target``.
+
+    With a login name the password is asked at once.
+    """
+    settings = request.registry.application.settings
+    sign_ins = request.services.sign_ins
+    pending, secret = sign_ins.begin({}, target=target)
+    pending = sign_ins.select_account(pending, None)
+    if login_name:
+        sign_ins.set_login_name(pending, login_name)
+    response = Response(status=303, headerlist=[("Content-Length", "0")])
+    response.headers["Location"] = f"{settings.login_url}{PATH}/{pending.id}"
+    cookie = Cookie(CookieKind.SIGN_IN, pending.id, secret, settings.sign_in_lifetime)
+    for name, value in request_cookie_headers(request, (cookie,)):
+        response.headers.add(name, value)
+    return response

@@ -1,0 +1,233 @@
+"""Outgoing requests: to public addresses, unless a setting names others, and to the very one that was looked at."""
+
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from pathlib import Path
+from threading import Thread, Timer
+from time import monotonic
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from identity.fair_semaphore import FairSemaphore, NoFreeSlot
+
+Network = IPv4Network | IPv6Network
+#: The addresses of a host name, within so many seconds. Raises OSError.
+HostResolver = Callable[[str, float], Sequence[str]]
+
+#: How much of an answer is read.
+MAX_RESPONSE_BYTES = 64 * 1024
+
+_PORTS = {"https": 443, "http": 80}
+#: IPv4 addresses stand in the last bits of these (RFC 6052 §2.1).
+_NAT64 = ip_network("64:ff9b::/96")
+#: What the IANA special-purpose registries (RFC 6890) keep from the internet and the standard library does not, or not
+#: in every version: protocol assignments, 6to4 relays, dummy prefix, documentation (RFC 9637), segment routing.
+_SPECIAL_NETWORKS = tuple(
+    map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "100:0:0:1::/64", "3fff::/20", "5f00::/16")),
+)
+
+
+class ForbiddenDestination(OSError):
+    """The request was not sent: the host has no address that it may go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutboundResponse:
+    """Status and the beginning of the body."""
+
+    status: int
+    body: bytes = field(repr=False)
+
+
+def parse_networks(words: Sequence[str]) -> tuple[Network, ...]:
+    """The networks that these words name; an address is a network of one. Raises ValueError."""
+    return tuple(ip_network(word) for word in words)
+
+
+def is_public(address: IPv4Address | IPv6Address) -> bool:
+    """True for an address of the public internet; one that carries an IPv4 address is as public as that."""
+    if isinstance(address, IPv6Address):
+        carried = address.ipv4_mapped or address.sixtofour
+        if carried is None and address in _NAT64:
+            carried = IPv4Address(int(address) & 0xFFFFFFFF)
+        if carried is not None:
+            return is_public(carried)
+        if address.is_site_local:
+            return False
+    if any(address in network for network in _SPECIAL_NETWORKS):
+        return False
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def resolve_host(host: str, seconds: float) -> Sequence[str]:
+    """The addresses that this machine knows the host by."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return [str(sockaddr[0]) for *_, sockaddr in found]
+
+
+#: Look-ups of names that are under way: the system's own way gives up when it likes, often long after we did.
+_MAX_CONCURRENT_RESOLUTIONS = 32
+
+
+class DeadlineResolver:
+    """Resolves as this machine does, and waits no longer than it may: a name server that is silent keeps nobody."""
+
+    def __init__(self) -> None:
+        self._semaphore = FairSemaphore(_MAX_CONCURRENT_RESOLUTIONS)
+
+    def __call__(self, host: str, seconds: float) -> Sequence[str]:
+        """The addresses. Raises OSError, also if too many look-ups are under way for whoever asks."""
+        try:
+            leave = self._semaphore.acquire()
+        except NoFreeSlot:
+            raise TimeoutError("too many names are looked up just now") from None
+        found: Future[Sequence[str]] = Future()
+        Thread(target=self._resolve, args=(host, found, leave), name="identity-names", daemon=True).start()
+        try:
+            return found.result(seconds)
+        except FutureTimeout:
+            raise TimeoutError("no name server has answered") from None
+
+    def _resolve(self, host: str, found: "Future[Sequence[str]]", leave: Callable[[], None]) -> None:
+        try:
+            found.set_result(resolve_host(host, 0))
+        except (OSError, UnicodeError) as problem:
+            found.set_exception(OSError(type(problem).__name__))
+        finally:
+            leave()
+
+
+class OutboundHttpClient:
+    """One way out. A request takes ``seconds`` at most, from the connection to the end of the answer.
+
+    ``networks`` are those that requests may go to besides public addresses. Redirects are not followed, and what the
+    environment says of proxies does not count. Who names a ``proxy`` leaves it to that where requests go.
+    """
+
+    def __init__(
+        self,
+        *,
+        networks: Sequence[Network] = (),
+        seconds: float = 5,
+        resolve: HostResolver = resolve_host,
+        ca_file: Path | None = None,
+        proxy: str = "",
+    ) -> None:
+        self._networks = tuple(networks)
+        self._seconds = seconds
+        self._resolve = resolve
+        self._ca_file = ca_file
+        self._proxy = urlsplit(proxy) if proxy else None
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        seconds: float | None = None,
+    ) -> OutboundResponse:
+        """The answer, within ``seconds`` if they are fewer. Raises Refused, other kinds of OSError, HTTPException."""
+        parts = urlsplit(url)
+        ends_at = monotonic() + min(self._seconds, self._seconds if seconds is None else seconds)
+        with (
+            closing(self._create_connection(parts, ends_at)) as connection,
+            _enforce_deadline(connection.sock, ends_at),
+        ):
+            connection.request(method, self._request_target(parts, url), body=body, headers=dict(headers))
+            answer = connection.getresponse()
+            body = answer.read(MAX_RESPONSE_BYTES)
+        # What was cut off can look like a whole answer.
+        _remaining_seconds(ends_at)
+        return OutboundResponse(answer.status, body)
+
+    def _create_connection(self, parts: SplitResult, ends_at: float) -> HTTPConnection:
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        plain = self._connect(host, port, ends_at)
+        try:
+            if parts.scheme == "http":
+                connection = HTTPConnection(host, port)
+                connection.sock = plain
+                return connection
+            with _enforce_deadline(plain, ends_at):
+                if self._proxy is not None:
+                    self._tunnel(plain, host, port)
+                context = ssl.create_default_context(cafile=self._ca_file)
+                secured = context.wrap_socket(plain, server_hostname=host)
+            connection = HTTPSConnection(host, port, context=context)
+            connection.sock = secured
+            return connection
+        except BaseException:
+            plain.close()
+            raise
+
+    def _connect(self, host: str, port: int, ends_at: float) -> socket.socket:
+        if self._proxy is not None:
+            target = self._proxy.hostname or "", self._proxy.port or _PORTS["http"]
+            return socket.create_connection(target, timeout=_remaining_seconds(ends_at))
+        found = [ip_address(one.partition("%")[0]) for one in self._resolve(host, _remaining_seconds(ends_at))]
+        allowed = [one for one in found if is_public(one) or self._is_allowed_network(one)]
+        if not allowed:
+            raise ForbiddenDestination("no address that requests may go to")
+        for address in allowed[:-1]:
+            with suppress(OSError):
+                return socket.create_connection((str(address), port), timeout=_remaining_seconds(ends_at))
+        return socket.create_connection((str(allowed[-1]), port), timeout=_remaining_seconds(ends_at))
+
+    def _is_allowed_network(self, address: IPv4Address | IPv6Address) -> bool:
+        plain = getattr(address, "ipv4_mapped", None) or address
+        return any(plain in network for network in self._networks)
+
+    def _request_target(self, parts: SplitResult, url: str) -> str:
+        if self._proxy is not None and parts.scheme == "http":
+            return url
+        return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+
+    def _tunnel(self, plain: socket.socket, host: str, port: int) -> None:
+        """Have the proxy pass everything on (RFC 9110 §9.3.6)."""
+        target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
+        if self._proxy is not None and self._proxy.username:
+            name = f"{unquote(self._proxy.username)}:{unquote(self._proxy.password or '')}"
+            lines.append(f"Proxy-Authorization: Basic {b64encode(name.encode()).decode()}")
+        plain.sendall("\r\n".join([*lines, "", ""]).encode("ascii"))
+        answer = HTTPResponse(plain, method="CONNECT")
+        answer.begin()
+        if answer.status != 200:
+            raise OSError("the proxy refuses")
+
+
+def _remaining_seconds(ends_at: float) -> float:
+    left = ends_at - monotonic()
+    if left <= 0:
+        raise TimeoutError("no time is left")
+    return left
+
+
+@contextmanager
+def _enforce_deadline(connected: socket.socket, ends_at: float) -> Iterator[None]:
+    """Cut the connection when the time is over: whoever sends a byte now and then would keep it for ever."""
+    connected.settimeout(_remaining_seconds(ends_at))
+    # A socket of its own: the other one may be closed, and its number be somebody else's, when the time is over.
+    with socket.fromfd(connected.fileno(), connected.family, connected.type) as same:
+        cut = Timer(_remaining_seconds(ends_at), _abort_connection, [same])
+        cut.daemon = True
+        cut.start()
+        try:
+            yield
+        finally:
+            cut.cancel()
+            cut.join()
+
+
+def _abort_connection(connected: socket.socket) -> None:
+    with suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,97 @@
+"""When something was: in the format and time zone of whoever reads it, and how far away that is, in words."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from markupsafe import Markup
+
+from identity.domain.users import HumanUser, Subject
+from identity.lazily import lazily
+from identity.pages.translation import Translator
+
+_MINUTE, _HOUR, _DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+_MONTH, _YEAR = timedelta(days=30), timedelta(days=365)
+
+
+def format_relative_time(moment: datetime, now: datetime, words: Translator) -> Markup:
+    """The largest whole unit between now and the moment: "in 7 days", "3 hours ago"."""
+    return _format_future(moment - now, words) if moment > now else _format_past(now - moment, words)
+
+
+def _format_future(span: timedelta, words: Translator) -> Markup:
+    if span < _MINUTE:
+        return words.gettext("in less than a minute")
+    if span < _HOUR:
+        return words.ngettext("in {n} minute", "in {n} minutes", span // _MINUTE)
+    if span < _DAY:
+        return words.ngettext("in {n} hour", "in {n} hours", span // _HOUR)
+    if span < _MONTH:
+        return words.ngettext("in {n} day", "in {n} days", span // _DAY)
+    if span < _YEAR:
+        return words.ngettext("in {n} month", "in {n} months", span // _MONTH)
+    return words.ngettext("in {n} year", "in {n} years", span // _YEAR)
+
+
+def _format_past(span: timedelta, words: Translator) -> Markup:
+    if span < _MINUTE:
+        return words.gettext("just now")
+    if span < _HOUR:
+        return words.ngettext("{n} minute ago", "{n} minutes ago", span // _MINUTE)
+    if span < _DAY:
+        return words.ngettext("{n} hour ago", "{n} hours ago", span // _HOUR)
+    if span < _MONTH:
+        return words.ngettext("{n} day ago", "{n} days ago", span // _DAY)
+    if span < _YEAR:
+        return words.ngettext("{n} month ago", "{n} months ago", span // _MONTH)
+    return words.ngettext("{n} year ago", "{n} years ago", span // _YEAR)
+
+
+def user_time_zone(subject: Subject | None) -> tzinfo | None:
+    """The time zone that the person has chosen; None for nobody, and where none is chosen or known."""
+    if subject is None or not isinstance(subject.user, HumanUser) or not subject.user.profile.zoneinfo:
+        return None
+    try:
+        return ZoneInfo(subject.user.profile.zoneinfo)
+    except (OSError, ValueError, LookupError):
+        return None
+
+
+class DatetimeFormatter:
+    """Moments as the reader writes them, for templates."""
+
+    def __init__(self, language: str, find_zone: Callable[[], tzinfo | None]) -> None:
+        self._language = language
+        self._find_zone = find_zone
+
+    @lazily
+    def time_zone(self) -> tzinfo | None:
+        """The reader's own zone, looked up when a moment is first shown; None if it is not known."""
+        return self._find_zone()
+
+    def format_date(self, moment: datetime) -> str:
+        """The day, in the reader's zone or else in UTC."""
+        return self._format_local_date(moment.astimezone(self.time_zone or UTC))
+
+    def format_datetime(self, moment: datetime) -> str:
+        """The same with the time to the minute, and the zone."""
+        return self._format_local_datetime(moment.astimezone(self.time_zone or UTC), "short")
+
+    def format_utc_seconds(self, moment: datetime) -> str:
+        """The moment to the second in UTC, as the audit trail has it."""
+        return self._format_local_datetime(moment.astimezone(UTC), "medium")
+
+    def _format_local_date(self, local: datetime) -> str:
+        # Loaded by the first page that shows a moment.
+        from babel.dates import format_date
+
+        return format_date(local, "medium", locale=self._language)
+
+    def _format_local_datetime(self, local: datetime, length: str) -> str:
+        from babel.dates import format_time
+
+        zone = local.tzname() or ""
+        # Zones without a name of their own are called by their distance.
+        named = zone if zone[:1].isalpha() else f"UTC{zone}"
+        time = format_time(local, length, tzinfo=local.tzinfo, locale=self._language)
+        return f"{self._format_local_date(local)} {time} {named}"

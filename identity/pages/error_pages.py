@@ -1,0 +1,321 @@
+"""Error pages: what happened, what to do, the request id. Status and headers are those of the answer to programs.
+
+They stand before the exception views of ``identity.http.error_views`` by the predicate ``for_people``, and use neither
+database nor session.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from pyramid.config import Configurator
+from pyramid.httpexceptions import HTTPException, HTTPForbidden, HTTPNotFound
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.errors import Denied, DomainError, Invalid
+from identity.domain.messages import Message, gettext_lazy, ngettext_lazy
+from identity.http import error_views as for_programs
+from identity.http.csrf import CrossSiteRequest, InvalidFormToken
+from identity.http.language_negotiation import negotiate_language
+from identity.pages.page import EXPIRED_FORM_MESSAGE
+from identity.pages.rendering import PageRenderer, see_other
+from identity.pages.translation import Translator
+from identity.provider.endpoints.end_session import CONFIRMATION_PATH
+from identity.provider.errors import (
+    OAuthError,
+    RequestTooLarge,
+    UnknownApplication,
+    UnredirectableError,
+    UntrustedRedirect,
+)
+from identity.storage.errors import StorageUnavailable
+
+if TYPE_CHECKING:
+    from identity.application import IdentityApplication
+
+log = logging.getLogger(__name__)
+
+#: Where people sign in, and the parameter that names the path to come back to.
+LOGIN_PATH, TARGET_PARAM = "/login", "target"
+
+_RESTART_ADVICE = gettext_lazy(
+    "Go back to the application and start again. If it happens again, tell the people who run it and give them the"
+    " details below."
+)
+_UNREADABLE_TITLE = gettext_lazy("This request cannot be read")
+
+#: The bare address leads to the console, the account or the pages of signing in, whatever fits.
+_START_LINK = (gettext_lazy("Go to the start page"), "/")
+_DEAD_END_STATUSES = (403, 404)
+
+View = Callable[[Any, Request], Response]
+
+
+def render_error_page(
+    request: Request,
+    status: int,
+    title: str,
+    texts: Iterable[str] = (),
+    *,
+    advice: str | None = None,
+    error: str | None = None,
+    detail: str | None = None,
+    received: str = "",
+    action: tuple[str, str] | None = None,
+    language: str | None = None,
+) -> Response:
+    """A page in the login frame. ``action`` is a link: words and address. Error and detail are for whoever is asked,
+    ``sent``, an address that was not taken, for the developer."""
+    pages: PageRenderer = request.registry.pages
+    words = pages.catalogs.translator(language or negotiate_language(request))
+    variables = {
+        "title": words.gettext(title),
+        "texts": [words.gettext(text) for text in texts],
+        "advice": None if advice is None else words.gettext(advice),
+        "action": None if action is None else (words.gettext(action[0]), action[1]),
+        # Whoever is stuck here with one account may have another one.
+        "sign_out": CONFIRMATION_PATH if status in _DEAD_END_STATUSES and request.browser_state.sessions else None,
+        "facts_shown": _error_details(request, words, error, detail, received) if status >= 400 else [],
+        "failed": status >= 400,
+    }
+    return pages.render(request, "error.html", variables, status=status, language=words.language)
+
+
+def _error_details(
+    request: Request, words: Translator, error: str | None, detail: str | None, sent: str
+) -> list[tuple[str, Markup]]:
+    identity: IdentityApplication = request.registry.application
+    now = identity.clock()
+    known = [
+        (words.gettext("Error"), error and Markup("<code>{}</code>").format(error)),
+        (words.gettext("Detail"), detail and Markup("{}").format(_translate_text(words, detail))),
+        (words.gettext("Address that was sent"), sent and Markup("<code>{}</code>").format(sent)),
+        (words.gettext("Request id"), Markup("<code>{}</code>").format(request.request_id)),
+        (
+            words.gettext("Time"),
+            Markup('<time datetime="{}">{} UTC</time>').format(
+                now.strftime("%Y-%m-%dT%H:%M:%SZ"), now.strftime("%Y-%m-%d %H:%M:%S")
+            ),
+        ),
+    ]
+    return [(term, value) for term, value in known if value]
+
+
+def _translate_text(words: Translator, said: str) -> str:
+    """A sentence of ours in the page's language; what plugins and the protocol say as it is."""
+    return words.gettext(said) if isinstance(said, Message) else said
+
+
+def oauth_error(error: OAuthError, request: Request) -> Response:
+    """A protocol error that no client is told (pages §4.3)."""
+    title: str = _UNREADABLE_TITLE
+    text: str = gettext_lazy("What was sent does not fit this page.")
+    advice: str | None = _RESTART_ADVICE
+    if isinstance(error, UnknownApplication):
+        title = gettext_lazy("We do not know this application")
+        text = gettext_lazy("It is not registered here, or not active any more. Nothing was sent.")
+    elif isinstance(error, UntrustedRedirect):
+        title, text = gettext_lazy("We cannot send you back to this application"), _untrusted_redirect_message(error)
+    elif isinstance(error, UnredirectableError):
+        text = ""
+    elif isinstance(error, RequestTooLarge):
+        title, advice = gettext_lazy("This is too large"), None
+        text = gettext_lazy("Nothing was saved. Go back, and send less at once.")
+    texts, code, detail = [text] if text else (), error.error, error.description
+    sent = error.shown if isinstance(error, UntrustedRedirect) else ""
+    page = render_error_page(
+        request, error.status, title, texts, advice=advice, error=code, detail=detail, received=sent
+    )
+    page.headers.update(error.headers())
+    return page
+
+
+def _untrusted_redirect_message(error: UntrustedRedirect) -> str:
+    if error.application is None:
+        return gettext_lazy(
+            "The application asked us to return you to an address that is not registered for it. To protect you, we"
+            " stopped here. Nothing was sent."
+        )
+    return gettext_lazy(
+        "{application} asked us to return you to an address that is not registered for it. To protect you, we stopped"
+        " here. Nothing was sent.",
+        application=error.application,
+    )
+
+
+def not_found(error: HTTPNotFound, request: Request) -> Response:
+    """404; 405 for another method; 421 with the settings to look at, if the host is none of ours."""
+    answer = for_programs.not_found_view(error, request)
+    if answer.status_code == 421:
+        return _misdirected_page(request)
+    if answer.status_code == 405:
+        texts = [gettext_lazy("This address does not take what was sent.")]
+        page = render_error_page(request, 405, _UNREADABLE_TITLE, texts, action=_START_LINK)
+        page.headers["Allow"] = answer.headers["Allow"]
+        return page
+    return _not_found_page(request)
+
+
+def _not_found_page(request: Request) -> Response:
+    return render_error_page(
+        request,
+        404,
+        gettext_lazy("There is nothing here"),
+        [gettext_lazy("The address may be mistyped, or what was here is gone.")],
+        action=_START_LINK,
+    )
+
+
+def _misdirected_page(request: Request) -> Response:
+    settings = request.registry.application.settings
+    names = ("issuer_url", "base_url", "login_url")
+    listed = Markup(", ").join(
+        Markup('<a href="{0}"><code>{0}</code></a> (identity.{1})').format(getattr(settings, name), name)
+        for name in names
+    )
+    return render_error_page(
+        request,
+        421,
+        gettext_lazy("This service does not answer at this host name"),
+        [gettext_lazy("It is set up for these addresses: {addresses}", addresses=listed)],
+        advice=gettext_lazy(
+            "If you run this service: open one of these addresses, or change the settings in the ini file. Behind a"
+            " proxy, have it pass the Host header on unchanged."
+        ),
+    )
+
+
+def forbidden(error: HTTPForbidden, request: Request) -> Response:
+    """The way to sign in, if nobody is signed in; else which right is missing, and the refusal is audited."""
+    if request.identity is None:
+        query = urlencode({TARGET_PARAM: request.path_qs if request.method in ("GET", "HEAD") else request.path})
+        return see_other(request, f"{LOGIN_PATH}?{query}")
+    for_programs.forbidden_view(error, request)
+    return _forbidden_page(request, for_programs.denial_reason(error))
+
+
+def domain_error(error: DomainError, request: Request) -> Response:
+    """A use case's refusal that no form took."""
+    answer = for_programs.domain_error_view(error, request)
+    if isinstance(error, Denied):
+        return _forbidden_page(request, error.args[0])
+    if answer.status_code == 404:
+        return _not_found_page(request)
+    if answer.status_code == 500:
+        return _server_error_page(request)
+    texts = [*error.fields.values()] if isinstance(error, Invalid) else [error.args[0] if error.args else ""]
+    asked = request.method == "GET" and request.query_string
+    action = (gettext_lazy("Open the page anew"), request.path) if asked else _START_LINK
+    return render_error_page(request, answer.status_code, _UNREADABLE_TITLE, texts, action=action)
+
+
+def _forbidden_page(request: Request, reason: str) -> Response:
+    return render_error_page(
+        request,
+        403,
+        gettext_lazy("You may not see this page"),
+        advice=gettext_lazy("Ask an owner of the organization for the right that is missing, or use another account."),
+        detail=reason,
+        action=_START_LINK,
+    )
+
+
+def cross_site_request(error: CrossSiteRequest, request: Request) -> Response:
+    """A form that another site sent."""
+    return render_error_page(
+        request,
+        403,
+        gettext_lazy("We did not take this form"),
+        [gettext_lazy("Your browser says that another site sent it. To protect you, nothing was changed.")],
+        advice=gettext_lazy("Open the page here and send the form from there."),
+        action=_START_LINK,
+    )
+
+
+def expired_form(error: InvalidFormToken, request: Request) -> Response:
+    """A form whose token does not fit, where no page draws it again."""
+    return render_error_page(
+        request, 422, gettext_lazy("This page had been open for too long"), [EXPIRED_FORM_MESSAGE], action=_START_LINK
+    )
+
+
+def unavailable(error: Exception, request: Request) -> Response:
+    """503 while the storage is away or damaged; an application that waits for its answer gets that instead."""
+    answer: Response = for_programs.unavailable_view(error, request)
+    if for_programs.pending_redirect_target(request) is not None:
+        return answer
+    return _unavailable_page(request, int(answer.headers.get("Retry-After", "5")))
+
+
+def http_exception(error: HTTPException, request: Request) -> Response:
+    """Pyramid's own refusals."""
+    if error.status_code >= 500:
+        return _server_error_page(request)
+    return render_error_page(request, error.status_code, _UNREADABLE_TITLE, action=_START_LINK)
+
+
+def undecodable_path(error: UnicodeDecodeError, request: Request) -> Response:
+    """An address that is not UTF-8 names nothing."""
+    return _not_found_page(request)
+
+
+def internal_server_error(error: Exception, request: Request) -> Response:
+    """500 with a request id and nothing else; the log has the rest."""
+    answer: Response = for_programs.unexpected_error_view(error, request)
+    return answer if for_programs.pending_redirect_target(request) is not None else _server_error_page(request)
+
+
+def _server_error_page(request: Request) -> Response:
+    return render_error_page(
+        request,
+        500,
+        gettext_lazy("Something went wrong on our side"),
+        advice=gettext_lazy("Try again. If it happens again, tell the people who run this service the request id."),
+    )
+
+
+def _unavailable_page(request: Request, seconds: int) -> Response:
+    response = render_error_page(
+        request,
+        503,
+        gettext_lazy("We are busy just now"),
+        [ngettext_lazy("Try again in {n} second.", "Try again in {n} seconds.", seconds)],
+    )
+    response.headers["Retry-After"] = str(seconds)
+    return response
+
+
+def _with_fallback(view: View, api_view: View) -> View:
+    """The page; the answer for programs, if even drawing the page fails (an operator's template may)."""
+
+    def draw(error: Any, request: Request) -> Response:
+        try:
+            return view(error, request)
+        except Exception:
+            log.exception("request %s: the error page cannot be drawn", request.request_id)
+            return api_view(error, request)
+
+    return draw
+
+
+def includeme(config: Configurator) -> None:
+    """For each of the views for programs, the one for people."""
+    pairs: dict[type[Exception], tuple[View, View]] = {
+        OAuthError: (oauth_error, for_programs.oauth_error_view),
+        DomainError: (domain_error, for_programs.domain_error_view),
+        **dict.fromkeys(
+            (StorageUnavailable, *for_programs.DAMAGED_DATA_ERRORS), (unavailable, for_programs.unavailable_view)
+        ),
+        HTTPException: (http_exception, for_programs.http_exception_view),
+        CrossSiteRequest: (cross_site_request, for_programs.cross_site_view),
+        InvalidFormToken: (expired_form, for_programs.invalid_form_token_view),
+        UnicodeDecodeError: (undecodable_path, for_programs.undecodable_url_view),
+        Exception: (internal_server_error, for_programs.unexpected_error_view),
+    }
+    for kind, (view, programs_view) in pairs.items():
+        config.add_exception_view(_with_fallback(view, programs_view), context=kind, for_people=True)
+    config.add_forbidden_view(_with_fallback(forbidden, for_programs.forbidden_view), for_people=True)
+    config.add_notfound_view(_with_fallback(not_found, for_programs.not_found_view), for_people=True)

@@ -1,0 +1,287 @@
+"""What audit events say to people: a few words for each name, what is said to whoever did it, and what it was about."""
+
+from collections.abc import Mapping
+
+from identity.domain.audit import AuditEvent
+from identity.domain.messages import gettext_lazy
+from identity.pages.translation import Translator
+from identity.provider.factor import Factor
+
+#: What each event is called in lists, and what is said after one has done it; empty for what needs no word.
+_EVENTS = {
+    "instance.bootstrapped": (gettext_lazy("Service set up"), ""),
+    "organization.created": (
+        gettext_lazy("Organization created"),
+        gettext_lazy("Organization created. Add a manager who looks after it."),
+    ),
+    "organization.changed": (gettext_lazy("Organization changed"), gettext_lazy("The changes are saved.")),
+    "policy.changed": (
+        gettext_lazy("Policy changed"),
+        gettext_lazy("The policy is saved. It holds from the next sign-in or request on."),
+    ),
+    "organization.deactivated": (
+        gettext_lazy("Organization deactivated"),
+        gettext_lazy("Organization deactivated. Nobody of it signs in."),
+    ),
+    "organization.reactivated": (gettext_lazy("Organization reactivated"), gettext_lazy("Organization reactivated.")),
+    "organization.removed": (gettext_lazy("Organization deleted"), gettext_lazy("Organization deleted.")),
+    "organization.exported": (gettext_lazy("Organization exported"), ""),
+    "organization.imported": (
+        gettext_lazy("Organization imported"),
+        gettext_lazy(
+            "Organization imported. Hand its people links for new passwords, and its applications new secrets."
+        ),
+    ),
+    "domain.asked": (gettext_lazy("Domain asked for"), gettext_lazy("Domain added. It counts once it is proven.")),
+    "domain.verified": (
+        gettext_lazy("Domain proven"),
+        gettext_lazy("The domain is proven. You can make it the primary one."),
+    ),
+    "domain.asserted": (gettext_lazy("Domain asserted without a proof"), gettext_lazy("The domain is asserted.")),
+    "domain.removed": (gettext_lazy("Domain removed"), gettext_lazy("Domain removed.")),
+    "project.created": (
+        gettext_lazy("Project created"),
+        gettext_lazy("Project created. Register its first application."),
+    ),
+    "project.changed": (gettext_lazy("Project changed"), gettext_lazy("The changes are saved.")),
+    "project.deactivated": (
+        gettext_lazy("Project deactivated"),
+        gettext_lazy("Project deactivated. Its applications no longer work."),
+    ),
+    "project.reactivated": (gettext_lazy("Project reactivated"), gettext_lazy("Project reactivated.")),
+    "project.removed": (gettext_lazy("Project deleted"), gettext_lazy("Project deleted.")),
+    "project_role.added": (gettext_lazy("Role added to a project"), gettext_lazy("Role added.")),
+    "project_role.changed": (gettext_lazy("Role of a project changed"), gettext_lazy("The changes are saved.")),
+    "project_role.removed": (gettext_lazy("Role removed from a project"), gettext_lazy("Role deleted.")),
+    "project_grant.accepted": (gettext_lazy("Project grant accepted"), ""),
+    "project_grant.added": (
+        gettext_lazy("Project granted to an organization"),
+        gettext_lazy("Project granted. Managers of the organization can now give the roles to their users."),
+    ),
+    "project_grant.changed": (
+        gettext_lazy("Roles of a project grant changed"),
+        gettext_lazy("The granted roles are changed."),
+    ),
+    "project_grant.deactivated": (
+        gettext_lazy("Project grant deactivated"),
+        gettext_lazy("Project grant deactivated. Its users have no access."),
+    ),
+    "project_grant.reactivated": (
+        gettext_lazy("Project grant reactivated"),
+        gettext_lazy("Project grant reactivated."),
+    ),
+    "project_grant.removed": (gettext_lazy("Project grant withdrawn"), gettext_lazy("Project grant withdrawn.")),
+    "user_grant.added": (gettext_lazy("Project roles given to a user"), gettext_lazy("The roles are given.")),
+    "user_grant.changed": (gettext_lazy("Project roles of a user changed"), gettext_lazy("The roles are changed.")),
+    "user_grant.deactivated": (gettext_lazy("Project roles of a user deactivated"), ""),
+    "user_grant.reactivated": (gettext_lazy("Project roles of a user reactivated"), ""),
+    "user_grant.removed": (gettext_lazy("Project roles taken from a user"), gettext_lazy("The roles are taken.")),
+    "user.created": (gettext_lazy("User created"), ""),
+    "user.registered": (gettext_lazy("User registered"), ""),
+    "user.changed": (gettext_lazy("User changed"), gettext_lazy("The changes are saved.")),
+    "user.deactivated": (
+        gettext_lazy("User deactivated"),
+        gettext_lazy("User deactivated. All sessions and tokens have ended."),
+    ),
+    "user.reactivated": (gettext_lazy("User reactivated"), gettext_lazy("User reactivated.")),
+    "user.removed": (gettext_lazy("User deleted"), gettext_lazy("User deleted.")),
+    "user.recovered": (gettext_lazy("User let back in by the operator"), ""),
+    "user.unlocked": (
+        gettext_lazy("User unlocked"),
+        gettext_lazy("User unlocked. The password counts in every browser again."),
+    ),
+    "user.exported": (gettext_lazy("Copy of one's data taken"), ""),
+    "user.deletion_asked": (gettext_lazy("Deletion of one's account asked for"), ""),
+    "user.deletion_withdrawn": (gettext_lazy("Account kept after all"), gettext_lazy("The account stays.")),
+    "user.reported": (gettext_lazy("Access by somebody else reported"), ""),
+    "password.set": (gettext_lazy("One-time password set"), ""),
+    "password.changed": (gettext_lazy("Password changed"), ""),
+    "password.link_issued": (gettext_lazy("Link for a new password made"), ""),
+    "password.link_asked": (gettext_lazy("Link for a new password asked for"), ""),
+    "email.link_issued": (gettext_lazy("Link sent that confirms an email address"), ""),
+    "email.verified": (gettext_lazy("Email address confirmed"), ""),
+    "factor.added": (gettext_lazy("Way to sign in added"), ""),
+    "factor.changed": (gettext_lazy("Way to sign in renamed"), ""),
+    "factor.used": (gettext_lazy("Spare way to sign in used"), ""),
+    "factor.suspected": (gettext_lazy("Copy of a passkey suspected"), ""),
+    "factor.removed": (gettext_lazy("Way to sign in removed"), ""),
+    "factor.reset": (gettext_lazy("Second factors reset"), gettext_lazy("The second factors are reset.")),
+    "browser.remembered": (gettext_lazy("Browser remembered for second factors"), ""),
+    "browser.forgotten": (gettext_lazy("Browser forgotten for second factors"), ""),
+    "session.started": (gettext_lazy("Signed in"), ""),
+    "session.renewed": (gettext_lazy("Signed in again"), ""),
+    "session.ended": (gettext_lazy("Signed out"), gettext_lazy("Signed out.")),
+    "service_user.created": (
+        gettext_lazy("Service user created"),
+        gettext_lazy("Service user created. Add a key so that a program can sign in."),
+    ),
+    "service_user.changed": (gettext_lazy("Service user changed"), gettext_lazy("The changes are saved.")),
+    "service_user.deactivated": (
+        gettext_lazy("Service user deactivated"),
+        gettext_lazy("Service user deactivated. Its tokens no longer work."),
+    ),
+    "service_user.reactivated": (gettext_lazy("Service user reactivated"), gettext_lazy("Service user reactivated.")),
+    "service_user.removed": (gettext_lazy("Service user deleted"), gettext_lazy("Service user deleted.")),
+    "service_user_key.added": (gettext_lazy("Key of a service user added"), gettext_lazy("Key added.")),
+    "service_user_key.removed": (
+        gettext_lazy("Key of a service user removed"),
+        gettext_lazy("Key removed. Its tokens no longer work."),
+    ),
+    "service_user_key.expiring": (gettext_lazy("Key of a service user expires soon"), ""),
+    "service_user_secret.added": (gettext_lazy("Client secret of a service user made"), ""),
+    "service_user_secret.removed": (
+        gettext_lazy("Client secret of a service user ended"),
+        gettext_lazy("Client secret ended. Its tokens no longer work."),
+    ),
+    "personal_access_token.added": (gettext_lazy("Personal access token made"), ""),
+    "personal_access_token.removed": (
+        gettext_lazy("Personal access token removed"),
+        gettext_lazy("Personal access token removed. It no longer works."),
+    ),
+    "personal_access_token.expiring": (gettext_lazy("Personal access token expires soon"), ""),
+    "application.created": (gettext_lazy("Application created"), gettext_lazy("Application registered.")),
+    "application.changed": (gettext_lazy("Application changed"), gettext_lazy("The changes are saved.")),
+    "application.deactivated": (
+        gettext_lazy("Application deactivated"),
+        gettext_lazy("Application deactivated. It gets no tokens any more."),
+    ),
+    "application.reactivated": (gettext_lazy("Application reactivated"), gettext_lazy("Application reactivated.")),
+    "application.removed": (gettext_lazy("Application deleted"), gettext_lazy("Application deleted.")),
+    "application.disconnected": (
+        gettext_lazy("Application disconnected by its user"),
+        gettext_lazy("The application is disconnected."),
+    ),
+    "upstream_provider.created": (
+        gettext_lazy("Identity provider added"),
+        gettext_lazy("Identity provider added. Try it now."),
+    ),
+    "upstream_provider.changed": (gettext_lazy("Identity provider changed"), gettext_lazy("The changes are saved.")),
+    "upstream_provider.deactivated": (
+        gettext_lazy("Identity provider deactivated"),
+        gettext_lazy("Identity provider deactivated. Nobody signs in there any more."),
+    ),
+    "upstream_provider.reactivated": (
+        gettext_lazy("Identity provider reactivated"),
+        gettext_lazy("Identity provider reactivated."),
+    ),
+    "upstream_provider.removed": (
+        gettext_lazy("Identity provider deleted"),
+        gettext_lazy("Identity provider deleted."),
+    ),
+    "linked_identity.added": (gettext_lazy("Account elsewhere linked"), gettext_lazy("The account is linked.")),
+    "linked_identity.removed": (gettext_lazy("Account elsewhere unlinked"), gettext_lazy("The account is unlinked.")),
+    "consent.given": (gettext_lazy("Access of an application agreed to"), ""),
+    "consent.refused": (gettext_lazy("Access of an application refused"), ""),
+    "consent.withdrawn": (
+        gettext_lazy("Consent to an application withdrawn"),
+        gettext_lazy("The application is disconnected."),
+    ),
+    "branding.changed": (gettext_lazy("Looks and words changed"), gettext_lazy("The changes are saved.")),
+    "client_secret.added": (gettext_lazy("Client secret of an application made"), ""),
+    "client_secret.removed": (
+        gettext_lazy("Client secret of an application ended"),
+        gettext_lazy("Client secret ended."),
+    ),
+    "manager.added": (gettext_lazy("Manager added"), gettext_lazy("The manager role is given.")),
+    "manager.changed": (gettext_lazy("Manager roles changed"), gettext_lazy("The manager roles are changed.")),
+    "manager.removed": (gettext_lazy("Manager removed"), gettext_lazy("The manager roles are taken.")),
+    # Before that of the key which is made in its place.
+    "signing_key.withdrawn": (
+        gettext_lazy("Signing key withdrawn"),
+        gettext_lazy("The signing key is withdrawn. What it signed does not count any more."),
+    ),
+    "signing_key.added": (gettext_lazy("Signing key made"), gettext_lazy("The next signing key is made.")),
+    "signing_key.removed": (gettext_lazy("Signing key removed"), ""),
+    "signing_key.rewrapped": (gettext_lazy("Signing key sealed under another master key"), ""),
+    "legal_hold.placed": (gettext_lazy("Legal hold placed"), gettext_lazy("The legal hold is placed.")),
+    "legal_hold.released": (gettext_lazy("Legal hold released"), gettext_lazy("The legal hold is lifted.")),
+    "backup.made": (gettext_lazy("Backup made"), ""),
+    "backup.restored": (gettext_lazy("Backup restored"), ""),
+    "token.revoked": (gettext_lazy("Token revoked"), ""),
+    "token.replayed": (gettext_lazy("Code or refresh token used twice"), ""),
+    "authentication.refused": (gettext_lazy("Sign-in refused"), ""),
+    "authorization.refused": (gettext_lazy("Request of an application refused"), ""),
+    "access.refused": (gettext_lazy("Action refused"), ""),
+}
+
+EVENT_LABELS = {name: words for name, (words, _) in _EVENTS.items()}
+#: Of several events the first one is told; that of an import goes before those of what was in the document.
+_IMPORTED = "organization.imported"
+FLASH_MESSAGES = {name: _EVENTS[name][1] for name in (_IMPORTED, *_EVENTS) if _EVENTS[name][1]}
+
+#: The first part of events' names, which a filter may ask for alone.
+SUBJECT_LABELS = {
+    "instance": gettext_lazy("Instance"),
+    "organization": gettext_lazy("Organization"),
+    "domain": gettext_lazy("Domain"),
+    "branding": gettext_lazy("Looks and words"),
+    "policy": gettext_lazy("Sign-in policy"),
+    "project": gettext_lazy("Project"),
+    "project_role": gettext_lazy("Project role"),
+    "project_grant": gettext_lazy("Project grant"),
+    "user_grant": gettext_lazy("User grant"),
+    "user": gettext_lazy("User"),
+    "password": gettext_lazy("Password"),
+    "email": gettext_lazy("Email address"),
+    "factor": gettext_lazy("Way to sign in"),
+    "browser": gettext_lazy("Remembered browser"),
+    "session": gettext_lazy("Session"),
+    "service_user": gettext_lazy("Service user"),
+    "service_user_key": gettext_lazy("Key"),
+    "service_user_secret": gettext_lazy("Client secret of a service user"),
+    "personal_access_token": gettext_lazy("Personal access token"),
+    "application": gettext_lazy("Application"),
+    "upstream_provider": gettext_lazy("Identity provider"),
+    "linked_identity": gettext_lazy("Linked account"),
+    "consent": gettext_lazy("Consent"),
+    "client_secret": gettext_lazy("Client secret"),
+    "manager": gettext_lazy("Manager"),
+    "signing_key": gettext_lazy("Signing key"),
+    "legal_hold": gettext_lazy("Legal hold"),
+    "backup": gettext_lazy("Backup"),
+    "token": gettext_lazy("Token"),
+    "authentication": gettext_lazy("Sign-in"),
+    "authorization": gettext_lazy("Request of an application"),
+    "access": gettext_lazy("Access"),
+}
+
+#: What events are about; some kinds are no subject of a name.
+OBJECT_KIND_LABELS = {
+    **SUBJECT_LABELS,
+    "route": gettext_lazy("Address"),
+    "token_family": gettext_lazy("Tokens of one sign-in"),
+}
+
+#: Reasons of refusals that are recorded in one wording each; others are shown as they were recorded.
+REASON_LABELS = {
+    "unknown login name": gettext_lazy("The login name is unknown."),
+    "wrong password": gettext_lazy("The password was wrong."),
+    "wrong factor": gettext_lazy("The second factor was wrong."),
+    "deactivated": gettext_lazy("The user or its organization is deactivated."),
+    "too many attempts at one account": gettext_lazy("Too many attempts at one account."),
+    "too many attempts from one address": gettext_lazy("Too many attempts from one network address."),
+    "no live key of this id and user": gettext_lazy(
+        "The key is unknown, expired or removed, or belongs to another user."
+    ),
+    "iat is too old": gettext_lazy("The assertion is too old."),
+    "iat is in the future": gettext_lazy("The assertion is from the future; check the clock of the program."),
+    "assertion expired": gettext_lazy("The assertion has expired."),
+    "jti was used before": gettext_lazy("The assertion was used before."),
+    "unknown client, wrong secret or deactivated": gettext_lazy(
+        "The client id or secret is wrong, or it is deactivated."
+    ),
+    "unknown service user, wrong secret or deactivated": gettext_lazy(
+        "The client id or secret is wrong, or it is deactivated."
+    ),
+    "unknown client or deactivated": gettext_lazy("The application is unknown or deactivated."),
+}
+
+
+def factor_label(event: AuditEvent, factors: Mapping[str, Factor], words: Translator) -> str:
+    """Which factor an event is about, and what its person calls it; empty for any other event."""
+    kind, name = event.detail.get("factor"), event.detail.get("name")
+    if not event.event.startswith("factor.") or not isinstance(kind, str):
+        return ""
+    known = factors.get(kind)
+    label = kind if known is None else words.gettext_plain(known.label)
+    return f"{label}: {name}" if isinstance(name, str) and name else label

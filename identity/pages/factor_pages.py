@@ -1,0 +1,269 @@
+"""ProvePage and EnrolPage: what the pages of every factor have in common; a factor's plugin says how it is verified.
+
+::
+
+    class ProveTotp(ProvePage):
+        template = "totp/prove.html"
+        factor = Totp
+        fields = ("code",)
+
+        def submit(self, form):
+            return self.prove(lambda: self.verified(form.one("code")), say("This code is wrong."))
+
+    config.add_factor_pages(ProveTotp, EnrolTotp)
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from markupsafe import Markup
+from pyramid.config import Configurator
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.domain.enrolments import Enrolment
+from identity.domain.errors import Conflict, Invalid
+from identity.domain.policies import Policy
+from identity.domain.sessions import SignedInAccount
+from identity.domain.users import Subject
+from identity.http.cookies import request_cookie_headers
+from identity.http.endpoint_routes import request_context
+from identity.http.sign_in_attempts import PendingSignInContext, attempt_factor
+from identity.pages.forms import Form
+from identity.pages.rate_limited import rate_limit_response
+from identity.pages.sign_in_page import SignInPage
+from identity.password_hashing import ServerBusy
+from identity.provider.factor import Factor
+from identity.provider.interaction import ENROL_PARAMETER
+from identity.provider.protocol_request import Cookie, CookieKind
+from identity.provider.step_up import FACTOR_INTERACTION, allowed_factors
+from identity.services.attempts import TooManyAttempts
+from identity.services.container import Services
+
+#: The field by which somebody asks not to be asked again at this browser.
+REMEMBER_FIELD = "remember"
+
+
+class FactorPage(SignInPage):
+    """A page of one factor. Whoever comes to it out of turn is sent on."""
+
+    factor: ClassVar[type[Factor]]
+    #: True if GET keeps something, such as a challenge: it is a transaction then.
+    writes_on_get: ClassVar[bool] = False
+
+    @property
+    def human_user(self) -> Subject:
+        """Who proves it, or sets it up."""
+        subject = self.sign_in.subject
+        if subject is None:
+            raise Conflict("Nobody has said who they are.")
+        return subject
+
+    @property
+    def enrolments(self) -> tuple[Enrolment, ...]:
+        """What the person has set up of this factor, newest first."""
+        services: Services = self.request.services
+        return services.factors.list_enrolments(self.human_user.user.id, self.factor.name)
+
+    @property
+    def policy(self) -> Policy:
+        """What holds for the person."""
+        services: Services = self.request.services
+        return services.policies.subject_policy(self.human_user)
+
+    def is_current_step(self) -> bool:
+        """True if it is the page's turn."""
+        raise NotImplementedError
+
+    def _accepts_request(self) -> bool:
+        return super()._accepts_request() and self.is_current_step()
+
+    def common_variables(self) -> Mapping[str, object]:
+        """The heading, and who it is about."""
+        return {**super().common_variables(), "login_name": self.human_user.login_name}
+
+    def verify_counted(
+        self, verify: Callable[[], tuple[str, ...] | None], error_message: str, *, field: str = "code"
+    ) -> tuple[str, ...]:
+        """The methods that ``verify`` says, in an attempt that is counted as one at a password is; None is a failure.
+
+        ``verify`` runs in another transaction than what was read before: it asks for services anew, and what it uses
+        up is committed together with what follows. Raises Invalid with ``wrong`` for the field; Again.
+        """
+        try:
+            methods = attempt_factor(self.request, self.factor.name, self.human_user, verify)
+        except (TooManyAttempts, ServerBusy) as problem:
+            raise rate_limit_response(problem, password=False) from None
+        if methods is None:
+            raise Invalid({field: error_message})
+        return methods
+
+    def _update_sign_in(self, interaction: str, methods: tuple[str, ...]) -> None:
+        """Have the sign-in know what was proved. Raises Conflict if it goes on elsewhere."""
+        account: SignedInAccount | None = (
+            None if self.sign_in.authenticated_subject is not None else self.sign_in.selected_account
+        )
+        self.request.services.sign_ins.complete_interaction(
+            self.pending_authorization, interaction, account=account, methods=methods, factor=self.factor.name
+        )
+
+
+class ProvePage(FactorPage):
+    """Where the person proves a factor that they have set up. Attempts are counted as those of passwords are."""
+
+    non_text_fields = frozenset({REMEMBER_FIELD})
+
+    def is_current_step(self) -> bool:
+        """True if the sign-in waits for it, or for others that stand beside it."""
+        need = self.sign_in.step_up_requirement
+        return need is not None and self.factor.name in need.factors and self.is_next_interaction(FACTOR_INTERACTION)
+
+    def prove(self, verify: Callable[[], tuple[str, ...] | None], wrong: str, *, field: str = "code") -> Response:
+        """On with the sign-in if ``verify`` says by which methods (RFC 8176) it is proved, as ``tried`` does."""
+        self._update_sign_in(FACTOR_INTERACTION, self.verify_counted(verify, wrong, field=field))
+        response = self.redirect_to_next()
+        if self.can_remember_browser and self._asked_to_remember:
+            response.headerlist.extend(request_cookie_headers(self.request, (self._remember_browser(),)))
+        return response
+
+    @property
+    def can_remember_browser(self) -> bool:
+        """True if the policy lets the person have this browser ask no more for some time."""
+        need = self.sign_in.step_up_requirement
+        return (
+            need is not None
+            and not need.is_client_request
+            and not self.sign_in.own_page_requirements
+            and bool(self.policy.remember_browser)
+        )
+
+    def common_variables(self) -> Mapping[str, object]:
+        """The same, with the way to other factors, and for how many days this browser can be remembered."""
+        need = self.sign_in.step_up_requirement
+        return {
+            **super().common_variables(),
+            "why": factor_reason(self),
+            "other_ways": f"{self.base_path}/factors" if need is not None and len(need.factors) > 1 else "",
+            "remember_days": self.policy.remember_browser if self.can_remember_browser else 0,
+        }
+
+    def _read_form(self) -> Form:
+        form = super()._read_form()
+        self._asked_to_remember = REMEMBER_FIELD in form
+        return form
+
+    def _remember_browser(self) -> Cookie:
+        lifetime = self.policy.remember_browser_lifetime
+        browsers = self.request.services.remembered_browsers
+        id_, secret = browsers.remember(self.human_user, self.request.browser_state.user_agent, lifetime)
+        return Cookie(CookieKind.REMEMBERED, id_, secret, lifetime)
+
+
+class EnrolPage(FactorPage):
+    """Where the person sets up a factor: because a sign-in needs one that they have not, or the account sent them."""
+
+    def is_current_step(self) -> bool:
+        """True if the sign-in needs it set up, or was begun for that, and the policy lets people use it."""
+        context = request_context(self.request)
+        if self.sign_in.subject is None or not any(
+            one.name == self.factor.name for one in allowed_factors(context, self.policy)
+        ):
+            return False
+        need = self.sign_in.step_up_requirement
+        if need is not None:
+            return (
+                not need.factors
+                and self.factor.name in need.enrollable_factors
+                and self.is_next_interaction(FACTOR_INTERACTION)
+            )
+        return self.sign_in.own_page_requirements.get(ENROL_PARAMETER) == self.factor.name and self.is_next_interaction(
+            ENROL_PARAMETER
+        )
+
+    def enrol(
+        self,
+        value: Mapping[str, Any],
+        methods: tuple[str, ...],
+        *,
+        name: str = "",
+        key: str | None = None,
+        replaces_existing: bool = False,
+    ) -> Response:
+        """Keep it, count it as proved by these methods (RFC 8176), and on with the sign-in; with ``replacing`` in place
+        of all that the person has of the factor. Raises Conflict if the key is taken or there are too many."""
+        self.store_enrolment(value, name=name, key=key, replacing=replaces_existing)
+        return self.complete_sign_in_step(methods)
+
+    def store_enrolment(
+        self, value: Mapping[str, Any], *, name: str = "", key: str | None = None, replacing: bool = False
+    ) -> Enrolment:
+        """Keep it; for pages that have yet to show something. Then ``finish`` follows."""
+        factors = self.request.services.factors
+        kept: Enrolment = (
+            factors.replace_all(self.human_user, self.factor.name, value, name=name)
+            if replacing
+            else factors.enrol(self.human_user, self.factor.name, value, name=name, key=key)
+        )
+        return kept
+
+    def complete_sign_in_step(self, methods: tuple[str, ...]) -> Response:
+        """Count it as proved, and on with the sign-in."""
+        self._update_sign_in(
+            FACTOR_INTERACTION if self.sign_in.step_up_requirement is not None else ENROL_PARAMETER, methods
+        )
+        return self.redirect_to_next()
+
+    def common_variables(self) -> Mapping[str, object]:
+        """The same, with the way to other factors, or back to where the person came from."""
+        need = self.sign_in.step_up_requirement
+        several = need is not None and len(need.enrollable_factors) > 1
+        back = self.pending_authorization.target if need is None and self.pending_authorization.target else ""
+        return {
+            **super().common_variables(),
+            "other_ways": f"{self.base_path}/factors/new" if several else "",
+            "back": back,
+        }
+
+
+def factor_reason(page: SignInPage) -> Markup:
+    """Who wants a second factor: the application, the organization's policy, or the person by having set one up."""
+    sign_in, words = page.sign_in, page.translator
+    need, subject = sign_in.step_up_requirement, sign_in.subject
+    if need is None or subject is None:
+        return Markup()
+    asked = sign_in.request
+    if need.is_client_request and asked is not None:
+        name = page.page_branding.application or asked.client.application.name
+        return words.gettext("{application} asks for more than your password.", application=name)
+    if sign_in.own_page_requirements:
+        return words.gettext("You are about to change how you sign in, so show that it is you.")
+    services: Services = page.request.services
+    if services.policies.requires_second_factor(subject):
+        return words.gettext(
+            "{organization} asks for a second factor.", organization=page.organization_label(subject.organization)
+        )
+    return words.gettext("You have set up a second factor for your account.")
+
+
+def add_factor_pages(config: Configurator, prove: type[ProvePage] | None, enrol: type[EnrolPage]) -> None:
+    """Directive: the pages of a factor, below ``/login/{request}`` at its name, and at ``{name}/new``."""
+    name = enrol.factor.name
+    pages: dict[str, type[FactorPage]] = {f"{name}.new": enrol}
+    if prove is not None:
+        pages[name] = prove
+    for route, page in pages.items():
+        path = route.replace(".", "/")
+        if page.writes_on_get:
+            config.registry.application.write_sign_in_pages.add(path)
+        config.add_page(
+            f"login.{route}",
+            f"/login/{{request}}/{path}",
+            page,
+            permission=NO_PERMISSION_REQUIRED,
+            factory=PendingSignInContext,
+        )
+
+
+def includeme(config: Configurator) -> None:
+    """Make the directive known."""
+    config.add_directive("add_factor_pages", add_factor_pages)

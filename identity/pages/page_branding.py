@@ -1,0 +1,165 @@
+"""Looks: how a page or mail looks for an organization or an application, in one language; and what serves that.
+
+Colours are a style sheet that says nothing else: its address holds them, so nothing is looked up for it. A logo is
+served as what it was made when it came, and may do nothing.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyramid.config import Configurator
+from pyramid.httpexceptions import HTTPNotFound
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.domain.applications import Application
+from identity.domain.branding import DEFAULT_BRANDING, Branding, merge_branding
+from identity.domain.colours import DARK_SCHEME, LIGHT_SCHEME, Accent, derive_accent
+from identity.domain.organizations import Organization
+from identity.pages.static_files import IMMUTABLE_CACHE_CONTROL
+
+if TYPE_CHECKING:
+    from identity.services.container import Services
+
+_PREFIX = "/branding/"
+_STYLE = re.compile(r"([0-9a-f]{6})-([0-9a-f]{6})-([0-9a-f]{16})\.css")
+#: The service's own accent, for mails, which have no style sheet.
+_DEFAULT_COLOURS = ("#2540ad", "#aebeff")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageBranding:
+    """What templates need of it; what is empty is the service's own. Addresses of logo and style sheet are ours.
+
+    ``name`` stands in the place of the service's, the others in that of the names that managers see.
+    """
+
+    name: str = ""
+    application: str = ""
+    organization: str = ""
+    logo: str = ""
+    logo_dark: str = ""
+    stylesheet_path: str = ""
+    title: str = ""
+    support: str = ""
+    terms_url: str = ""
+    privacy_url: str = ""
+    mail_sender: str = ""
+    mail_intro: str = ""
+    mail_footer: str = ""
+    light: Accent = derive_accent(_DEFAULT_COLOURS[0], LIGHT_SCHEME)
+    dark: Accent = derive_accent(_DEFAULT_COLOURS[1], DARK_SCHEME)
+
+    @property
+    def support_href(self) -> str:
+        """Where a link to the support leads."""
+        return self.support if self.support.startswith("https://") or not self.support else f"mailto:{self.support}"
+
+    @property
+    def has_footer_links(self) -> bool:
+        """True if there is anything to link to."""
+        return bool(self.support or self.terms_url or self.privacy_url)
+
+
+#: How it looks where nobody said anything.
+DEFAULT_PAGE_BRANDING = PageBranding()
+
+
+def load_page_branding(
+    services: "Services", organization: Organization | None, application: Application | None, language: str
+) -> PageBranding:
+    """How it looks for whoever signs in to the application, or has to do with the organization."""
+    lower = DEFAULT_BRANDING if organization is None else services.branding.own_branding(organization)
+    upper = DEFAULT_BRANDING if application is None else services.branding.own_branding(application)
+    if lower is DEFAULT_BRANDING and upper is DEFAULT_BRANDING:
+        return DEFAULT_PAGE_BRANDING
+    owner = application.id if application is not None and upper.logo else getattr(organization, "id", "")
+    called = "" if organization is None else organization.name
+    looks = build_page_branding(merge_branding(upper, lower), language, logo_owner_id=owner, fallback_name=called)
+    return replace(looks, application=upper.display_name, organization=lower.display_name)
+
+
+def build_page_branding(branding: Branding, language: str, *, logo_owner_id: str, fallback_name: str) -> PageBranding:
+    """The looks of a branding, with the logo of the one of this id. ``called`` names a logo where nothing else does."""
+    colours = branding.accent_colours
+    more: dict[str, Any] = {}
+    if colours is not None:
+        more = {"light": derive_accent(colours[0], LIGHT_SCHEME), "dark": derive_accent(colours[1], DARK_SCHEME)}
+    return PageBranding(
+        name=branding.display_name or (fallback_name if branding.logo else ""),
+        logo=f"{_PREFIX}{logo_owner_id}/{branding.logo}" if branding.logo else "",
+        logo_dark=f"{_PREFIX}{logo_owner_id}/{branding.logo_dark}" if branding.logo and branding.logo_dark else "",
+        stylesheet_path="" if colours is None else stylesheet_path(colours),
+        title=branding.login_title.get(language, ""),
+        support=branding.support,
+        terms_url=branding.terms_url,
+        privacy_url=branding.privacy_url,
+        mail_sender=branding.mail_sender.get(language, ""),
+        mail_intro=branding.mail_intro.get(language, ""),
+        mail_footer=branding.mail_footer.get(language, ""),
+        **more,
+    )
+
+
+def stylesheet_path(colours: tuple[str, str]) -> str:
+    """Where the style sheet of these colours is served: at another address, if we make it otherwise one day."""
+    light, dark = (one.lower().removeprefix("#") for one in colours)
+    return f"{_PREFIX}{light}-{dark}-{_digest(render_stylesheet(colours))}.css"
+
+
+def render_stylesheet(colours: tuple[str, str]) -> str:
+    """The colours of a page, in place of those of the style sheet before it."""
+    light, dark = derive_accent(colours[0], LIGHT_SCHEME), derive_accent(colours[1], DARK_SCHEME)
+    return f":root {{ {css_custom_properties(light)} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {css_custom_properties(dark)} }} }}\n"
+
+
+def css_custom_properties(accent: Accent) -> str:
+    """An accent by the names that the style sheet has for it."""
+    return (
+        f"--color-accent: {accent.base}; --color-accent-strong: {accent.strong}; --color-accent-soft: {accent.soft};"
+        f" --color-on-accent: {accent.foreground}; --color-focus: {accent.base};"
+    )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def serve_stylesheet(request: Request) -> Response:
+    """The style sheet of two colours; 404 under any address but that which we link."""
+    found = _STYLE.fullmatch(request.matchdict["name"])
+    colours = ("", "") if found is None else (f"#{found[1]}", f"#{found[2]}")
+    if found is None or stylesheet_path(colours) != f"{_PREFIX}{found[0]}":
+        raise HTTPNotFound
+    style = render_stylesheet(colours).encode()
+    return _cache_forever(Response(body=style, content_type="text/css", charset="utf-8"), found[3])
+
+
+def serve_logo(request: Request) -> Response:
+    """The logo that somebody has now; 404 for any other."""
+    name = request.matchdict["name"]
+    picture = request.services.branding.find_logo(request.matchdict["owner"], name)
+    if picture is None:
+        raise HTTPNotFound
+    return _cache_forever(Response(body=picture.content, content_type=picture.content_type, charset=None), name)
+
+
+def _cache_forever(response: Response, tag: str) -> Response:
+    """Cached for ever, as its address names its content. Opened by itself it is a document, and may do nothing."""
+    response.headers["Cache-Control"] = IMMUTABLE_CACHE_CONTROL
+    response.headers["ETag"] = f'"{tag}"'
+    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    response.conditional_response = True
+    return response
+
+
+def includeme(config: Configurator) -> None:
+    """Serve both, on the host of the pages."""
+    views: dict[str, Any] = {"{name}": serve_stylesheet, "{owner}/{name}": serve_logo}
+    for path, view in views.items():
+        name = f"branding.{view.__name__.removeprefix('serve_')}"
+        config.add_route(name, f"{_PREFIX}{path}", host="login", request_method="GET")
+        config.add_view(view, route_name=name, permission=NO_PERMISSION_REQUIRED)

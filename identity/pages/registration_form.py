@@ -1,0 +1,45 @@
+"""What people type to make an account of their own: read alike by the form, and behind the link that finishes it."""
+
+from pyramid.request import Request
+
+from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.pages.forms import Form
+from identity.services.commands import decode
+from identity.services.commands.users import RegisterUser
+
+NAME_FIELDS = ("user_name", "given_name", "family_name")
+PASSWORD_FIELDS = ("password", "password_again")
+
+_MISSING = {
+    "given_name": gettext_lazy("Enter your given name."),
+    "family_name": gettext_lazy("Enter your family name."),
+    "email": gettext_lazy("Enter your email address."),
+}
+
+
+def parse_registration(request: Request, organization: Organization, form: Form, email: str) -> RegisterUser:
+    """The account of the organization that was typed, with this address.
+
+    Raises Invalid for all that is wrong with it at once.
+    """
+    problems: dict[str, str] = {}
+    command = None
+    values = form.command_values(*NAME_FIELDS) | {"email": email}
+    try:
+        command = decode(RegisterUser, values)
+    except Invalid as refused:
+        problems |= refused.fields
+    # What is said of an empty field tells which one it is: the summary above the form lists them.
+    problems |= {name: sentence for name, sentence in _MISSING.items() if not values[name].strip()}
+    names = (values["user_name"], email)
+    try:
+        request.services.passwords.require_acceptable(
+            form.text("password"), form.repeated_text("password"), owner=organization, names=names, field="password"
+        )
+    except Invalid as refused:
+        problems |= refused.fields
+    if command is None or problems:
+        raise Invalid(problems)
+    return command

@@ -1,0 +1,212 @@
+"""Pages: draws templates; one for a process, found as ``registry.pages``."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import tzinfo
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from pyramid.config import Configurator
+from pyramid.registry import Registry
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.login_names import LoginName
+from identity.domain.messages import LANGUAGES
+from identity.http import csrf
+from identity.http.endpoint_routes import PROTOCOL_ROUTE_PREFIX
+from identity.http.language_negotiation import UI_LOCALES_PARAM, negotiate_language
+from identity.http.security_headers import SIGN_IN_POLICY
+from identity.lazily import lazily
+from identity.pages.datetime_formatting import DatetimeFormatter, format_relative_time, user_time_zone
+from identity.pages.layout import AccountMenuEntry
+from identity.pages.page_branding import DEFAULT_PAGE_BRANDING
+from identity.pages.static_files import FOLDER, StaticFiles
+from identity.pages.translation import LANGUAGE_NAMES, MessageCatalogs
+from identity.provider.protocol_request import FormPost
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from identity.application import IdentityApplication
+
+#: Templates with an ending of their own, whose whitespace and undefined names are treated in our way.
+RENDERER_SUFFIX = ".html"
+
+#: Where the mark leads.
+ACCOUNT_PATH = "/account"
+
+_TEMPLATES = "identity.pages:templates"
+_CONFIG_ORDER = 2
+
+
+class PageRenderer:
+    """Everything that drawing a page takes beside the page itself."""
+
+    def __init__(self, registry: Registry, style: Path | None) -> None:
+        self._registry = registry
+        self.static = StaticFiles()
+        self.catalogs = MessageCatalogs()
+        #: What plugins put into everybody's account menu.
+        self.menu: list[AccountMenuEntry] = []
+        #: What plugins add to the account (identity.pages.account_extensions).
+        self.security_sections: list[Any] = []
+        self.account_data: dict[str, Any] = {}
+        #: What plugins put below the first two steps of a sign-in: given the page, markup for each.
+        self.sign_in_options: list[Callable[[Any], Iterable[Markup]]] = []
+        #: Where people go on after signing out: given the request, the sessions that end and the request that waits.
+        #: Where people go on from the first step: given the page and the login name, a path or None.
+        self.login_name_ways: list[Callable[[Any, LoginName], str | None]] = []
+        for path in sorted(FOLDER.iterdir()):
+            self.static.add_file(path)
+        self.operator_style = None if style is None else self.static.add_file(style)
+
+    @lazily
+    def environment(self) -> "Environment":
+        """Jinja's environment, once the configuration is done."""
+        from pyramid_jinja2 import IJinja2Environment
+
+        environment: Environment = self._registry.getUtility(IJinja2Environment, name=RENDERER_SUFFIX)
+        return environment
+
+    @lazily
+    def text_environment(self) -> "Environment":
+        """The same for plain text, where nothing is escaped."""
+        return self.environment.overlay(autoescape=False)
+
+    @lazily
+    def brand_name(self) -> str:
+        """What the service calls itself, in mails, which are drawn without a request."""
+        known = {"t": self.catalogs.translator(LANGUAGES[0]).gettext, "static": self.static.url_path}
+        module: Any = self.environment.get_template("brand.html").make_module(known)
+        return str(module.brand_name)
+
+    def render(
+        self,
+        request: Request,
+        template: str,
+        variables: Mapping[str, object],
+        *,
+        status: int = 200,
+        language: str | None = None,
+    ) -> Response:
+        """The template as an answer; without a language given, in the one that the request asks for."""
+        known = self._template_globals(request, language or negotiate_language(request))
+        text = self.environment.get_template(template).render({**known, **variables})
+        return Response(text.encode(), status=status, content_type="text/html", charset="utf-8")
+
+    def render_fragment(
+        self, request: Request, template: str, variables: Mapping[str, object], *, language: str
+    ) -> Markup:
+        """The template as a piece of a page, for what a plugin adds to pages of others."""
+        known = {**self._template_globals(request, language), "ui": self.load_macros(request, language)}
+        return Markup(self.environment.get_template(template).render({**known, **variables}))  # noqa: S704 - escaped there
+
+    def load_macros(self, request: Request, language: str) -> Any:
+        """The macros that templates know as ``ui``, for markup that is made by a page: those that need no form."""
+        return self.environment.get_template("macros.html").make_module(self._template_globals(request, language))
+
+    def _template_globals(self, request: Request, language: str) -> dict[str, object]:
+        words = self.catalogs.translator(language)
+        return {
+            "t": words.gettext,
+            "tn": words.ngettext,
+            "listed": words.format_list,
+            "lang": words.language,
+            "language_line": _language_links(request),
+            "distance": partial(_relative_time, self._registry, words),
+            "times": DatetimeFormatter(words.language, partial(_time_zone, request)),
+            "static": self.static.url_path,
+            "operator_style": self.operator_style,
+            "looks": DEFAULT_PAGE_BRANDING,
+            "csrf_token": partial(csrf.csrf_token, request),
+            "here": request.environ.get("PATH_INFO", "/"),
+            "home": ACCOUNT_PATH,
+            "form": None,
+            "failed": False,
+        }
+
+    def render_form_post(self, request: Request, form: FormPost) -> Response:
+        """The page that sends an answer on to a client (OAuth 2.0 Form Post Response Mode)."""
+        variables = {"action": form.action, "fields": form.fields, "application": form.application}
+        response = self.render(request, "form_post.html", variables)
+        response.headers["Content-Security-Policy"] = SIGN_IN_POLICY
+        response.headers["X-Frame-Options"] = "DENY"
+        return response
+
+
+def see_other(request: Request, path: str) -> Response:
+    """303 to a path on the login host, whose address the settings tell: behind a proxy the request does not know it."""
+    identity: IdentityApplication = request.registry.application
+    location = identity.settings.login_url + path
+    return Response(status=303, headerlist=[("Location", location), ("Content-Length", "0")])
+
+
+def _language_links(request: Request) -> list[tuple[str, str, str]]:
+    """Code, name and, for pages without a form, address of each language.
+
+    None where the protocol answers: what a client sent is not repeated on a page.
+    """
+    route = getattr(request, "matched_route", None)
+    if route is not None and route.name.startswith(PROTOCOL_ROUTE_PREFIX):
+        return []
+    try:
+        parameters = [(name, value) for name, value in request.GET.items() if name != UI_LOCALES_PARAM]
+    except UnicodeDecodeError:
+        parameters = []
+    return [
+        (code, LANGUAGE_NAMES[code], "?" + urlencode([*parameters, (UI_LOCALES_PARAM, code)])) for code in LANGUAGES
+    ]
+
+
+def _relative_time(registry: Registry, words: Any, moment: Any) -> str:
+    identity: IdentityApplication = registry.application
+    return format_relative_time(moment, identity.clock(), words)
+
+
+def _time_zone(request: Request) -> tzinfo | None:
+    return user_time_zone(None if request.signed_in_account is None else request.signed_in_account.subject)
+
+
+def _override_name(template: str, parent: str) -> str:
+    return template
+
+
+def includeme(config: Configurator) -> None:
+    """Set up the environment: an operator's folders come before ours, ours before those of plugins."""
+    from pyramid_jinja2 import add_jinja2_renderer, add_jinja2_search_path
+
+    identity: IdentityApplication = config.registry.application
+    pages = config.registry.pages = PageRenderer(config.registry, identity.settings.pages_style)
+    # The rim knows it by this name alone: it stands below pages.
+    config.registry.render_form_post = pages.render_form_post
+    # Not by its includeme, which sets up a renderer that nothing here uses, and reads the source of the whole stack.
+    config.add_directive("add_jinja2_renderer", add_jinja2_renderer)
+    config.add_directive("add_jinja2_search_path", add_jinja2_search_path)
+    prefix = "identity_pages."
+    options = {"undefined": "strict", "trim_blocks": "true", "lstrip_blocks": "true"}
+    config.add_settings({prefix + name: value for name, value in options.items()})
+    config.add_jinja2_renderer(RENDERER_SUFFIX, settings_prefix=prefix)
+    for folder in (*(str(path.absolute()) for path in identity.settings.pages_templates), _TEMPLATES):
+        config.add_jinja2_search_path(folder, name=RENDERER_SUFFIX)
+    config.add_directive("add_page_templates", add_page_templates)
+    config.add_directive("add_catalogs", add_catalogs)
+
+    def finish() -> None:
+        # By itself it would name a template after the one that uses it, and compile the macros anew for each page.
+        environment: Any = pages.environment
+        environment.join_path = _override_name
+
+    config.action(None, finish, order=_CONFIG_ORDER)
+
+
+def add_page_templates(config: Configurator, folder: str) -> None:
+    """Directive for plugins: search a folder of one's own, ``package:folder``, for templates."""
+    config.add_jinja2_search_path(folder, name=RENDERER_SUFFIX)
+
+
+def add_catalogs(config: Configurator, folder: Path) -> None:
+    """Directive for plugins: a folder with ``{language}/LC_MESSAGES/identity.po`` of one's own."""
+    config.registry.pages.catalogs.folders.append(folder)

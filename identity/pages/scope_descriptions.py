@@ -1,0 +1,48 @@
+"""What scopes mean to people, in words: on the pages of a sign-in, and in the list of connected applications."""
+
+from collections.abc import Collection
+
+from markupsafe import Markup
+
+from identity.domain.messages import gettext_lazy
+from identity.pages.translation import Translator
+
+#: In the order in which they are told.
+_DESCRIPTIONS = {
+    "profile": gettext_lazy("your name and profile"),
+    "email": gettext_lazy("your email address"),
+    "phone": gettext_lazy("your phone number"),
+    "address": gettext_lazy("your postal address"),
+}
+_ORGANIZATION = ":user:resourceowner"
+#: Who may sign in, and for which project: the first tells the application nothing, the second has words of its own.
+_UNDESCRIBED_SCOPES = (":org:id:", ":org:domain:primary:", ":org:project:id:")
+
+
+def describe_scopes(
+    scope: Collection[str], project: str, words: Translator, namespaces: Collection[str]
+) -> list[Markup]:
+    """What an application of this project learns of a person by these scopes; nothing but who it is, if empty."""
+    found = [words.gettext(text) for word, text in _DESCRIPTIONS.items() if word in scope]
+    if any(_is_scope_in_namespace(word, namespaces, _ORGANIZATION) for word in scope):
+        found.append(words.gettext("your organization"))
+    if any(_requests_roles(word, namespaces) for word in scope):
+        found.append(words.gettext("your roles in {project}", project=project))
+    return found
+
+
+def has_description(scope: str, namespaces: Collection[str]) -> bool:
+    """True if ``received`` has words for this scope, or it tells nothing."""
+    return (
+        scope in _DESCRIPTIONS
+        or _requests_roles(scope, namespaces)
+        or _is_scope_in_namespace(scope, namespaces, _ORGANIZATION, *_UNDESCRIBED_SCOPES)
+    )
+
+
+def _requests_roles(word: str, namespaces: Collection[str]) -> bool:
+    return _is_scope_in_namespace(word, namespaces, ":org:projects:roles", ":org:project:role:")
+
+
+def _is_scope_in_namespace(word: str, namespaces: Collection[str], *rests: str) -> bool:
+    return word.startswith(tuple(f"{one}{rest}" for one in namespaces for rest in rests))

@@ -1,0 +1,312 @@
+"""Mails to people: text out of ``mails/*.txt`` and HTML made of it, in the reader's language, with the words of their
+organization, queued in the request's transaction.
+
+Notices, which tell of what was done to an account (identity.services.notifications), are worded here when they are sent.
+A template's first line is the subject. Nothing that a stranger typed goes into a mail to an address that is not known
+to be theirs: the service sends no words on behalf of anybody.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+
+from identity.domain.applications import Application
+from identity.domain.audit import SYSTEM, Actor, ActorKind
+from identity.domain.email_addresses import email_key
+from identity.domain.names import login_name_key
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser, Subject
+from identity.http.language_negotiation import choose_language
+from identity.pages.mail_rendering import render_mail_content, render_mail_html
+from identity.pages.page_branding import PageBranding, load_page_branding
+from identity.pages.rendering import PageRenderer
+from identity.pages.translation import Translator
+from identity.pages.user_agents import describe_user_agent
+from identity.provider.directory import is_directory_account
+from identity.services.mails import Mail, MailReason, Notification, PasswordResetMail
+from identity.services.registration import RegistrationMail
+from identity.services.users import InitialCredential
+
+if TYPE_CHECKING:
+    from identity.application import IdentityApplication
+
+_DAY, _HOUR, _MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
+
+
+def describe_link_validity(lifetime: timedelta, words: Translator) -> str:
+    """How often and how long a link works, as a sentence of plain text."""
+    if lifetime == _HOUR:
+        return words.gettext_plain("It works once, for 1 hour.")
+    if lifetime >= _DAY:
+        return str(
+            words.ngettext("It works once, for {n} day.", "It works once, for {n} days.", lifetime // _DAY).unescape()
+        )
+    minutes = max(1, lifetime // _MINUTE)
+    return str(words.ngettext("It works once, for {n} minute.", "It works once, for {n} minutes.", minutes).unescape())
+
+
+def queue_password_reset_mail(
+    request: Request, login_name: str, *, language: str, page_organization: Organization | None = None
+) -> None:
+    """Write to whoever has this login name with a link for a new password; if nobody has it, to those who verified it
+    as their email address: everywhere by their own link, or at the organization of the page.
+
+    All of it takes the same work. Raises TooManyAttempts.
+    """
+    subject, link = request.services.passwords.request_reset_link(login_name)
+    values = {"login_name": login_name if subject is None else subject.login_name, "link": link}
+    to = "" if subject is None else user_email(subject)
+    # Of the organization that the name tells, whether or not anybody has it there.
+    organization = request.services.storage.organizations.find_by_domain(login_name_key(login_name)[1])
+    _queue_mail(
+        request,
+        "reset",
+        MailReason.RESET,
+        subject,
+        to,
+        values,
+        language=language,
+        organization=organization,
+        replaces=login_name,
+        forgotten=_build_password_reset_mail(request, login_name, language=language, organization=page_organization),
+    )
+
+
+def _build_password_reset_mail(
+    request: Request, typed: str, *, language: str, organization: Organization | None
+) -> PasswordResetMail:
+    """What the mail job looks for. A login name that exists, of an active account or not, is no address."""
+    actor, is_login_name = request.services.audit.actor, request.services.passwords.is_login_name(typed)
+    return PasswordResetMail(
+        key="" if is_login_name else email_key(typed) or "",
+        organization_id="" if organization is None else organization.id,
+        language=language,
+        client_address=actor.client_address or "",
+        request_id=actor.request_id or "",
+    )
+
+
+def _render_password_reset_mails(
+    identity: "IdentityApplication", pages: PageRenderer, forgotten: PasswordResetMail
+) -> list[Mail]:
+    """The mails with the accounts of an address. Each account's link goes to the very address that it has verified.
+
+    Managers word no part of them: they may be about accounts of several organizations.
+    """
+    actor = Actor(
+        kind=ActorKind.ANONYMOUS,
+        client_address=forgotten.client_address or None,
+        request_id=forgotten.request_id or None,
+    )
+    mails: dict[str, list[dict[str, str]]] = {}
+    languages: dict[str, str] = {}
+    with identity.transaction(actor) as services:
+        for subject in services.passwords.find_subjects_by_email(forgotten.key, forgotten.organization_id):
+            address = user_email(subject)
+            is_elsewhere = is_directory_account(identity.protocol_registry.directories.values(), subject, services)
+            has_link = not is_elsewhere and services.passwords.can_set_password(subject)
+            link = services.passwords.issue_mailed_reset_link(subject) if has_link else ""
+            mails.setdefault(address, []).append({"login_name": subject.login_name, "link": link})
+            languages.setdefault(address, subject.user.profile.locale if isinstance(subject.user, HumanUser) else "")
+        drawn = []
+        for address, accounts in mails.items():
+            words = pages.catalogs.translator(choose_language(languages[address].replace("_", "-"), forgotten.language))
+            looks = load_page_branding(services, None, None, words.language)
+            drawn.append(_render_mail(identity, pages, "forgotten", address, {"accounts": accounts}, words, looks))
+    return drawn
+
+
+def queue_registration_mail(
+    request: Request,
+    organization: Organization,
+    email: str,
+    registration: RegistrationMail,
+    *,
+    language: str,
+    application: Application | None = None,
+) -> None:
+    """Write to an address with which somebody registers, to sign in to an application if that is known: the link that
+    makes the account, or that there is one."""
+    if registration.existing_subjects:
+        template, reader = "known", registration.existing_subjects[0]
+        values: dict[str, object] = {"login_names": [one.login_name for one in registration.existing_subjects]}
+    else:
+        template, reader = "registration", None
+        values = {"link": registration.link}
+    values["organization"] = organization.name
+    _queue_mail(
+        request,
+        template,
+        MailReason.REGISTRATION,
+        reader,
+        email,
+        values,
+        language=language,
+        organization=organization,
+        application=application,
+    )
+
+
+def queue_email_verification_mail(request: Request, subject: Subject, email: str, *, language: str) -> None:
+    """Write to the new address of a person with a link that proves that they read it. Raises NotFound."""
+    link = request.services.users.issue_email_link(subject.user.id, email)
+    values = {"login_name": subject.login_name, "link": link}
+    reason = MailReason.OWN_ADDRESS if email == user_email(subject) else MailReason.ADDRESS
+    _queue_mail(request, "email", reason, subject, email, values, language=language, organization=subject.organization)
+
+
+def queue_initial_credential_mail(
+    request: Request, subject: Subject, initial: InitialCredential, *, new: bool, by: Subject | None, language: str
+) -> bool:
+    """Write to a person with what a manager made for them to get in by: to a new account, or to one that there was.
+
+    A new one learns ``by`` whom it was made.
+
+    False, and nothing is written, where no mail can be sent, or there is no address, or it was written to too often.
+    """
+    to = user_email(subject)
+    if not request.services.mails.is_enabled or not to:
+        return False
+    lifetime = request.services.passwords.reset_link_lifetime(subject.user.id)
+    values = {
+        "login_name": subject.login_name,
+        "organization": subject.organization.name,
+        "inviter": "" if by is None else sanitize_name(by.user.display_name),
+        "works_once": describe_link_validity(lifetime, _reader_translator(request, subject, language)),
+        "link": initial.secret if initial.kind == "link" else "",
+        "password": initial.secret if initial.kind == "one_time_password" else "",
+        "to_change": "yes" if request.services.passwords.requires_change_after_reset(subject) else "",
+    }
+    template = "invited" if new else "new_access"
+    organization = subject.organization
+    return _queue_mail(
+        request, template, MailReason.ACCESS, subject, to, values, language=language, organization=organization
+    )
+
+
+#: How much of a name a mail shows, and what is left out: mail programs make links of it.
+_LONGEST_NAME = 60
+_UNSAFE_NAME_CHARACTERS = re.compile(r"[^\w\s'’,&().-]+|[.](?!\s)")
+
+
+def sanitize_name(name: str) -> str:
+    """A name that somebody chose for themselves, as a mail to others shows it: no address, bounded."""
+    return " ".join(_UNSAFE_NAME_CHARACTERS.sub(" ", name).split())[:_LONGEST_NAME].strip()
+
+
+def queue_email_code_mail(request: Request, subject: Subject, code: str, lifetime: timedelta, *, language: str) -> bool:
+    """Write to a person with a code that proves that they read it; False if they were written to too often."""
+    values = {
+        "login_name": subject.login_name,
+        "code": code,
+        "works_once": describe_link_validity(lifetime, _reader_translator(request, subject, language)),
+    }
+    return _queue_mail(
+        request,
+        "code",
+        MailReason.CODE,
+        subject,
+        user_email(subject),
+        values,
+        language=language,
+        organization=subject.organization,
+    )
+
+
+def user_email(subject: Subject) -> str:
+    """The person's address; empty if there is none."""
+    return subject.user.profile.email if isinstance(subject.user, HumanUser) else ""
+
+
+def _reader_translator(request: Request, reader: Subject | None, language: str) -> Translator:
+    """In the language of whoever reads, where it is known; else in that of the page."""
+    pages: PageRenderer = request.registry.pages
+    locale = reader.user.profile.locale if reader is not None and isinstance(reader.user, HumanUser) else ""
+    return pages.catalogs.translator(choose_language(locale.replace("_", "-"), language))
+
+
+def _queue_mail(
+    request: Request,
+    template: str,
+    reason: MailReason,
+    reader: Subject | None,
+    to: str,
+    values: Mapping[str, object],
+    *,
+    language: str,
+    organization: Organization | None,
+    application: Application | None = None,
+    replaces: str = "",
+    forgotten: PasswordResetMail | None = None,
+) -> bool:
+    pages: PageRenderer = request.registry.pages
+    words = _reader_translator(request, reader, language)
+    looks = load_page_branding(request.services, organization, application, words.language)
+    if looks.organization and "organization" in values:
+        values = {**values, "organization": looks.organization}
+    mail = _render_mail(request.registry.application, pages, template, to, values, words, looks)
+    proved = reader is not None and isinstance(reader.user, HumanUser) and reader.user.profile.email_verified
+    proved_by = reader.user.id if reader is not None and proved and to == user_email(reader) else ""
+    organization_id = None if organization is None else organization.id
+    queued: bool = request.services.mails.queue(
+        mail,
+        reason,
+        verified_by=proved_by,
+        instead_of=replaces,
+        password_reset=forgotten,
+        organization_id=organization_id,
+    )
+    return queued
+
+
+def _render_mail(
+    identity: "IdentityApplication",
+    pages: PageRenderer,
+    template: str,
+    to: str,
+    values: Mapping[str, object],
+    words: Translator,
+    looks: PageBranding,
+) -> Mail:
+    login_url = identity.settings.login_url
+    known: dict[str, object] = {
+        "works_once": describe_link_validity(identity.settings.one_time_link_ttl, words),
+        "sign_in_url": f"{login_url}/login",
+        "reset_url": f"{login_url}/password/reset",
+        "account_url": f"{login_url}/account",
+    }
+    parts = render_mail_content(pages, template, {**known, **values}, words, looks)
+    html = render_mail_html(pages, parts, words)
+    return Mail(to=to, subject=parts.subject, text=parts.text, html=html, sender=looks.mail_sender)
+
+
+def _render_notification(identity: "IdentityApplication", pages: PageRenderer, notice: Notification) -> Mail:
+    """The mail that tells a person of their account, in their language."""
+    words = pages.catalogs.translator(choose_language(*(tags.replace("_", "-") for tags in notice.languages)))
+    at = datetime.fromisoformat(notice.at)
+    factor = identity.protocol_registry.factors.get(notice.values.get("factor", ""))
+    about = {
+        "at": f"{at:%Y-%m-%d %H:%M} UTC",
+        "device": describe_user_agent(notice.values.get("user_agent", ""), words).unescape(),
+        "what": notice.values.get("factor", "") if factor is None else words.gettext_plain(factor.label),
+    }
+    with identity.read_session(SYSTEM) as services:
+        organization = services.storage.organizations.find(notice.organization_id)
+        looks = load_page_branding(services, organization, None, words.language)
+    return _render_mail(identity, pages, notice.template, notice.to, {**about, **notice.values}, words, looks)
+
+
+def includeme(config: Configurator) -> None:
+    """Have notices worded in this process."""
+    registry = config.registry
+    registry.application.mailer.render_notification = partial(
+        _render_notification, registry.application, registry.pages
+    )
+    registry.application.mailer.render_password_reset = partial(
+        _render_password_reset_mails, registry.application, registry.pages
+    )

@@ -1,0 +1,42 @@
+"""What a browser says of itself, as a person would say it: "Firefox on Windows"."""
+
+from markupsafe import Markup
+
+from identity.domain.messages import gettext_lazy
+from identity.pages.translation import Translator
+
+#: What a browser of the family says and none before it in the list; most of them claim to be others too.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Vivaldi/", "Vivaldi"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Firefox/", "Firefox"),
+    ("Chromium/", "Chromium"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_OPERATING_SYSTEMS = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("CrOS", "ChromeOS"),
+    ("Windows", "Windows"),
+    ("Macintosh", "macOS"),
+    ("Linux", "Linux"),
+)
+_UNKNOWN = gettext_lazy("Unknown device")
+
+
+def describe_user_agent(user_agent: str, words: Translator) -> Markup:
+    """Browser and system, as far as they are known."""
+    browser, system = _match_first(_BROWSERS, user_agent), _match_first(_OPERATING_SYSTEMS, user_agent)
+    if browser and system:
+        return words.gettext("{browser} on {system}", browser=browser, system=system)
+    return Markup.escape(browser or system) if browser or system else words.gettext(_UNKNOWN)
+
+
+def _match_first(known: tuple[tuple[str, str], ...], user_agent: str) -> str:
+    return next((name for mark, name in known if mark in user_agent), "")

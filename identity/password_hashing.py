@@ -1,0 +1,141 @@
+"""Hashing passwords without holding up anybody else: a few at a time, a queue with fair shares, then "busy"."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import TypeVar
+
+from identity import cpu_count, instrumentation
+from identity.concurrency import run_in_executor
+from identity.crypto.argon2id import Argon2Cost, HashVerification, hash_password, verify_dummy, verify_password
+from identity.domain.errors import DomainError
+from identity.fair_semaphore import FairSemaphore, NoFreeSlot
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+#: How many passwords may wait for a worker; of one network, or one organization, a quarter.
+MAX_QUEUED_PASSWORDS = 128
+RETRY_AFTER_SECONDS = 5
+
+_NICENESS = 10
+_TOO_MANY = "Too many passwords are being checked just now."
+
+#: Entered while a request waits for a hash, or is at a large document. A server whose threads are few lets another
+#: one work meanwhile.
+released_slot: Callable[[], AbstractContextManager[object]] = nullcontext
+
+
+class ServerBusy(DomainError):
+    """Too much of this waits already; ``seconds`` says when to come back."""
+
+    commits_transaction = True
+
+    def __init__(self, seconds: int = RETRY_AFTER_SECONDS, message: str = _TOO_MANY) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+@contextmanager
+def acquire_slot(
+    shares: FairSemaphore, message: str, *, seconds: int = RETRY_AFTER_SECONDS, part: str = ""
+) -> Iterator[None]:
+    """Hold a place of these meanwhile, while another thread answers requests. Raises Busy with the message."""
+    try:
+        leave = shares.acquire(part)
+    except NoFreeSlot:
+        raise ServerBusy(seconds, message) from None
+    try:
+        with released_slot():
+            yield
+    finally:
+        leave()
+
+
+#: Documents that are read or written at the same time: each takes a thread, and as long as whoever sends or reads it.
+MAX_CONCURRENT_DOCUMENTS = 8
+_DOCUMENT_SEMAPHORE = FairSemaphore(MAX_CONCURRENT_DOCUMENTS)
+
+
+def acquire_document_slot() -> AbstractContextManager[None]:
+    """Around the work at a large document, which takes long. Raises Busy."""
+    return acquire_slot(_DOCUMENT_SEMAPHORE, "Too many large documents are being read or written just now.")
+
+
+class PasswordHasher:
+    """One per process. Hashes run in threads of their own, at a lower priority than requests; argon2 needs no GIL."""
+
+    def __init__(self, cost: Argon2Cost, *, workers: int = 0) -> None:
+        self.cost = cost
+        self._configured_workers = workers
+        self._active = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+        self._create_semaphore(1)
+
+    def set_process_count(self, processes: int) -> None:
+        """Use a part of the processors, as one of so many processes. Called before the first password."""
+        self._create_semaphore(processes)
+
+    def _create_semaphore(self, processes: int) -> None:
+        # One processor is left to those who only want a token.
+        self._workers = self._configured_workers or max(1, (cpu_count.available_cpus() - 1) // processes)
+        self._semaphore = FairSemaphore(self._workers + MAX_QUEUED_PASSWORDS)
+
+    def hash(self, password: str) -> str:
+        """The hash to store. Raises Busy."""
+        return self._run(lambda: hash_password(password, cost=self.cost))
+
+    def verify(self, stored: str | None, password: str) -> HashVerification:
+        """Whether the password is the one that ``stored`` was made from; None costs the same and matches nothing.
+
+        Raises Busy.
+        """
+        if stored is None:
+            return self._run(lambda: verify_dummy(password, cost=self.cost))
+        return self._run(lambda: verify_password(stored, password, cost=self.cost))
+
+    @property
+    def pool_usage(self) -> instrumentation.PoolUsage:
+        """How many passwords are hashed at this moment, and how many wait."""
+        inside = self._active
+        return instrumentation.PoolUsage(
+            "passwords", min(inside, self._workers), self._workers, max(0, inside - self._workers)
+        )
+
+    def close(self) -> None:
+        """End the threads."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, work: Callable[[], Result]) -> Result:
+        with acquire_slot(self._semaphore, _TOO_MANY):
+            self._change_active(1)
+            try:
+                with instrumentation.measure_duration(instrumentation.HASH):
+                    return run_in_executor(self._thread_pool(), work)
+            finally:
+                self._change_active(-1)
+
+    def _change_active(self, more: int) -> None:
+        with self._lock:
+            self._active += more
+
+    def _thread_pool(self) -> ThreadPoolExecutor:
+        """Made by the first password, so never before a fork."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._workers, "identity-hashing", _lower_thread_priority)
+            return self._pool
+
+
+def _lower_thread_priority() -> None:
+    """Lower the priority of the calling thread, where threads have one of their own (Linux)."""
+    with suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)

@@ -1,0 +1,55 @@
+"""/email: behind the link that proves that a person reads an address."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.organizations import Organization
+from identity.domain.users import Subject
+from identity.http.sign_in_attempts import redirect_to_sign_in
+from identity.lazily import lazily
+from identity.pages.forms import Form
+from identity.pages.page import FormPage
+from identity.pages.rendering import ACCOUNT_PATH
+from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
+
+
+class VerifyEmailPage(OneTimeLinkPage, FormPage):
+    """Asks, because opening a link proves nothing: a mail scanner may have done it.
+
+    Only the account itself takes the address: a stranger may have asked for the link, to have somebody who reads the
+    mail confirm it.
+    """
+
+    template = "account/verify_email.html"
+
+    @lazily
+    def signed_in_subject(self) -> Subject | None:
+        """Whose address it becomes, if they are signed in at this browser. Raises LinkUsed."""
+        subject, _ = self.request.services.users.find_by_email_link(self.link_secret)
+        sessions = self.request.services.sessions
+        here = sessions.list_by_secrets(self.request.browser_state.sessions.values())
+        return next((subject for one in here if one.subject.user.id == subject.user.id and sessions.is_live(one)), None)
+
+    def branding_organization(self) -> Organization | None:
+        return None if self.signed_in_subject is None else self.signed_in_subject.organization
+
+    def template_variables(self) -> Mapping[str, object]:
+        """Which address becomes whose, to whoever it belongs to. Raises LinkUsed."""
+        if self.signed_in_subject is None:
+            return {"login_name": None}
+        _, email = self.request.services.users.find_by_email_link(self.link_secret)
+        return {"login_name": self.signed_in_subject.login_name, "email": email}
+
+    def submit(self, form: Form) -> Response:
+        """Make it theirs; the address that they had is told. Somebody who is not signed in signs in first."""
+        if self.signed_in_subject is None:
+            return redirect_to_sign_in(self.request, target=ACCOUNT_PATH)
+        self.request.services.users.verify_email(self.link_secret, self.signed_in_subject.user.id)
+        return self.redirect_in_language("/email/confirmed")
+
+
+class EmailVerifiedPage(OneTimeLinkPage):
+    """The end."""
+
+    template = "account/email_verified.html"

@@ -1,0 +1,124 @@
+"""/password/reset: for whoever forgot the password; and the page behind the link that comes by mail."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.users import Subject
+from identity.pages.forms import Form
+from identity.pages.page import FormPage, Page
+from identity.pages.rate_limited import PASSWORD_RESET_PATH, rate_limit_response
+from identity.pages.transactional_mails import describe_link_validity, queue_password_reset_mail
+from identity.password_hashing import ServerBusy
+from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
+from identity.plugins.account.pages.password import forbidden_passwords
+from identity.services.attempts import TooManyAttempts
+
+_LONGEST_LOGIN_NAME = 500
+_ORGANIZATION_PARAM = "organization"
+
+
+class RequestPasswordResetPage(OneTimeLinkPage, FormPage):
+    """Answers the same whether the account exists or not. Where no mail can be sent it says whom to ask."""
+
+    template = "account/request_password_reset.html"
+    fields = ("login_name",)
+
+    @property
+    def can_send_mail(self) -> bool:
+        """True if mail can be sent."""
+        enabled: bool = self.request.services.mails.is_enabled
+        return enabled
+
+    def get(self) -> Response:
+        """The form; without mail, words alone."""
+        return super().get() if self.can_send_mail else Page.get(self)
+
+    def post(self) -> Response:
+        return super().post() if self.can_send_mail else Page.get(self)
+
+    def branding_organization(self) -> Organization | None:
+        """The organization of the page that leads here, which names it by its domain."""
+        domain = self.request.GET.get(_ORGANIZATION_PARAM, "")
+        found: Organization | None = self.request.services.storage.organizations.find_by_domain(domain)
+        return found if found is not None and found.active else None
+
+    def initial_values(self) -> Mapping[str, str]:
+        return {"login_name": self.request.GET.get("login_name", "")}
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {"mailing": self.can_send_mail}
+
+    def submit(self, form: Form) -> Response:
+        login_name = form.text("login_name").strip()[:_LONGEST_LOGIN_NAME]
+        if not login_name:
+            raise Invalid({"login_name": gettext_lazy("Enter your login name or email address.")})
+        try:
+            queue_password_reset_mail(
+                self.request, login_name, language=self.language, page_organization=self.branding_organization()
+            )
+        except TooManyAttempts as problem:
+            raise rate_limit_response(problem, password=False) from None
+        return self.redirect_in_language(f"{PASSWORD_RESET_PATH}/sent")
+
+
+class PasswordResetSentPage(OneTimeLinkPage):
+    """What comes after the form, for every login name."""
+
+    template = "account/password_reset_sent.html"
+
+    def template_variables(self) -> Mapping[str, object] | Response:
+        """How long a link works; where none was sent, back."""
+        if not self.request.services.mails.is_enabled:
+            return self.redirect(PASSWORD_RESET_PATH)
+        lifetime = self.request.registry.application.settings.one_time_link_ttl
+        return {"works_once": describe_link_validity(lifetime, self.translator)}
+
+
+class ResetPasswordPage(OneTimeLinkPage, FormPage):
+    """A new password. Only posting it uses the link up."""
+
+    template = "account/reset_password.html"
+    fields = ("new_password", "new_password_again")
+    secret_fields = frozenset(fields)
+
+    def subject(self) -> Subject:
+        """Whose password it will be. Raises LinkUsed."""
+        found: Subject = self.request.services.passwords.find_by_reset_link(self.link_secret)
+        return found
+
+    def branding_organization(self) -> Organization | None:
+        return self.subject().organization
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {
+            "login_name": self.subject().login_name,
+            "min_length": self.request.services.passwords.min_length(self.subject()),
+        }
+
+    def submit(self, form: Form) -> Response:
+        """Keep it; all sessions of the person end."""
+        password = form.text("new_password")
+        self.request.services.passwords.require_acceptable(
+            password,
+            form.repeated_text("new_password"),
+            owner=self.subject(),
+            names=forbidden_passwords(self.subject()),
+        )
+        # Nobody waits for a lock while it is hashed.
+        self.request.commit()
+        try:
+            hashed = self.request.services.passwords.hash(password)
+        except ServerBusy as problem:
+            raise rate_limit_response(problem) from None
+        self.request.services.passwords.reset(self.link_secret, hashed)
+        return self.redirect_in_language("/password/changed")
+
+
+class PasswordResetDonePage(OneTimeLinkPage):
+    """The end."""
+
+    template = "account/password_reset_done.html"

@@ -1,0 +1,115 @@
+"""/register: behind the link that finishes an account."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.authentication import PASSWORD_METHOD
+from identity.domain.errors import Denied
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.sessions import PendingAuthorization
+from identity.domain.users import Subject
+from identity.http.sign_in_attempts import redirect_to_sign_in
+from identity.lazily import lazily
+from identity.pages.error_pages import render_error_page
+from identity.pages.forms import Form
+from identity.pages.page import FormPage
+from identity.pages.rate_limited import rate_limit_response
+from identity.pages.registration_form import NAME_FIELDS, PASSWORD_FIELDS, parse_registration
+from identity.pages.rendering import ACCOUNT_PATH
+from identity.password_hashing import ServerBusy
+from identity.plugins.account.one_time_links.link_page import OneTimeLinkPage
+from identity.services.commands import decode
+from identity.services.commands.users import RegisterUser
+from identity.services.registration import PendingRegistration
+from identity.services.sign_ins import SignInUnavailable
+
+#: The interaction that is over with the account.
+_CREATE_FIELD = "create"
+
+
+class CompleteRegistrationPage(OneTimeLinkPage, FormPage):
+    """In the browser in which it was typed, shows it, asks for another user name if that one is taken, and makes the
+    account. Anywhere else a stranger may have typed it, with a password that they know: nothing of it is shown or kept
+    but the address, and whoever reads its mail types all of it."""
+
+    template = "account/complete_registration.html"
+    fields = (*NAME_FIELDS, *PASSWORD_FIELDS)
+    secret_fields = frozenset(PASSWORD_FIELDS)
+
+    @lazily
+    def pending_registration(self) -> PendingRegistration:
+        """What the link announces. Raises LinkUsed."""
+        found: PendingRegistration = self.request.services.registration.find_pending(self.link_secret)
+        return found
+
+    @lazily
+    def pending_authorization(self) -> PendingAuthorization | None:
+        """The sign-in in which it was typed, if that waits in this browser still."""
+        request, request_id = self.request, self.pending_registration.sign_in_id
+        try:
+            found: PendingAuthorization = request.services.sign_ins.find(
+                request_id, request.browser_state.sign_ins.get(request_id)
+            )
+        except SignInUnavailable:
+            return None
+        return found
+
+    def branding_organization(self) -> Organization | None:
+        return self.pending_registration.organization
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {
+            "email": self.pending_registration.command.email,
+            "organization": self.pending_registration.organization,
+            "registered": None if self.pending_authorization is None else self.pending_registration.command,
+            "taken": self.pending_registration.is_user_name_taken,
+            "min_length": self.request.services.passwords.min_length(self.pending_registration.organization),
+        }
+
+    def initial_values(self) -> Mapping[str, str]:
+        return {} if self.pending_authorization is None else {"user_name": self.pending_registration.command.user_name}
+
+    def submit(self, form: Form) -> Response:
+        """Make the account, and sign in: where the registration began, if that waits in this browser still."""
+        announced, pending = self.pending_registration, self.pending_authorization
+        command, hashed = announced.command, None
+        if pending is None:
+            command, hashed = self._parse_form(form)
+        elif announced.is_user_name_taken:
+            command = decode(RegisterUser, {**dict(command), "user_name": form.text("user_name")})
+        try:
+            subject = self.request.services.registration.complete(self.link_secret, command, hashed)
+        except Denied:
+            return render_error_page(
+                self.request,
+                403,
+                gettext_lazy("Registration is closed"),
+                [
+                    gettext_lazy(
+                        "{organization} does not let people create accounts now.",
+                        organization=announced.organization.name,
+                    )
+                ],
+            )
+        return self._redirect_to_next(pending, subject)
+
+    def _parse_form(self, form: Form) -> tuple[RegisterUser, str]:
+        command = parse_registration(
+            self.request, self.pending_registration.organization, form, self.pending_registration.command.email
+        )
+        # Nobody waits for a lock while it is hashed.
+        self.request.commit()
+        try:
+            return command, self.request.services.passwords.hash(form.text("password"))
+        except ServerBusy as problem:
+            raise rate_limit_response(problem, password=False) from None
+
+    def _redirect_to_next(self, pending: PendingAuthorization | None, subject: Subject) -> Response:
+        if pending is None:
+            return redirect_to_sign_in(self.request, target=ACCOUNT_PATH, login_name=subject.login_name)
+        # The password was typed in this very sign-in, and this very browser.
+        sign_ins = self.request.services.sign_ins
+        sign_ins.complete_interaction(sign_ins.add_proof(pending, subject, (PASSWORD_METHOD,)), _CREATE_FIELD)
+        return self.redirect(f"/login/{pending.id}/registered")

@@ -1,0 +1,100 @@
+"""/account/applications: what holds access to the account, and how to take it away."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from markupsafe import Markup
+from pyramid.response import Response
+
+from identity.domain.errors import NotFound
+from identity.domain.tokens import ConnectedApplication
+from identity.pages.forms import Form
+from identity.pages.page import FormPage
+from identity.pages.scope_descriptions import describe_scopes
+from identity.plugins.account.pages.account_page import APPLICATIONS_PATH, AccountPage
+from identity.provider.scope import project_from_audience_scope
+
+
+@dataclass(frozen=True)
+class ConnectedApplicationRow:
+    """A connected application as the list shows it."""
+
+    client_id: str
+    application: str
+    organization: str
+    scope_descriptions: Markup
+    has_manager_access: bool
+    has_offline_access: bool
+    connected_at: datetime
+    last_used_at: datetime
+
+
+class _ConnectionsPage(AccountPage):
+    """A page about connections of this person."""
+
+    section = APPLICATIONS_PATH
+
+    def connections(self) -> tuple[ConnectedApplication, ...]:
+        """All there are, last used first."""
+        found: tuple[ConnectedApplication, ...] = self.request.services.users.list_connected_applications(
+            self.subject.user.id
+        )
+        return found
+
+
+class ConnectedApplicationsPage(_ConnectionsPage):
+    """One row an application."""
+
+    template = "account/connected_applications.html"
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {"rows": [self._row(one) for one in self.connections()]}
+
+    def _row(self, connection: ConnectedApplication) -> ConnectedApplicationRow:
+        client, instance = connection.client, self.request.services.find_instance()
+        namespaces = self.request.registry.application.settings.urn_namespaces
+        own = "" if instance is None else instance.project_id
+        return ConnectedApplicationRow(
+            client_id=client.id,
+            application=client.application.name,
+            organization=client.organization.name,
+            scope_descriptions=_capitalize(
+                describe_scopes(connection.scope, client.project.name, self.translator, namespaces)
+            ),
+            has_manager_access=any(
+                project_from_audience_scope(word, namespaces, own) == own for word in connection.scope
+            ),
+            has_offline_access=connection.offline,
+            connected_at=connection.since,
+            last_used_at=connection.last_used_at,
+        )
+
+
+class DisconnectApplicationPage(_ConnectionsPage, FormPage):
+    """Asks first. A client id that is not connected is not there, whether it exists or not."""
+
+    template = "account/disconnect_application.html"
+
+    @property
+    def connection(self) -> ConnectedApplication:
+        """Which one. Raises NotFound."""
+        client_id = self.request.matchdict["client_id"]
+        found = next((one for one in self.connections() if one.client.id == client_id), None)
+        if found is None:
+            raise NotFound("application", client_id)
+        return found
+
+    def template_variables(self) -> Mapping[str, object]:
+        connection = self.connection
+        return {"application": connection.client.application.name, "offline": connection.offline}
+
+    def submit(self, form: Form) -> Response:
+        self.request.services.users.disconnect_application(self.subject, self.connection.client.id)
+        return self.redirect(self.path_with_flash(APPLICATIONS_PATH))
+
+
+def _capitalize(parts: list[Markup]) -> Markup:
+    """The parts as they stand by themselves, not within a sentence."""
+    joined = Markup(", ").join(parts)
+    return joined[:1].upper() + joined[1:]

@@ -1,0 +1,35 @@
+"""/account/data: all that is kept of the person, to take along."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.http.large_documents import json_file_response
+from identity.pages.forms import Form
+from identity.pages.page import FormPage
+from identity.plugins.account.pages.account_page import DATA_PATH, AccountPage
+from identity.services.personal_data_export import export_personal_data
+
+
+class DataExportPage(AccountPage, FormPage):
+    """Says what is in the document, and answers it as a file."""
+
+    template = "account/data_export.html"
+    section = DATA_PATH
+    requires_recent_authentication = True
+
+    def early_response(self) -> Response | None:
+        """Looked at by whoever is signed in; taken by whoever has just proved who they are."""
+        return super().early_response() if self.request.method == "POST" else None
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {"may_delete": self.request.services.account_deletions.is_allowed(self.subject)}
+
+    def submit(self, form: Form) -> Response:
+        """The file; that it was taken is written before."""
+        subject, request = self.subject, self.request
+        request.services.account_recovery.record_export(subject)
+        further = {name: provide(request, subject) for name, provide in self.renderer.account_data.items()}
+        return json_file_response(
+            request, "account.json", lambda services: export_personal_data(services, subject, further)
+        )

@@ -1,0 +1,29 @@
+"""/account/browsers: where the person is not asked for a second factor."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.pages.forms import Form
+from identity.pages.page import FormPage
+from identity.pages.user_agents import describe_user_agent
+from identity.plugins.account.pages.account_page import REMEMBERED_BROWSERS_PATH, SECURITY_PATH, AccountPage
+
+#: The field that names a browser.
+BROWSER_FIELD = "browser"
+
+
+class RememberedBrowsersPage(AccountPage, FormPage):
+    """One row a browser, and a button in each by which it is asked again."""
+
+    template = "account/remembered_browsers.html"
+    section = SECURITY_PATH
+
+    def template_variables(self) -> Mapping[str, object]:
+        found = self.request.services.remembered_browsers.list_by_user(self.subject.user.id)
+        return {"rows": [(one, describe_user_agent(one.user_agent, self.translator)) for one in found]}
+
+    def submit(self, form: Form) -> Response:
+        """Forget one. Raises NotFound for what is not a browser of this person."""
+        self.request.services.remembered_browsers.forget(self.subject, form.text(BROWSER_FIELD))
+        return self.redirect(self.path_with_flash(REMEMBERED_BROWSERS_PATH))

@@ -1,0 +1,156 @@
+"""Who acted, and on what: names for audit events, looked up for a whole page at once."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from identity.domain.audit import OTHER_ORGANIZATION, ActorKind, AuditEvent
+from identity.domain.messages import gettext_lazy
+from identity.domain.users import Subject
+from identity.pages.event_labels import OBJECT_KIND_LABELS
+from identity.plugins.console.badges import EntityLink
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.user_display import display_user, user_path
+from identity.services.overview import RefusalSummary
+from identity.storage.backend import Storage
+
+_ACTOR_KIND_LABELS = {
+    ActorKind.OPERATOR: gettext_lazy("The operator"),
+    ActorKind.SYSTEM: gettext_lazy("The service itself"),
+    ActorKind.ANONYMOUS: gettext_lazy("Nobody known"),
+}
+_USER_KINDS = frozenset({"user", "service_user"})
+#: What people know by whose it is: its own id tells them nothing.
+_USER_OWNED_KINDS = frozenset(
+    {"manager", "user_grant", "service_user_key", "service_user_secret", "personal_access_token", "legal_hold"}
+)
+_IDENTIFIED_ACTOR_KINDS = frozenset({ActorKind.USER, ActorKind.CLIENT})
+
+
+#: What names are wanted for; several refusals that say the same come without what each said.
+NamedEvent = AuditEvent | RefusalSummary
+
+
+class AuditEventNames:
+    """The parties of some events; what is gone by now is called as its event calls it, else by its id."""
+
+    def __init__(self, page: ConsolePage, events: Iterable[NamedEvent]) -> None:
+        self._page = page
+        events = tuple(events)
+        actors = [one.actor for one in events]
+        things: dict[str, set[str]] = {}
+        for one in events:
+            if one.object_id is not None:
+                things.setdefault(one.object_kind, set()).add(one.object_id)
+        acting = {one.id for one in actors if one.id is not None and one.kind in _IDENTIFIED_ACTOR_KINDS}
+        acting |= {one.client_id for one in actors if one.client_id is not None}
+        storage = page.services.storage
+        owners = {(one.object_kind, one.object_id): _owner_user_id(one, storage) for one in events}
+        users = acting.union(filter(None, owners.values()), *(things.get(kind, ()) for kind in _USER_KINDS))
+        self._users: dict[str, Subject] = dict(storage.users.find_subjects(users))
+        # A client is an application or a service user.
+        clients = things.get("application", set()) | (acting - self._users.keys())
+        applications = storage.applications.find_many(clients)
+        grants = storage.project_grants.find_many(things.get("project_grant", ()))
+        of_projects = {one.project_id for one in applications.values()} | {one.project_id for one in grants.values()}
+        projects = storage.projects.find_many(things.get("project", set()) | of_projects)
+        others = {_other_organization_id(one) for one in events} - {""}
+        organizations = storage.organizations.find_many(things.get("organization", set()) | others)
+        # With the organizations in which each can be looked at.
+        homes = {key: one.organization_id for key, one in projects.items()}
+        self._named: dict[tuple[str, str], tuple[str, tuple[str, ...]]] = {
+            **{
+                ("application", key): (one.name, (homes[one.project_id],))
+                for key, one in applications.items()
+                if one.project_id in homes
+            },
+            **{("project", key): (one.name, (homes[key],)) for key, one in projects.items()},
+            **{
+                ("project_grant", key): (projects[one.project_id].name, (homes[one.project_id], one.organization_id))
+                for key, one in grants.items()
+                if one.project_id in homes
+            },
+            **{("organization", key): (one.name, (key,)) for key, one in organizations.items()},
+        }
+        self._owners = {key: self._users[owner] for key, owner in owners.items() if owner in self._users}
+        self._called = {(one.object_kind, one.object_id): called for one in events if (called := _recorded_name(one))}
+
+    def actor_link(self, event: NamedEvent) -> EntityLink:
+        """Who acted; with a link if whoever looks may know of it. Of people on the other side of a project grant the
+        event tells no more than where they belong."""
+        words, actor = self._page.translator, event.actor
+        other = self.other_organization_name(event)
+        if actor.kind is ActorKind.USER and actor.id is None and other:
+            return EntityLink(words.gettext("A user of {organization}", organization=other), "")
+        if actor.id is None or actor.kind not in _IDENTIFIED_ACTOR_KINDS:
+            return EntityLink(words.gettext(_ACTOR_KIND_LABELS.get(actor.kind, gettext_lazy("Unknown"))), "")
+        return self.actor_name(actor.id)
+
+    def other_organization_name(self, event: NamedEvent) -> str:
+        """The name of the organization on the other side of a project grant, or its id; empty if there is none."""
+        identifier = _other_organization_id(event)
+        return self._named.get(("organization", identifier), (identifier, ()))[0]
+
+    def actor_name(self, identifier: str) -> EntityLink:
+        """A user, or a client: whoever acts here is told by name, wherever they belong."""
+        subject = self._users.get(identifier)
+        if subject is not None:
+            seen = self._page.services.access_control.can_see_organization(
+                self._page.principal, subject.organization.id
+            )
+            return EntityLink(subject.user.display_name, user_path(self._page, subject) if seen else "")
+        name, _ = self._named.get(("application", identifier), (identifier, ()))
+        return EntityLink(name, "")
+
+    def object_name(self, kind: str, identifier: str | None) -> EntityLink:
+        """What an event is about, by its name or by that of the user whose it is."""
+        if identifier is None:
+            return EntityLink(self.object_kind_label(kind), "")
+        key = (kind, identifier)
+        owner = self._users.get(identifier) if kind in _USER_KINDS else self._owners.get(key)
+        if owner is not None:
+            return display_user(self._page, owner)
+        if key in self._named:
+            name, homes = self._named[key]
+            seen = any(
+                self._page.services.access_control.can_see_organization(self._page.principal, one) for one in homes
+            )
+            return EntityLink(name, f"{CONSOLE_PATH}/{kind.replace('_', '-')}s/{identifier}" if seen else "")
+        # Of people who are deleted no event tells what they were called.
+        bare = self._page.translator.gettext("Deleted user") if kind == "user" else identifier
+        return EntityLink(self._called.get(key, bare), "")
+
+    def object_kind_label(self, kind: str) -> str:
+        """The kind of thing, in words."""
+        return self._page.translator.gettext(OBJECT_KIND_LABELS.get(kind, kind))
+
+
+def _owner_user_id(event: NamedEvent, storage: Storage) -> str | None:
+    """The id of the user whose the thing is: of what was changed, the event tells the difference alone."""
+    if event.object_kind not in _USER_OWNED_KINDS or event.object_id is None:
+        return None
+    told = (isinstance(event, AuditEvent) and event.user_id) or _detail(event).get("user_id")
+    if isinstance(told, str):
+        return told
+    stores: Mapping[str, Any] = {"manager": storage.managers, "user_grant": storage.user_grants}
+    stored = stores[event.object_kind].find(event.object_id) if event.object_kind in stores else None
+    return None if stored is None else str(stored.user_id)
+
+
+def _recorded_name(event: NamedEvent) -> str:
+    """The name that the event itself tells, of what was made, removed or renamed."""
+    for member in ("display_name", "name", "user_name"):
+        told = _detail(event).get(member)
+        if isinstance(told, Mapping):
+            told = told.get("after")
+        if isinstance(told, str) and told:
+            return told
+    return ""
+
+
+def _other_organization_id(event: NamedEvent) -> str:
+    other = _detail(event).get(OTHER_ORGANIZATION)
+    return other if isinstance(other, str) else ""
+
+
+def _detail(event: NamedEvent) -> Mapping[str, object]:
+    return event.detail if isinstance(event, AuditEvent) else {}

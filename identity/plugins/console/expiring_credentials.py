@@ -1,0 +1,114 @@
+"""How long keys and tokens of service users are good for: the fields that ask for it, and how they show it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from markupsafe import Markup
+
+from identity.domain.errors import Invalid
+from identity.domain.expirations import NEVER
+from identity.domain.messages import gettext_lazy
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.pages.forms import Form
+from identity.plugins.console.badges import expiry_badge
+from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.form_fields import Checkbox, FormField
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.resource_page import ServiceUserResourcePage
+
+#: The date, and the tick for none.
+EXPIRATION_FIELD, NO_EXPIRATION_FIELD = "expiration_date", "no_expiration"
+
+#: What lists tell of each after its name.
+EXPIRY_COLUMNS = (gettext_lazy("Expiration date"), gettext_lazy("State"), gettext_lazy("Last used"))
+
+ALREADY_CREATED_MESSAGE = gettext_lazy(
+    "This was already added; its secret was shown then. Add a new one if you did not save it."
+)
+
+_YEAR = timedelta(days=365)
+
+
+def expiration_cells(page: ConsolePage, of: ServiceUserKey | PersonalAccessToken) -> Sequence[Markup]:
+    """When it expires, how it stands, when it was used."""
+    badge = expiry_badge(of.expires_at, page.services.now, page.translator)
+    return page.template_macros.until(of), page.render_badge(badge), page.relative_time(of.last_used_at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DateField(FormField):
+    """A day until which something works: from tomorrow on, and no later than the service allows."""
+
+    macro = "date_field"
+
+    #: Commands say when, forms say until which day.
+    member_name: str = "expires_at"
+    #: The longest that the form suggests; what the service allows is its own affair.
+    max_lifetime: timedelta | None = None
+
+    def macro_arguments(self, page: ConsolePage) -> dict[str, object]:
+        today: date = page.services.now.date()
+        days = [] if self.max_lifetime is None else [today + self.max_lifetime]
+        if page.services.service_users.max_expiration is not None:
+            days.append(last_expiration_date(page.services.service_users.max_expiration))
+        suggestions = (
+            (timedelta(days=30), gettext_lazy("in 30 days")),
+            (timedelta(days=90), gettext_lazy("in 90 days")),
+            (_YEAR, gettext_lazy("in 1 year")),
+        )
+        return {
+            "hint": page.translate(self.hint),
+            "autofocus": self.autofocus,
+            "min": str(today + timedelta(days=1)),
+            "max": str(min(days)) if days else None,
+            "suggestions": [(str(today + span), page.translate(words)) for span, words in suggestions],
+        }
+
+
+def no_expiration_checkbox(hint: str) -> FormField:
+    """The tick for no expiration."""
+    return Checkbox(name=NO_EXPIRATION_FIELD, label=gettext_lazy("No expiration date"), hint=hint)
+
+
+class CreateExpiringCredentialPage(ServiceUserResourcePage, ConsoleFormPage):
+    """Makes something that works until a day; there is no tick for no expiration where the service sets a limit."""
+
+    is_creation = True
+
+    def visible_fields(self) -> Sequence[FormField]:
+        limited = self.services.service_users.max_expiration is not None
+        return [one for one in self.form_fields if not (limited and one.name == NO_EXPIRATION_FIELD)]
+
+    def initial_values(self) -> Mapping[str, str]:
+        """The day that is suggested."""
+        users = self.services.service_users
+        day, latest = users.default_expiration.date(), users.max_expiration
+        return {EXPIRATION_FIELD: str(day if latest is None else min(day, last_expiration_date(latest)))}
+
+
+def parse_expiration(form: Form) -> datetime:
+    """The end of the day that was chosen (UTC); NEVER for none. Raises Invalid."""
+    text = form.text(EXPIRATION_FIELD)
+    if form.text(NO_EXPIRATION_FIELD):
+        return NEVER
+    if not text:
+        raise Invalid({EXPIRATION_FIELD: gettext_lazy("Choose an expiration date, or tick “No expiration date”.")})
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise Invalid({EXPIRATION_FIELD: gettext_lazy("Enter a date such as 2027-12-31.")}) from None
+    return datetime.combine(day, time(23, 59, 59), UTC)
+
+
+def last_expiration_date(latest: datetime) -> date:
+    """The last day that ends no later (UTC)."""
+    return (latest + timedelta(seconds=1)).date() - timedelta(days=1)
+
+
+def last_used_label(moment: datetime | None) -> str:
+    """When a key or secret was last used, as a sentence."""
+    if moment is None:
+        return gettext_lazy("It was never used.")
+    return gettext_lazy("Last used {when} UTC.", when=moment.strftime("%Y-%m-%d %H:%M"))

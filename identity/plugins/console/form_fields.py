@@ -1,0 +1,228 @@
+"""Field: what a form asks for, declared: its words, the macro that draws it, and how a stored value looks in it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import timedelta
+from inspect import unwrap
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from identity.domain.entity import EntityField, entity_fields
+from identity.domain.names import domain_name_error, user_name_error
+from identity.domain.projects import role_key_error
+from identity.domain.validators import description_problem, email_problem, locale_problem, phone_problem
+from identity.pages.forms import FieldValue, Form
+from identity.pages.translation import LANGUAGE_NAMES
+
+if TYPE_CHECKING:
+    from identity.plugins.console.console_page import ConsolePage
+
+#: The value of a ticked checkbox.
+CHECKED_VALUE = "yes"
+#: For names and addresses, which no browser is to mend.
+LITERAL_INPUT_ATTRIBUTES: Mapping[str, str] = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+
+#: The options of a choice: value, words and, in groups of buttons, a sentence.
+Options = Callable[[Any], Sequence[Sequence[object]]]
+
+
+@dataclass(frozen=True)
+class FormField:
+    """A line of text.
+
+    ``called`` is what commands and things call it, if that is not ``name``. ``missing`` is said of it where it is empty
+    and must not be. ``part`` is the heading under which it is folded away.
+    """
+
+    macro: ClassVar[str] = "field"
+    is_multi_valued: ClassVar[bool] = False
+
+    name: str
+    label: str
+    hint: str = ""
+    _: KW_ONLY
+    required_message: str = ""
+    required: bool = True
+    autofocus: bool = False
+    fieldset: str = ""
+    member_name: str = ""
+    attributes: Mapping[str, object] = field(default_factory=lambda: {"autocomplete": "off"})
+
+    @property
+    def command_member(self) -> str:
+        """The name in commands and things."""
+        return self.member_name or self.name
+
+    def format_value(self, value: Any) -> FieldValue:
+        """What stands in the field for a stored value."""
+        return "" if value is None else str(value)
+
+    def parse_value(self, form: Form) -> object:
+        """What was typed, as commands take it."""
+        return form.text(self.name)
+
+    def is_submitted(self, form: Form) -> bool:
+        """True unless commands are better told nothing of it."""
+        return True
+
+    def macro_arguments(self, page: "ConsolePage") -> dict[str, object]:
+        """What the macro takes beside name and label."""
+        hint = {"hint": page.translate(self.hint)} if self.hint else {}
+        return {**hint, "required": self.required, "autofocus": self.autofocus, **self.attributes}
+
+    def render(self, page: "ConsolePage") -> tuple[str, str, object, Mapping[str, object]]:
+        """Macro, name, label and arguments."""
+        return self.macro, self.name, page.translate(self.label), self.macro_arguments(page)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextArea(FormField):
+    """Several lines of text."""
+
+    macro = "text_area"
+    attributes: Mapping[str, object] = field(default_factory=lambda: {"rows": 3})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinesField(TextArea):
+    """One thing a line."""
+
+    attributes: Mapping[str, object] = field(default_factory=lambda: {"rows": 3, **LITERAL_INPUT_ATTRIBUTES})
+
+    def format_value(self, value: Any) -> FieldValue:
+        return "\n".join(value)
+
+    def parse_value(self, form: Form) -> object:
+        return split_lines(form.text(self.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkbox(FormField):
+    """A checkbox."""
+
+    macro = "check"
+
+    def format_value(self, value: Any) -> FieldValue:
+        return CHECKED_VALUE if value else ""
+
+    def parse_value(self, form: Form) -> object:
+        return bool(form.text(self.name))
+
+    def macro_arguments(self, page: "ConsolePage") -> dict[str, object]:
+        return {"hint": page.translate(self.hint)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectField(FormField):
+    """One of several. Of none chosen nothing is told."""
+
+    macro = "select_field"
+    options: Options = field(default=lambda _: ())
+
+    def is_submitted(self, form: Form) -> bool:
+        return self.is_multi_valued or bool(form.text(self.name))
+
+    def macro_arguments(self, page: "ConsolePage") -> dict[str, object]:
+        return {"options": self.options(page), "hint": page.translate(self.hint)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RadioField(SelectField):
+    """The same as buttons, with a sentence for each."""
+
+    macro = "check_group"
+
+    def macro_arguments(self, page: "ConsolePage") -> dict[str, object]:
+        return {**super().macro_arguments(page), "type": "radio"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckboxGroup(SelectField):
+    """Any number of several."""
+
+    macro = "check_group"
+    is_multi_valued = True
+
+    def format_value(self, value: Any) -> FieldValue:
+        return tuple(sorted(value))
+
+    def parse_value(self, form: Form) -> object:
+        return frozenset(form.texts(self.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MinutesField(FormField):
+    """How long something lasts; empty: as long as elsewhere."""
+
+    required: bool = False
+    attributes: Mapping[str, object] = field(
+        default_factory=lambda: {"variant": "date", "inputmode": "numeric", "autocomplete": "off"}
+    )
+
+    def format_value(self, value: timedelta | None) -> FieldValue:
+        return "" if value is None else format_minutes(value)
+
+
+def editable_fields(entity: type, *first: str) -> Sequence[EntityField]:
+    """What people can set of such a thing: these first, the others as the entity has them."""
+    fields = [one for one in entity_fields(entity).values() if one.is_settable and one.options.label]
+    return sorted(fields, key=lambda one: first.index(one.name) if one.name in first else len(first))
+
+
+def form_fields(
+    entity: type, *first: str, options: Mapping[str, Options] = MappingProxyType({})
+) -> tuple[FormField, ...]:
+    """A field for each of them; those of a part of the form come last. ``options`` say what some can be, by name."""
+    fields = [form_field(one, options.get(one.name)) for one in editable_fields(entity, *first)]
+    return tuple(sorted(fields, key=lambda one: bool(one.fieldset)))
+
+
+def form_field(entity_field: EntityField, options: Options | None = None) -> FormField:
+    """The field that asks for a setting of an entity, as its type and its rule want it."""
+    said, kind = entity_field.options, entity_field.type
+    extra: dict[str, Any] = {"fieldset": said.section, "member_name": entity_field.name, "required_message": said.missing}
+    rule = said.validator and unwrap(said.validator)
+    if options is not None or (said.words and kind is not bool):
+        # Forms name one of what commands name all.
+        name = entity_field.name.removesuffix("s") if kind == frozenset[str] else entity_field.name
+        return _OPTION_FIELDS.get(kind, SelectField)(
+            name, said.label, said.hint, options=options or label_options(entity_field), **extra
+        )
+    if kind is str and rule in _INPUT_ATTRIBUTES:
+        extra["attributes"] = _INPUT_ATTRIBUTES[rule]
+    made = TextArea if rule is description_problem else _FIELD_TYPES.get(kind, FormField)
+    return made(entity_field.name, said.label, said.hint, required=not _is_optional(entity_field), **extra)
+
+
+def label_options(setting: EntityField) -> Options:
+    """The values of a setting that has words for each."""
+    return lambda page: [(str(value), page.translate(words)) for value, words in setting.options.words.items()]
+
+
+def _is_optional(setting: EntityField) -> bool:
+    rule = setting.options.validator
+    return setting.type is not str or rule is None or rule("") is None
+
+
+#: How one chooses among names of the protocol, one or several; and how other values are asked for.
+_OPTION_FIELDS: Mapping[Any, type[SelectField]] = {frozenset[str]: CheckboxGroup, str: RadioField}
+_FIELD_TYPES: Mapping[Any, type[FormField]] = {bool: Checkbox, timedelta: MinutesField, tuple[str, ...]: LinesField}
+#: What browsers are told of texts for which there is such a rule.
+_INPUT_ATTRIBUTES: Mapping[Any, Mapping[str, object]] = {
+    user_name_error: LITERAL_INPUT_ATTRIBUTES,
+    role_key_error: LITERAL_INPUT_ATTRIBUTES,
+    domain_name_error: LITERAL_INPUT_ATTRIBUTES,
+    email_problem: {"type": "email", "autocomplete": "off"},
+    phone_problem: {"type": "tel", "autocomplete": "off"},
+    locale_problem: {"autocomplete": "off", "suggestions": tuple(LANGUAGE_NAMES.items())},
+}
+
+
+def format_minutes(span: timedelta) -> str:
+    """A lifetime as a form has it."""
+    return f"{span / timedelta(minutes=1):.2f}".rstrip("0").rstrip(".")
+
+
+def split_lines(text: str) -> tuple[str, ...]:
+    """What stands in a field with one thing a line."""
+    return tuple(line.strip() for line in text.split("\n") if line.strip())

@@ -1,0 +1,142 @@
+"""ConsoleForm: a page of the console with declared fields. NewPage, ChangePage: what most of them do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from pyramid.response import Response
+
+from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
+from identity.pages.forms import VERSION_FIELD, FieldValue, Form
+from identity.pages.page import FormPage
+from identity.pages.signed_in_page import parse_version
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.form_fields import FormField, SelectField
+from identity.plugins.console.resource_page import ResourcePage
+from identity.services.commands import Command, Decoded, decode
+
+
+class ConsoleFormPage(ConsolePage, FormPage):
+    """A page of the console with a form."""
+
+    template = "console/form.html"
+    #: What can be filled in, in the order of the page. Templates of one's own draw what they want of it.
+    form_fields: ClassVar[tuple[FormField, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        if "inputs" in cls.__dict__:
+            first, *others = cls.form_fields
+            cls.form_fields = (replace(first, autofocus=True), *others)
+            cls.fields = tuple(one.name for one in cls.form_fields)
+            cls.repeated_fields = frozenset(one.name for one in cls.form_fields if one.is_multi_valued)
+            cls.field_aliases = {
+                one.command_member: one.name for one in cls.form_fields if one.command_member != one.name
+            }
+
+    #: The field, and its value, with which all parts are open.
+    disclosure_condition: ClassVar[tuple[str, str]] = ("", "")
+
+    @property
+    def lead(self) -> str:
+        """What is said above the fields."""
+        return ""
+
+    @property
+    def submit_label(self) -> str:
+        """The button."""
+        return gettext_lazy("Save")
+
+    @property
+    def cancel_path(self) -> str:
+        """Where Cancel leads."""
+        return self.breadcrumbs[-1][1]
+
+    @property
+    def success_path(self) -> str:
+        """Where one gets to once it is done."""
+        return self.cancel_path
+
+    def visible_fields(self) -> Sequence[FormField]:
+        """The fields that there are for whoever looks."""
+        return self.form_fields
+
+    def template_variables(self) -> Mapping[str, object]:
+        drawn = self.visible_fields()
+        parts = dict.fromkeys(one.fieldset for one in drawn)
+        return {
+            "inputs": [
+                (self.translate(part), [one.render(self) for one in drawn if one.fieldset == part]) for part in parts
+            ],
+            "opened_by": self.disclosure_condition,
+            "about": self.translate(self.lead),
+            "label": self.translate(self.submit_label),
+            "back": self.cancel_path,
+        }
+
+    def entity_values(self, thing: Any) -> dict[str, FieldValue]:
+        """What stands in the fields for a thing that is stored, and its version."""
+        held = {one.name: one.format_value(getattr(thing, one.command_member)) for one in self.visible_fields()}
+        return {**held, VERSION_FIELD: str(thing.version)}
+
+    def parse_form(self, form: Form) -> dict[str, object]:
+        """What was typed, as commands take it."""
+        return {one.command_member: one.parse_value(form) for one in self.visible_fields() if one.is_submitted(form)}
+
+    def decode_command(self, command: type[Decoded], values: Mapping[str, object]) -> Decoded:
+        """The command made from what was typed. Raises Invalid; of an empty field it tells which one it is."""
+        try:
+            return decode(command, values)
+        except Invalid as refused:
+            missing = {one.command_member: one.required_message for one in self.form_fields if one.required_message}
+            empty = {name: missing[name] for name in refused.fields if name in missing and not values.get(name)}
+            raise Invalid({**refused.fields, **empty}) from None
+
+    def build_command(self, kind: type[Decoded], form: Form, **known: object) -> Decoded:
+        """The command made from what was typed, and what is known otherwise. Raises Invalid."""
+        return self.decode_command(kind, {**self.parse_form(form), **known})
+
+
+class CreatePage(ConsoleFormPage):
+    """Makes something, and leads to its page."""
+
+    is_creation = True
+    command: ClassVar[type[Command]]
+    submit_label = gettext_lazy("Create")
+    #: The addresses of the pages of what is made, without the id.
+    resource_path: ClassVar[str]
+
+    def create(self, command: Any) -> Any:
+        """Make it."""
+        raise NotImplementedError
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        """Of each choice, what the command takes by itself."""
+        usual = {name: one.default for name, one in self.command.model_fields.items()}
+        return {
+            one.name: one.format_value(usual[one.command_member])
+            for one in self.form_fields
+            if isinstance(one, SelectField)
+        }
+
+    def submit(self, form: Form) -> Response:
+        command = self.build_command(self.command, form)
+        self.redeem_submission_id(form)
+        return self.redirect(self.path_with_flash(f"{CONSOLE_PATH}/{self.resource_path}/{self.create(command).id}"))
+
+
+class EditPage(ResourcePage[Any], ConsoleFormPage):
+    """Changes a thing, and leads back to its page."""
+
+    path_suffix, permission_verb = "/edit", "write"
+    command: ClassVar[type[Command]]
+    title = gettext_lazy("Change {name}")
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        return self.entity_values(self.entity)
+
+    def submit(self, form: Form) -> Response:
+        command = self.build_command(self.command, form)
+        version = parse_version(form.text(VERSION_FIELD))
+        self.service.change(self.entity.id, command, expected_version=version, by=self.principal)
+        return self.redirect(self.path_with_flash(self.success_path))

@@ -1,0 +1,85 @@
+"""What users hold: manager roles and project roles, as sections of their pages show them."""
+
+from collections.abc import Collection, Mapping
+
+from identity.domain.managers import Manager
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import ManagerLevel, ResourceKey
+from identity.plugins.console.badges import EntityLink
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.page_sections import TableSection
+from identity.plugins.console.resource_page import project_grant_name, project_grant_path
+
+_LEVEL_LABELS = {
+    ManagerLevel.INSTANCE: gettext_lazy("Instance"),
+    ManagerLevel.ORGANIZATION: gettext_lazy("Organization"),
+    ManagerLevel.PROJECT: gettext_lazy("Project"),
+    ManagerLevel.PROJECT_GRANT: gettext_lazy("Project grant"),
+}
+
+
+def manager_roles_section(page: ConsolePage, user_id: str) -> TableSection:
+    """The user's manager roles anywhere that whoever looks may know of, newest first."""
+    access = page.services.access_control
+    held: list[Manager] = [
+        one
+        for one in access.filter_visible(page.principal, page.services.storage.managers.list_for_user(user_id))
+        if one.organization_id is None or _can_see_manager(page, one)
+    ]
+    names = load_resource_links(page, {one.resource for one in held})
+    rows = [
+        (
+            page.entity_cell(names[one.resource]),
+            page.translator.gettext(_LEVEL_LABELS[one.resource.level]),
+            page.render_role_names(one.roles),
+            page.template_macros.when(one.created_at),
+        )
+        for one in sorted(held, key=lambda manager: manager.created_at, reverse=True)
+        if one.resource in names
+    ]
+    return TableSection(
+        "managers",
+        gettext_lazy("Manager roles"),
+        gettext_lazy("What they allow in this console and in the management API."),
+        columns=(gettext_lazy("Where"), gettext_lazy("Level"), gettext_lazy("Roles"), gettext_lazy("Since")),
+        rows=rows,
+        empty=gettext_lazy("None. Managers are added on the page of an organization or project."),
+    )
+
+
+def _can_see_manager(page: ConsolePage, manager: Manager) -> bool:
+    """True for what lies in an organization that whoever looks sees, or in a project grant that it holds."""
+    access = page.services.access_control
+    if manager.resource.level is ManagerLevel.PROJECT_GRANT:
+        return bool(access.can_see_resource(page.principal, access.get_resource(manager.resource)))
+    return bool(access.can_see_organization(page.principal, manager.organization_id))
+
+
+def load_resource_links(page: ConsolePage, keys: Collection[ResourceKey]) -> Mapping[ResourceKey, EntityLink]:
+    """Name and page of each resource; what is gone is left out."""
+    storage = page.services.storage
+
+    def of(level: ManagerLevel) -> set[str]:
+        return {key.id for key in keys if key.level is level}
+
+    found = {
+        key: EntityLink(page.translator.gettext("Instance"), f"{CONSOLE_PATH}/instance")
+        for key in keys
+        if key.level is ManagerLevel.INSTANCE
+    }
+    for one in storage.organizations.find_many(of(ManagerLevel.ORGANIZATION)).values():
+        found[ResourceKey(ManagerLevel.ORGANIZATION, one.id)] = EntityLink(
+            one.name, f"{CONSOLE_PATH}/organizations/{one.id}"
+        )
+    grants = storage.project_grants.find_many(of(ManagerLevel.PROJECT_GRANT))
+    holders = storage.organizations.find_many({one.organization_id for one in grants.values()})
+    projects = storage.projects.find_many(of(ManagerLevel.PROJECT) | {one.project_id for one in grants.values()})
+    for key in keys:
+        if key.level is ManagerLevel.PROJECT and key.id in projects:
+            found[key] = EntityLink(projects[key.id].name, f"{CONSOLE_PATH}/projects/{key.id}")
+        elif key.level is ManagerLevel.PROJECT_GRANT and key.id in grants:
+            grant = grants[key.id]
+            if grant.project_id in projects and grant.organization_id in holders:
+                name = project_grant_name(projects[grant.project_id], holders[grant.organization_id])
+                found[key] = EntityLink(page.translator.gettext_plain(name), project_grant_path(grant))
+    return found

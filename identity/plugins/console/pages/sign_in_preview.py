@@ -1,0 +1,158 @@
+"""Policy preview: what a person would have to do who signs in, also under rules that are typed and not saved."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
+from identity.domain.policies import Policy
+from identity.domain.policy_descriptions import describe_rule
+from identity.domain.users import HumanUser
+from identity.http import route_contexts
+from identity.http.endpoint_routes import request_context
+from identity.http.token_previews import APPLICATION_PARAM, USER_PARAM, find_application, find_user
+from identity.pages.forms import Form
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs
+from identity.plugins.console.page_sections import DescriptionListSection, Descriptions
+from identity.plugins.console.pages.token_preview import APPLICATION_QUERY_FIELD, USER_QUERY_FIELD, TokenPreviewPage
+from identity.plugins.console.policy_rule_fields import rule_fields
+from identity.plugins.console.resources.policies import POLICY_TITLE, parse_policy_change
+from identity.plugins.console.routes import ConsoleRoute
+from identity.provider.sign_in_preview import SignInPreview, preview_sign_in
+
+_RULE_FIELD_NAMES = tuple(one.name for one in rule_fields())
+
+
+class SignInPreviewPage(TokenPreviewPage):
+    """A form that asks who, and the answer below it."""
+
+    template = "console/sign_in_preview.html"
+    section = "policy"
+    title = gettext_lazy("What would they have to do?")
+    fields = (USER_PARAM, USER_QUERY_FIELD, APPLICATION_PARAM, APPLICATION_QUERY_FIELD)
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return [(POLICY_TITLE, f"{CONSOLE_PATH}/organizations/{self.context.entity.id}/policy")]
+
+    def template_variables(self) -> Mapping[str, object]:
+        """The answer, if somebody is asked about; in any case whom to choose from."""
+        unsaved = self._unsaved_rules()
+        self._unsaved_policy(unsaved)
+        asked = self.query()
+        asks = USER_PARAM in self.request.GET and (
+            USER_PARAM in asked or not asked.keys() & {USER_QUERY_FIELD, APPLICATION_QUERY_FIELD}
+        )
+        told = self._build_sign_in_preview(asked) if asks else None
+        return {
+            "unsaved": unsaved,
+            "users": self._user_options(asked),
+            "applications": self._application_options(asked),
+            "sections_of": []
+            if told is None
+            else [DescriptionListSection("steps", self.title, facts=list(self._descriptions(told)))],
+            "said": self.translate,
+        }
+
+    def _unsaved_rules(self) -> Sequence[tuple[str, str]]:
+        """The rules that came along, as a form had them."""
+        return [(name, value) for name, value in self.request.GET.items() if name in _RULE_FIELD_NAMES and value]
+
+    def _unsaved_policy(self, unsaved: Sequence[tuple[str, str]]) -> None:
+        if not unsaved or not self.has_permission("organization_policy.write"):
+            return
+        several = frozenset(one.name for one in rule_fields() if one.is_multi_valued)
+        typed: dict[str, str | tuple[str, ...]] = {}
+        for name, value in unsaved:
+            typed[name] = (*typed.get(name, ()), value) if name in several else value
+        organization_id = self.context.entity.id
+        try:
+            command = parse_policy_change(Form(typed))
+            policy: Policy = self.services.policies.amend_policy(organization_id, command)
+        except Invalid as refused:
+            self.problems.update({USER_PARAM: next(iter(refused.fields.values()))})
+            return
+        self.services.policies.override_policy(organization_id, policy)
+
+    def _build_sign_in_preview(self, asked: Mapping[str, str]) -> SignInPreview | None:
+        """None if somebody or something asked for cannot be."""
+        context = request_context(self.request)
+        subject = find_user(context, self.principal, asked.get(USER_PARAM, ""))
+        client = find_application(context, self.principal, asked.get(APPLICATION_PARAM, ""))
+        if subject is None or not isinstance(subject.user, HumanUser):
+            self.problems[USER_PARAM] = gettext_lazy("Choose a person.")
+        if asked.get(APPLICATION_PARAM) and client is None:
+            self.problems[APPLICATION_PARAM] = gettext_lazy("There is no such application.")
+        if self.problems or subject is None:
+            return None
+        return preview_sign_in(subject, client, context)
+
+    def _descriptions(self, told: SignInPreview) -> Iterator[tuple[str, object]]:
+        yield (
+            gettext_lazy("Signs in by"),
+            self._sign_in_method_labels(told.sign_in_methods)
+            or gettext_lazy("Nothing: this policy lets them in by no way they have"),
+        )
+        if told.step_up_requirement is None:
+            yield gettext_lazy("Second factor"), gettext_lazy("Is not asked for")
+        elif told.is_unsatisfiable:
+            yield gettext_lazy("Second factor"), gettext_lazy("Is required, and there is none that they could set up")
+        elif told.step_up_requirement.factors:
+            yield (
+                gettext_lazy("Second factor"),
+                self.translator.gettext(
+                    gettext_lazy(
+                        "Is asked for: {ways}", ways=self._sign_in_method_labels(told.step_up_requirement.factors)
+                    )
+                ),
+            )
+        else:
+            yield (
+                gettext_lazy("Second factor"),
+                self.translator.gettext(
+                    gettext_lazy(
+                        "Has to set up: {ways}",
+                        ways=self._sign_in_method_labels(told.step_up_requirement.enrollable_factors),
+                    )
+                ),
+            )
+        if told.requires_new_password:
+            yield gettext_lazy("Password"), gettext_lazy("Has to choose a new one")
+        yield from self._policy_descriptions(told.policy)
+        if told.error is not None:
+            yield (
+                gettext_lazy("Application"),
+                self.translator.gettext(gettext_lazy("Gets an error: {reason}", reason=told.error.description)),
+            )
+        elif told.needs_consent is not None:
+            yield (
+                gettext_lazy("Consent"),
+                gettext_lazy("Is asked to agree") if told.needs_consent else gettext_lazy("Is not asked"),
+            )
+
+    def _sign_in_method_labels(self, names: Sequence[str]) -> str:
+        ways = self.services.capabilities.sign_in_methods
+        return ", ".join(self.translate(ways.get(one, one)) for one in names)
+
+    def _policy_descriptions(self, policy: Policy) -> Descriptions:
+        shown = (
+            ("remember_browser", gettext_lazy("Remember browsers for")),
+            ("session_idle_age", gettext_lazy("End unused sessions after")),
+            ("session_max_age", gettext_lazy("End all sessions after")),
+            ("single_session", gettext_lazy("Browsers at a time")),
+        )
+        facts = [(label, describe_rule(name, getattr(policy, name))) for name, label in shown]
+        is_open = self.services.registration.is_open(self.context.entity)
+        registers = (
+            describe_rule("registration", policy.registration) if is_open else gettext_lazy("Nobody can register now")
+        )
+        return [*facts, (gettext_lazy("Registration"), registers)]
+
+
+ROUTES = (
+    ConsoleRoute(
+        "/organizations/{organization}/policy/preview",
+        SignInPreviewPage,
+        "user.read",
+        route_contexts.organization_context,
+    ),
+)

@@ -1,0 +1,135 @@
+"""Fields for rules of policies: each is set, or left to the level above."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from identity.domain.entity import EntityField
+from identity.domain.messages import gettext_lazy
+from identity.domain.policies import SIGN_IN, Policy
+from identity.pages.forms import FieldValue, Form
+from identity.plugins.console.form_fields import (
+    CHECKED_VALUE,
+    CheckboxGroup,
+    FormField,
+    LinesField,
+    SelectField,
+    editable_fields,
+)
+
+_NO = "no"
+_SPAN = re.compile(r"([0-9]{1,6}) ?([smhd])\Z")
+_UNITS = {
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+}
+
+
+def format_duration(span: timedelta) -> str:
+    """A span as it is typed: 7d, 12h, 30m, 90s."""
+    unit = next(unit for unit, one in _UNITS.items() if not span % one)
+    return f"{span // _UNITS[unit]}{unit}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleSelectField(SelectField):
+    """One of the values of a rule, or what holds above."""
+
+    kind: Any = str
+
+    def is_submitted(self, form: Form) -> bool:
+        return True
+
+    def format_value(self, value: Any) -> FieldValue:
+        if isinstance(value, bool):
+            return CHECKED_VALUE if value else _NO
+        return "" if value is None else str(value)
+
+    def parse_value(self, form: Form) -> object:
+        text = form.text(self.name)
+        if self.kind is bool and text in (CHECKED_VALUE, _NO):
+            return text == CHECKED_VALUE
+        return text or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleCheckboxGroup(CheckboxGroup):
+    """Some of several; none leaves the rule to what holds above."""
+
+    def format_value(self, value: Any) -> FieldValue:
+        return tuple(value or ())
+
+    def parse_value(self, form: Form) -> object:
+        return form.texts(self.name) or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleLinesField(LinesField):
+    """One thing a line; none leaves the rule to what holds above."""
+
+    def format_value(self, value: Any) -> FieldValue:
+        return super().format_value(value or ())
+
+    def parse_value(self, form: Form) -> object:
+        return super().parse_value(form) or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleTextField(FormField):
+    """A number; empty leaves the rule to what holds above."""
+
+    def parse_value(self, form: Form) -> object:
+        return form.text(self.name).strip() or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleDurationField(RuleTextField):
+    """A span such as 30m, 12h or 7d."""
+
+    def format_value(self, value: timedelta | None) -> FieldValue:
+        return "" if value is None else format_duration(value)
+
+    def parse_value(self, form: Form) -> object:
+        text = form.text(self.name).strip()
+        match = _SPAN.match(text)
+        # What is no span goes on as what no command takes for one.
+        return int(match[1]) * _UNITS[match[2]] if match else (f"={text}" if text else None)
+
+
+def rule_values(member: EntityField) -> Sequence[Any]:
+    """What a rule can be, where that can be told."""
+    return [value for value in member.options.words if value is not None]
+
+
+def rule_fields() -> tuple[FormField, ...]:
+    """A field for each rule; those that are not about signing in are folded away by what they are about."""
+    return tuple(_rule_field(one) for one in editable_fields(Policy))
+
+
+def _rule_field(rule: EntityField) -> FormField:
+    said = rule.options
+    extra: dict[str, Any] = {"fieldset": "" if said.section == SIGN_IN else said.section, "member_name": rule.name}
+    if said.words:
+        options = _rule_options(rule)
+        return RuleSelectField(rule.name, said.label, said.hint, options=options, kind=rule.type, **extra)
+    if rule.name == "factors":
+        return RuleCheckboxGroup("factor", said.label, said.hint, options=lambda page: page.ways(), **extra)
+    if rule.type == tuple[str, ...]:
+        return RuleLinesField(rule.name, said.label, said.hint, required=False, **extra)
+    number = {"variant": "date", "autocomplete": "off"}
+    made = RuleDurationField if rule.type is timedelta else RuleTextField
+    return made(rule.name, said.label, said.hint, required=False, attributes=number, **extra)
+
+
+def _rule_options(rule: EntityField) -> Any:
+    def options(page: Any) -> Sequence[tuple[str, object]]:
+        shown = RuleSelectField("", "").format_value
+        allowed = [one for one in rule_values(rule) if page.is_value_allowed(rule.name, one)]
+        inherited = page.words.t(gettext_lazy("As above: {rule}", rule=page.inherited_value(rule.name)))
+        return [("", inherited), *[(str(shown(one)), page.translate(rule.options.words[one])) for one in allowed]]
+
+    return options

@@ -1,0 +1,241 @@
+"""OfThing: pages about one thing, told once for each kind: where its pages lie, what it is called, what is above it."""
+
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from pyramid.request import Request
+
+from identity.annotations import annotated_names
+from identity.domain.applications import Application
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource
+from identity.domain.projects import Project, ProjectGrant
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.users import HumanUser, ServiceUser, Subject
+from identity.http import route_contexts
+from identity.http.route_contexts import RouteContext
+from identity.lazily import lazily
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+
+#: The address of the list of organizations.
+ORGANIZATIONS_PATH = f"{CONSOLE_PATH}/organizations"
+ORGANIZATIONS_BREADCRUMBS: Breadcrumbs = ((gettext_lazy("Organizations"), ORGANIZATIONS_PATH),)
+
+EntityT = TypeVar("EntityT")
+
+
+class ResourcePage(ConsolePage, Generic[EntityT]):
+    """A page about one thing. Each kind says where such pages lie and what their addresses name."""
+
+    path: ClassVar[str]
+    context_factory: ClassVar[Callable[[Request], RouteContext]]
+    #: What permissions call it, and the use cases that work on it.
+    permission_subject: ClassVar[str]
+    service_name: ClassVar[str]
+    #: Where the page lies below that of the thing, and the last part of the permission that it takes.
+    path_suffix: ClassVar[str] = ""
+    permission_verb: ClassVar[str] = "read"
+
+    @classmethod
+    def of(cls, kind: "type[ResourcePage[Any]]", /, **said: Any) -> type[Self]:
+        """Such a page about things of a kind, with what is said of it; a function of the page is asked when it is
+        drawn. Raises TypeError for what such pages say nothing of."""
+        unknown = said.keys() - {*dir(kind), *annotated_names(kind), *dir(cls), *annotated_names(cls)}
+        if unknown:
+            raise TypeError(f"{cls.__name__} says nothing of {', '.join(sorted(unknown))}")
+        members = {name: property(one) if isinstance(one, FunctionType) else one for name, one in said.items()}
+        made: type[Self] = type(cls.__name__, (kind, cls), {"__module__": kind.__module__, **members})
+        return made
+
+    @classmethod
+    def permission(cls) -> str:
+        """The permission that the page takes."""
+        return f"{cls.permission_subject}.{cls.permission_verb}"
+
+    #: What follows the address of its page in that of a list, or of the section to get back to.
+    back_path_suffix: ClassVar[str] = ""
+
+    @property
+    def entity(self) -> EntityT:
+        """Which one."""
+        thing: EntityT = self.context.entity
+        return thing
+
+    @property
+    def entity_name(self) -> str:
+        """What it is called; users by the name that is shown."""
+        value = self.context.entity
+        return str(value.display_name if isinstance(value, HumanUser | ServiceUser) else value.name)
+
+    @property
+    def message_values(self) -> Mapping[str, object]:
+        return {"name": self.entity_name}
+
+    @property
+    def resource_path(self) -> str:
+        """The address of its page."""
+        return f"{CONSOLE_PATH}{self.path.partition('{')[0]}{self.context.entity.id}"
+
+    @property
+    def parent_breadcrumbs(self) -> Breadcrumbs:
+        """The pages above its own."""
+        return self.list_breadcrumbs
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return [*self.parent_breadcrumbs, (self.entity_name, self.resource_path)]
+
+    @property
+    def cancel_path(self) -> str:
+        """The address of that list or section; of the page itself, where nothing is below."""
+        return f"{self.resource_path}{self.back_path_suffix}"
+
+    @property
+    def list_path(self) -> str:
+        """The same."""
+        return self.cancel_path
+
+    @property
+    def service(self) -> Any:
+        """What works on it."""
+        return getattr(self.services, self.service_name)
+
+
+class OrganizationResourcePage(ResourcePage[Organization]):
+    """A page about one organization, which its navigation calls just that."""
+
+    section = ""
+    path, context_factory = "/organizations/{organization}", route_contexts.organization_context
+    permission_subject, service_name = "organization", "organizations"
+
+    @property
+    def parent_breadcrumbs(self) -> Breadcrumbs:
+        return ORGANIZATIONS_BREADCRUMBS
+
+
+class UserResourcePage(ResourcePage[HumanUser]):
+    """A page about one person."""
+
+    section, section_label = "users", gettext_lazy("Users")
+    path, context_factory = "/users/{user}", route_contexts.user_context
+    permission_subject, service_name = "user", "users"
+
+    @property
+    def person(self) -> Subject:
+        """The same, with the organization."""
+        if self.organization is None:
+            raise ValueError("a user belongs to an organization")
+        return Subject(self.entity, self.organization)
+
+
+class ServiceUserResourcePage(ResourcePage[ServiceUser]):
+    """A page about one service user."""
+
+    section, section_label = "service-users", gettext_lazy("Service users")
+    path, context_factory = "/service-users/{service_user}", route_contexts.service_user_context
+    permission_subject, service_name = "service_user", "service_users"
+
+
+class UpstreamProviderResourcePage(ResourcePage[UpstreamProvider]):
+    """A page about one identity provider."""
+
+    section, section_label = "upstream-providers", gettext_lazy("Identity providers")
+    path, context_factory = "/upstream-providers/{upstream_provider}", route_contexts.upstream_provider_context
+    permission_subject, service_name = "upstream_provider", "upstream_providers"
+
+
+class ProjectResourcePage(ResourcePage[Project]):
+    """A page about one project, or about something that belongs to it."""
+
+    section, section_label = "projects", gettext_lazy("Projects")
+    path, context_factory = "/projects/{project}", route_contexts.project_context
+    permission_subject, service_name = "project", "projects"
+
+
+class ApplicationResourcePage(ResourcePage[Application]):
+    """A page about one application."""
+
+    section = "projects"
+    path, context_factory = "/applications/{application}", route_contexts.application_context
+    permission_subject, service_name = "application", "applications"
+
+    @lazily
+    def project(self) -> Project:
+        """Whose."""
+        return self.services.projects.get(self.entity.project_id)
+
+    @property
+    def parent_breadcrumbs(self) -> Breadcrumbs:
+        return project_breadcrumbs(self, self.project)
+
+
+class ProjectGrantResourcePage(ResourcePage[ProjectGrant]):
+    """A page about one project grant, for those who gave it and those who hold it."""
+
+    path, context_factory = "/project-grants/{project_grant}", route_contexts.project_grant_context
+    permission_subject, service_name = "project_grant", "project_grants"
+
+    @property
+    def section(self) -> str:  # type: ignore[override]
+        return "granted-projects" if is_holder_page(self, self.entity) else "projects"
+
+    @property
+    def project(self) -> Project:
+        """Of which project."""
+        return self.services.projects.get(self.entity.project_id)
+
+    @property
+    def load_holder_organization(self) -> Organization:
+        """Granted to which organization."""
+        return self.services.organizations.get(self.entity.organization_id)
+
+    @property
+    def entity_name(self) -> str:
+        return project_grant_name(self.project, self.load_holder_organization)
+
+    @property
+    def message_values(self) -> Mapping[str, object]:
+        return {
+            "project": self.project.name,
+            "organization": self.load_holder_organization.name,
+            "name": self.load_holder_organization.name,
+        }
+
+    @property
+    def parent_breadcrumbs(self) -> Breadcrumbs:
+        """The list in which whoever looks finds it; nothing for those who manage the grant alone."""
+        access = self.services.access_control
+        if is_holder_page(self, self.entity):
+            if access.is_permitted(
+                self.principal, "project_grant.read", organization_resource(self.entity.organization_id)
+            ):
+                return [(gettext_lazy("Granted projects"), f"{self.base_path}/granted-projects")]
+        elif self.has_permission("project.read"):
+            grants = f"{CONSOLE_PATH}/projects/{self.entity.project_id}/grants"
+            return [*project_breadcrumbs(self, self.project), (gettext_lazy("Project grants"), grants)]
+        return []
+
+
+def project_grant_path(grant: ProjectGrant) -> str:
+    """The address of a project grant's page."""
+    return f"{CONSOLE_PATH}/project-grants/{grant.id}"
+
+
+def project_grant_name(project: Project, holder: Organization) -> str:
+    """What a project grant is called."""
+    return gettext_lazy("{project} for {organization}", project=project.name, organization=holder.name)
+
+
+def is_holder_page(page: ConsolePage, grant: ProjectGrant) -> bool:
+    """True if the page is drawn for the organization that holds the grant, not for the one that gave it."""
+    return page.organization is not None and page.organization.id == grant.organization_id
+
+
+def project_breadcrumbs(page: ConsolePage, project: Project) -> Breadcrumbs:
+    """List of projects and, below it, the project."""
+    return [
+        (gettext_lazy("Projects"), f"{page.base_path}/projects"),
+        (project.name, f"{CONSOLE_PATH}/projects/{project.id}"),
+    ]

@@ -1,0 +1,1 @@
+"""The console's pages for each kind of resource."""

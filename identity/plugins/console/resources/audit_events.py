@@ -1,0 +1,373 @@
+"""Audit events: who did what, when, from where and with what result; of one organization, and of all."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from identity.crypto.secrets import is_id
+from identity.domain.audit import ERASED, OTHER_ORGANIZATION, AuditEvent, AuditFilter, Result
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import name_key
+from identity.http import route_contexts
+from identity.http.endpoint_routes import request_context
+from identity.http.list_parameters import MAX_QUERY_LENGTH
+from identity.pages.event_labels import EVENT_LABELS, REASON_LABELS, SUBJECT_LABELS, factor_label
+from identity.plugins.console.audit_event_names import AuditEventNames
+from identity.plugins.console.badges import Badge, EntityLink
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.page_sections import ActionSection, Descriptions, NoteSection, TableSection
+from identity.plugins.console.prompt_page import PromptPage
+from identity.plugins.console.routes import ConsoleRoute
+from identity.storage.paging import PageRequest, ResultPage
+
+SECTION = "audit-events"
+FROM_FIELD, TO_FIELD, ACTOR_FIELD, EVENT_FIELD, OBJECT_FIELD, RESULT_FIELD = (
+    "from",
+    "to",
+    "actor",
+    "event",
+    "object",
+    "result",
+)
+REQUEST_FIELD = "request"
+
+_RESULT_LABELS = {Result.SUCCESS: gettext_lazy("Done"), Result.REFUSED: gettext_lazy("Refused")}
+_DAY = timedelta(days=1)
+#: How many users are looked through for the one of a name.
+_MAX_NAME_MATCHES = 50
+#: What a refusal tells of an address that was sent, and where the registered ones stand.
+_URI_FIELDS = {"redirect_uri": "redirect_uris", "post_logout_redirect_uri": "post_logout_redirect_uris"}
+_ERASED_NOTE = NoteSection(
+    gettext_lazy("This person is deleted. What the event told of them is erased."), is_secondary=True
+)
+
+
+class AuditEventListPage(PromptPage, ListPage):
+    """One row an event, newest first."""
+
+    template = "console/audit_events.html"
+    section = SECTION
+    fields = (FROM_FIELD, TO_FIELD, EVENT_FIELD, RESULT_FIELD, ACTOR_FIELD, OBJECT_FIELD, REQUEST_FIELD)
+    title = gettext_lazy("Audit events")
+    lead = gettext_lazy("What was done and what was refused, as it was written then. Times are in UTC.")
+    columns = (
+        gettext_lazy("What"),
+        gettext_lazy("When"),
+        gettext_lazy("Who, where from"),
+        gettext_lazy("Object"),
+        gettext_lazy("Result"),
+    )
+    has_state_filter = False
+    empty_title = gettext_lazy("No audit events yet")
+    empty_text = gettext_lazy("Whatever is changed or refused here will be listed.")
+
+    @property
+    def organization_id(self) -> str | None:
+        """Of which organization; None for all."""
+        organization_id: str = self.context.entity.id
+        return organization_id
+
+    def fetch_page(self, asked: PageRequest) -> ResultPage[AuditEvent]:
+        """The events that fit the filters; none if a filter cannot be understood."""
+        wanted = self._parse_filters()
+        if self.problems:
+            return ResultPage(())
+        return self.filter_page(self.services.audit_trail.page(wanted, asked))
+
+    def build_rows(self, found: Sequence[AuditEvent]) -> Sequence[Cells]:
+        parties, ui = AuditEventNames(self, found), self.template_macros
+        rows = []
+        for one in found:
+            kind, thing = (
+                parties.object_kind_label(one.object_kind),
+                parties.object_name(one.object_kind, one.object_id),
+            )
+            what = self.translator.gettext(EVENT_LABELS.get(one.event, one.event))
+            rows.append(
+                (
+                    ui.named(what, f"{CONSOLE_PATH}/{SECTION}/{one.id}", self._object_cell(one)),
+                    ui.moment(one.at),
+                    self._stacked_cell(self.entity_link(parties.actor_link(one)), one.actor.client_address or ""),
+                    self._stacked_cell(self.entity_link(thing), kind if thing.name != kind else ""),
+                    self._stacked_cell(self.render_badge(result_badge(one, self)), reason_label(one, self)),
+                )
+            )
+        return rows
+
+    def _object_cell(self, event: AuditEvent) -> str:
+        factor = factor_label(event, request_context(self.request).protocol.factors, self.translator)
+        return " · ".join(filter(None, (event.event, factor)))
+
+    def _stacked_cell(self, words: Markup, below: str) -> Markup:
+        return words + self.template_macros.below(below) if below else words
+
+    def is_filtered(self) -> bool:
+        return bool(self.query())
+
+    def empty_search_message(self, asked: PageRequest) -> str:
+        if self.problems:
+            return gettext_lazy("Correct the filters to see events.")
+        return gettext_lazy("No event fits these filters. Remove one.")
+
+    def filter_variables(self) -> Mapping[str, object]:
+        t = self.translator.gettext
+        events = [
+            (
+                t(words),
+                [(subject, t("All of them")), *((name, t(said)) for name, said in _event_options(subject))],
+            )
+            for subject, words in SUBJECT_LABELS.items()
+        ]
+        return {"events": events, "results": [(one.value, t(words)) for one, words in _RESULT_LABELS.items()]}
+
+    def _parse_filters(self) -> AuditFilter:
+        asked = self.query()
+        since, last = self._parse_day(FROM_FIELD, asked), self._parse_day(TO_FIELD, asked)
+        if since is not None and last is not None and last < since:
+            self.problems[TO_FIELD] = gettext_lazy("Choose a day that is not before the first one.")
+        event = asked.get(EVENT_FIELD, "")
+        if event and event not in EVENT_LABELS and event not in SUBJECT_LABELS:
+            self.problems[EVENT_FIELD] = gettext_lazy("Choose one of the values offered.")
+        result = asked.get(RESULT_FIELD, "")
+        if result and result not in set(Result):
+            self.problems[RESULT_FIELD] = gettext_lazy("Choose one of the values offered.")
+        return AuditFilter(
+            organization_id=self.organization_id,
+            event=event,
+            actor_id=self._resolve_identifier(ACTOR_FIELD, asked),
+            object_id=self._resolve_identifier(OBJECT_FIELD, asked),
+            request_id=asked.get(REQUEST_FIELD, ""),
+            result=None if RESULT_FIELD in self.problems or not result else Result(result),
+            since=since,
+            until=None if last is None else last + _DAY,
+        )
+
+    def _parse_day(self, field: str, asked: Mapping[str, str]) -> datetime | None:
+        text = asked.get(field)
+        if text is None:
+            return None
+        try:
+            # The day after the last one has no date.
+            day = min(date.fromisoformat(text), date.max - _DAY)
+        except ValueError:
+            self.problems[field] = gettext_lazy("Enter a date such as 2027-12-31.")
+            return None
+        return datetime.combine(day, time(), UTC)
+
+    def _resolve_identifier(self, field: str, asked: Mapping[str, str]) -> str:
+        """The id that is meant: it stands there, or the login name or the name of a user does."""
+        text = asked.get(field, "")
+        if not text or is_id(text):
+            return text
+        users = self.services.storage.users
+        subject = users.find_by_login_name(text) if "@" in text else None
+        if subject is not None and self._can_see_organization(subject.organization.id):
+            found: str = subject.user.id
+            return found
+        if not self.has_permission("user.read") or len(text) > MAX_QUERY_LENGTH or not text.isprintable():
+            return text
+        found_by_name = users.page(self.organization_id, None, PageRequest(limit=_MAX_NAME_MATCHES, query=text)).items
+        exact = [one for one in found_by_name if name_key(text) in map(name_key, (one.display_name, one.user_name))]
+        meant = exact or found_by_name
+        if len(meant) > 1:
+            self.problems[field] = gettext_lazy("Several users have this name. Enter the login name.")
+        # Applications, keys and whatever is gone by now go by ids alone.
+        return meant[0].id if len(meant) == 1 else text
+
+
+class InstanceAuditEventListPage(AuditEventListPage):
+    """Of all organizations and of the instance."""
+
+    is_instance_page = True
+    title = gettext_lazy("All audit events")
+
+    @property
+    def organization_id(self) -> str | None:
+        return None
+
+
+class AuditEventDetailPage(ConsolePage):
+    """All about one event."""
+
+    template = "console/detail.html"
+    section = SECTION
+
+    @property
+    def event(self) -> AuditEvent:
+        """Which one."""
+        event: AuditEvent = self.context.entity
+        return event
+
+    @property
+    def is_instance_page(self) -> bool:  # type: ignore[override]
+        return self.event.organization_id is None
+
+    @property
+    def title(self) -> str:
+        return EVENT_LABELS.get(self.event.event, self.event.event)
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        if self.is_instance_page:
+            return [(InstanceAuditEventListPage.title, f"{CONSOLE_PATH}/{SECTION}")]
+        return [(AuditEventListPage.title, f"{self.base_path}/{SECTION}")]
+
+    def template_variables(self) -> Mapping[str, object]:
+        erased = self.event.detail == ERASED
+        changes, told = ([], []) if erased else _split_detail(self.event)
+        columns = (gettext_lazy("Field"), gettext_lazy("Before"), gettext_lazy("After"))
+        sections = [
+            TableSection("changes", gettext_lazy("What changed"), columns=columns, rows=self._format_cells(changes)),
+            TableSection(
+                "detail",
+                gettext_lazy("Detail"),
+                columns=(gettext_lazy("Field"), gettext_lazy("Value")),
+                rows=self._format_cells(told),
+            ),
+            self._registered_uris(),
+        ]
+        return {
+            "lead": [self.template_macros.code(self.event.event)],
+            "badges": [result_badge(self.event, self)],
+            "actions": (),
+            "facts": self._descriptions(),
+            "sections_of": [_ERASED_NOTE] if erased else [one for one in sections if one.rows],
+            "said": self.translate,
+        }
+
+    def _registered_uris(self) -> TableSection:
+        """The addresses of which one would have been taken, where one was sent that is not registered."""
+        sent = next((name for name in _URI_FIELDS if name in self.event.detail), "")
+        application = self.services.storage.applications.find(self.event.object_id or "") if sent else None
+        uris = () if application is None else getattr(application, _URI_FIELDS[sent])
+        rows = [(self.template_macros.code(uri),) for uri in uris]
+        return TableSection(
+            "registered", gettext_lazy("Registered addresses"), columns=(gettext_lazy("Address"),), rows=rows
+        )
+
+    def _descriptions(self) -> Descriptions:
+        event, actor, parties, ui = (
+            self.event,
+            self.event.actor,
+            AuditEventNames(self, [self.event]),
+            self.template_macros,
+        )
+        who, thing = parties.actor_link(event), parties.object_name(event.object_kind, event.object_id)
+        # Service users, and applications that act for themselves, are their own clients.
+        client = None if actor.client_id in (None, actor.id) else parties.actor_name(str(actor.client_id))
+        here = self.organization if event.organization_id else None
+
+        def identifier(of: str | None, named: EntityLink | None = None) -> Markup:
+            """Left out where it is what the thing is called anyway."""
+            return ui.identifier(of) if of and (named is None or named.name != of) else Markup()
+
+        return [
+            (gettext_lazy("When"), ui.moment(event.at)),
+            (gettext_lazy("Reason"), reason_label(event, self)),
+            (gettext_lazy("Who"), self.entity_link(who)),
+            (gettext_lazy("Id of who acted"), identifier(actor.id, who)),
+            (gettext_lazy("Application"), "" if client is None else self.entity_link(client)),
+            (gettext_lazy("Client id"), identifier(actor.client_id, client) if client else ""),
+            (gettext_lazy("Session"), identifier(actor.session_id)),
+            (gettext_lazy("Where from"), actor.client_address or gettext_lazy("Not known")),
+            (gettext_lazy("Kind of object"), parties.object_kind_label(event.object_kind)),
+            (gettext_lazy("Object"), self.entity_link(thing) if event.object_id else ""),
+            (gettext_lazy("Id of the object"), identifier(event.object_id, thing)),
+            (gettext_lazy("Organization"), ui.link(here.name, self.base_path) if here else ""),
+            (gettext_lazy("Other organization"), parties.other_organization_name(event)),
+            (gettext_lazy("Request id"), identifier(actor.request_id)),
+            (gettext_lazy("Event id"), identifier(event.id)),
+        ]
+
+    def _format_cells(self, rows: Sequence[Sequence[str]]) -> Sequence[Cells]:
+        empty = self.render_placeholder(gettext_lazy("Empty"))
+        return [(self.template_macros.code(name), *(value or empty for value in values)) for name, *values in rows]
+
+
+def user_events_section(page: ConsolePage, user_id: str) -> ActionSection | None:
+    """The ways from a user's page to what they did, and to what was done to them, their roles and keys included."""
+    if not page.has_permission("audit_event.read"):
+        return None
+    href = f"{page.base_path}/{SECTION}"
+    ways = [
+        (
+            gettext_lazy("Done to this user"),
+            gettext_lazy("Sign-ins, changes, and roles that were given or taken."),
+            OBJECT_FIELD,
+        ),
+        (gettext_lazy("Done by this user"), gettext_lazy("Changes that they made in this organization."), ACTOR_FIELD),
+    ]
+    rows = [
+        (title, text, page.button_link(gettext_lazy("Show"), f"{href}?{urlencode({by: user_id})}", what=title))
+        for title, text, by in ways
+    ]
+    return ActionSection(SECTION, AuditEventListPage.title, rows=rows)
+
+
+def result_badge(event: AuditEvent, page: ConsolePage) -> Badge:
+    """Done, or refused."""
+    kind = "danger" if event.result is Result.REFUSED else "success"
+    return Badge(page.translator.gettext(_RESULT_LABELS[event.result]), kind)
+
+
+def reason_label(event: AuditEvent, page: ConsolePage) -> str:
+    """Why it was refused, in words; empty where there is nothing to say."""
+    reason = event.reason or ""
+    return page.translator.gettext(REASON_LABELS.get(reason, reason))
+
+
+def _event_options(subject: str) -> list[tuple[str, str]]:
+    return [(name, said) for name, said in EVENT_LABELS.items() if name.partition(".")[0] == subject]
+
+
+def _split_detail(event: AuditEvent) -> tuple[list[Sequence[str]], list[Sequence[str]]]:
+    """The changes (field, before, after) and the plain facts (field, value) among an event's detail."""
+    changes: list[Sequence[str]] = []
+    facts: list[Sequence[str]] = []
+    for name, value in event.detail.items():
+        if name == OTHER_ORGANIZATION:
+            continue
+        if isinstance(value, Mapping) and value.keys() == {"before", "after"}:
+            changes += _build_differences(name, value["before"], value["after"])
+        else:
+            facts.append((name, _format_value(value)))
+    return changes, facts
+
+
+def _build_differences(name: str, before: object, after: object) -> list[Sequence[str]]:
+    """A change; of a value with members, those that changed."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        names = dict.fromkeys((*before, *after))
+        return [
+            one
+            for part in names
+            if before.get(part) != after.get(part)
+            for one in _build_differences(f"{name}.{part}", before.get(part), after.get(part))
+        ]
+    return [(name, _format_value(before), _format_value(after))]
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+_LIST_PATH = f"/{SECTION}"
+
+ROUTES = (
+    ConsoleRoute(
+        f"/organizations/{{organization}}{_LIST_PATH}",
+        AuditEventListPage,
+        "audit_event.read",
+        route_contexts.organization_context,
+    ),
+    ConsoleRoute(_LIST_PATH, InstanceAuditEventListPage, "audit_event.read", route_contexts.instance_context),
+    ConsoleRoute(
+        f"{_LIST_PATH}/{{audit_event}}", AuditEventDetailPage, "audit_event.read", route_contexts.audit_event_context
+    ),
+)

@@ -1,0 +1,284 @@
+"""Looks and words of an organization or an application: a form with a preview, and the logo on a page of its own."""
+
+import base64
+from collections.abc import Mapping
+from email.utils import parseaddr
+from typing import Any, ClassVar
+
+from markupsafe import Markup
+from pyramid.response import Response
+
+from identity.domain.applications import Application
+from identity.domain.branding import (
+    DEFAULT_BRANDING,
+    LOGO_FIELDS,
+    TEXT_FIELDS,
+    TEXT_VALIDATORS,
+    Branding,
+    merge_branding,
+)
+from identity.domain.entity import entity_fields
+from identity.domain.errors import Invalid
+from identity.domain.messages import LANGUAGES, gettext_lazy
+from identity.pages.branding_preview import preview_variables
+from identity.pages.forms import VERSION_FIELD, FieldValue, Form
+from identity.pages.page_branding import build_page_branding
+from identity.pages.signed_in_page import parse_version
+from identity.pages.translation import LANGUAGE_NAMES
+from identity.plugins.console.form_fields import FormField, TextArea, editable_fields, form_field
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.page_sections import ActionSection, DescriptionListSection, Descriptions, PageSection
+from identity.plugins.console.resource_page import ApplicationResourcePage, OrganizationResourcePage, ResourcePage
+from identity.plugins.console.routes import resource_routes
+from identity.plugins.console.upload_page import UploadFormPage
+from identity.services.commands import decode
+from identity.services.commands.branding import ChangeBranding
+from identity.services.images import MAX_UPLOAD_BYTES
+
+_LOGO_FIELD, _DARK_LOGO_FIELD, _REMOVE_FIELD = "logo", "logo_dark", "remove"
+_PREVIEW_FIELD, _LANGUAGE_FIELD = "preview", "preview_language"
+#: What a form with a file has besides the file.
+_MULTIPART_OVERHEAD_BYTES = 16 * 1024
+
+_MULTILINE_FIELDS = frozenset({"mail_intro", "mail_footer"})
+
+
+def _branding_fields() -> tuple[FormField, ...]:
+    known = entity_fields(Branding)
+    plain = [form_field(one) for one in editable_fields(Branding) if one.name not in TEXT_FIELDS]
+    texts = [
+        (TextArea if name in _MULTILINE_FIELDS else FormField)(
+            f"{name}_{language}",
+            known[name].options.label,
+            known[name].options.hint,
+            required=False,
+            fieldset=LANGUAGE_NAMES[language],
+            attributes={"lang": language, **({"rows": 3} if name in _MULTILINE_FIELDS else {"autocomplete": "off"})},
+        )
+        for language in LANGUAGES
+        for name in TEXT_FIELDS
+    ]
+    return (*plain, *texts)
+
+
+class BrandingResourcePage(ResourcePage[Any]):
+    """A page about how something looks."""
+
+    permission_verb = "write"
+
+    @property
+    def branding(self) -> Branding:
+        """What is set of it."""
+        return self.services.branding.own_branding(self.entity)
+
+
+class BrandingEditPage(BrandingResourcePage, ConsoleFormPage):
+    """The form. Its second button shows what is typed, and saves nothing; script presses it while one types."""
+
+    path_suffix = "/branding"
+    back_path_suffix = "#looks"
+    template = "console/branding_edit.html"
+    title = gettext_lazy("Looks and words of {name}")
+    form_fields = _branding_fields()
+    #: What was sent, once it was read.
+    _sent: Form | None = None
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        branding = self.branding
+        plain = {one.name: str(getattr(branding, one.name)) for one in self.form_fields if not one.fieldset}
+        texts = {
+            f"{name}_{language}": getattr(branding, name).get(language, "")
+            for name in TEXT_FIELDS
+            for language in LANGUAGES
+        }
+        return {**plain, **texts, VERSION_FIELD: str(self.entity.version)}
+
+    def parse_form(self, form: Form) -> dict[str, object]:
+        plain = {one.name: form.text(one.name) for one in self.form_fields if not one.fieldset}
+        texts = {
+            name: {language: text for language in LANGUAGES if (text := form.text(f"{name}_{language}"))}
+            for name in TEXT_FIELDS
+        }
+        return {**plain, **texts}
+
+    def template_variables(self) -> Mapping[str, object]:
+        form = self._sent
+        branding = self.branding
+        if form is not None:
+            # As far as it can be taken.
+            typed = self.parse_form(form)
+            command, _ = self._decode_branding(form, typed)
+            branding = self.services.branding.preview_change(self.entity, command)
+        return {
+            **super().template_variables(),
+            **self._preview_variables(branding),
+            "languages": list(LANGUAGE_NAMES.items()),
+            "logo_href": f"{self.resource_path}/branding/logo",
+        }
+
+    def submit(self, form: Form) -> Response:
+        """Save it, or show it with what is typed."""
+        command, problems = self._decode_branding(form, self.parse_form(form))
+        if problems:
+            raise Invalid(problems)
+        if form.text(_PREVIEW_FIELD):
+            return self._redisplay(form, status=200)
+        version = parse_version(form.text(VERSION_FIELD))
+        self.services.branding.change(self.entity, command, by=self.principal, expected_version=version)
+        return self.redirect(self.path_with_flash(self.success_path))
+
+    def _read_form(self) -> Form:
+        self._sent = super()._read_form()
+        return self._sent
+
+    def _decode_branding(self, form: Form, typed: dict[str, object]) -> tuple[ChangeBranding, dict[str, str]]:
+        """The command without what is wrong, and what is wrong by field: of texts each has one of its own."""
+        problems = {
+            f"{name}_{language}": said
+            for name, rule in TEXT_VALIDATORS.items()
+            for language in LANGUAGES
+            if (text := form.text(f"{name}_{language}").strip()) and (said := rule(text))
+        }
+        for name in TEXT_FIELDS:
+            texts: Any = typed[name]
+            typed[name] = {one: text for one, text in texts.items() if f"{name}_{one}" not in problems}
+        try:
+            return decode(ChangeBranding, typed), problems
+        except Invalid as refused:
+            good = {name: value for name, value in typed.items() if name not in refused.fields}
+            return decode(ChangeBranding, good), {**refused.fields, **problems}
+
+    def _preview_variables(self, branding: Branding) -> Mapping[str, object]:
+        """The template's variables, in the language that was asked for."""
+        wanted = "" if self._sent is None else self._sent.text(_LANGUAGE_FIELD)
+        words = self.renderer.catalogs.translator(wanted if wanted in LANGUAGES else self.language)
+        organization, of_application = self.organization, isinstance(self.entity, Application)
+        lower = (
+            DEFAULT_BRANDING
+            if organization is None or not of_application
+            else self.services.branding.own_branding(organization)
+        )
+        called = "" if organization is None else organization.name
+        owner = self.entity.id if branding.logo or not of_application else getattr(organization, "id", "")
+        looks = build_page_branding(
+            merge_branding(branding, lower), words.language, logo_owner_id=owner, fallback_name=called
+        )
+        domain = "acme.example" if organization is None else organization.primary_domain
+        shown = branding.display_name or self.entity_name
+        application = shown if of_application else str(words.gettext("Your application"))
+        sender = self.request.registry.application.settings.smtp.sender
+        return {
+            **preview_variables(self.request, looks, words, login_name=f"anna@{domain}"),
+            "preview_application": application,
+            "preview_organization": (lower.display_name if of_application else branding.display_name) or called,
+            "preview_sender": parseaddr(sender)[0] or self.renderer.brand_name,
+            "preview_language": words.language,
+        }
+
+
+class LogoUploadPage(BrandingResourcePage, UploadFormPage):
+    """The logo: choose another one, or remove it."""
+
+    path_suffix = "/branding/logo"
+    back_path_suffix = "#looks"
+    template = "console/logo_upload.html"
+    title = gettext_lazy("Logo of {name}")
+    fields = (_LOGO_FIELD,)
+    file_field = _LOGO_FIELD
+    hint = gettext_lazy(
+        "PNG, WebP or SVG, up to {n} KiB. It is shown 40 pixels high, on a light ground. Whatever could run or load"
+        " something is left out of it."
+    )
+    max_bytes: ClassVar[int] = MAX_UPLOAD_BYTES + _MULTIPART_OVERHEAD_BYTES
+
+    @property
+    def too_large_message(self) -> str:
+        return gettext_lazy("The picture is larger than {n} KiB.", n=MAX_UPLOAD_BYTES // 1024)
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        return {VERSION_FIELD: str(self.entity.version)}
+
+    def template_variables(self) -> Mapping[str, object]:
+        held = self.branding
+        looks = build_page_branding(held, self.language, logo_owner_id=self.entity.id, fallback_name=self.entity_name)
+        return {
+            **super().template_variables(),
+            "logo": getattr(looks, self.file_field) if getattr(held, self.file_field) else "",
+            "field": self.file_field,
+            "hint": self.translator.gettext(self.hint, n=MAX_UPLOAD_BYTES // 1024),
+            "dark_href": f"{self.resource_path}{DarkLogoUploadPage.path_suffix}"
+            if held.logo and self.file_field == _LOGO_FIELD
+            else "",
+        }
+
+    def submit(self, form: Form) -> Response:
+        """Make it harmless and keep it."""
+        file = self.files.get(self.file_field)
+        if file is None and not form.text(_REMOVE_FIELD):
+            raise Invalid({self.file_field: gettext_lazy("Choose a PNG, WebP or SVG file.")})
+        sent = "" if file is None or form.text(_REMOVE_FIELD) else base64.b64encode(file.read()).decode()
+        command, version = decode(ChangeBranding, {self.file_field: sent}), parse_version(form.text(VERSION_FIELD))
+        self.services.branding.change(self.entity, command, by=self.principal, expected_version=version)
+        return self.redirect(self.path_with_flash(self.success_path))
+
+
+class DarkLogoUploadPage(LogoUploadPage):
+    """The logo in the place of the other one on dark pages, where that would need a light ground."""
+
+    path_suffix = "/branding/logo-dark"
+    title = gettext_lazy("Logo of {name} for dark pages")
+    fields = (_DARK_LOGO_FIELD,)
+    file_field = _DARK_LOGO_FIELD
+    hint = gettext_lazy(
+        "PNG, WebP or SVG, up to {n} KiB. Without it the other logo is shown on a light ground on dark pages."
+    )
+
+
+def branding_section(page: ResourcePage[Any]) -> PageSection:
+    """How it looks, on its own page, with the ways to change that."""
+    branding = page.services.branding.own_branding(page.entity)
+    known = entity_fields(Branding)
+    looks = build_page_branding(branding, page.language, logo_owner_id=page.entity.id, fallback_name=page.entity_name)
+    languages = {name: [LANGUAGE_NAMES[one] for one in getattr(branding, name)] for name in TEXT_FIELDS}
+    facts: Descriptions = [
+        *(
+            (known[name].options.label, getattr(branding, name))
+            for name in known
+            if name not in (*TEXT_FIELDS, *LOGO_FIELDS)
+        ),
+        (gettext_lazy("Logo"), Markup('<img class="brand__logo" src="{}" alt="{}">').format(looks.logo, looks.name))
+        if branding.logo
+        else (gettext_lazy("Logo"), ""),
+        (
+            gettext_lazy("Logo on dark pages"),
+            Markup('<span class="on-dark"><img class="brand__logo brand__logo--both" src="{}" alt="{}"></span>').format(
+                looks.logo_dark, looks.name
+            )
+            if looks.logo_dark
+            else "",
+        ),
+        *((known[name].options.label, page.translator.format_list(found)) for name, found in languages.items()),
+    ]
+    change = Markup()
+    if page.has_permission(f"{page.permission_subject}.write"):
+        change = page.button_link(
+            gettext_lazy("Change"), f"{page.resource_path}/branding", what=gettext_lazy("Looks and words")
+        )
+    lead = gettext_lazy("What people see who sign in, and what stands in mails to them.")
+    if branding == DEFAULT_BRANDING:
+        usual = (
+            gettext_lazy("As the organization's.")
+            if isinstance(page.entity, Application)
+            else gettext_lazy("As the service's.")
+        )
+        return ActionSection("looks", gettext_lazy("Looks and words"), lead, change, empty=usual)
+    return DescriptionListSection("looks", gettext_lazy("Looks and words"), lead, change, facts=facts)
+
+
+ROUTES = resource_routes(
+    *(
+        page.of(kind)
+        for page in (BrandingEditPage, LogoUploadPage, DarkLogoUploadPage)
+        for kind in (OrganizationResourcePage, ApplicationResourcePage)
+    )
+)

@@ -1,0 +1,73 @@
+"""Connections of a user: what applications hold of the person, and the end of that."""
+
+from collections.abc import Mapping
+
+from identity.domain.messages import gettext_lazy
+from identity.domain.tokens import ConnectedApplication
+from identity.http import route_contexts
+from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.console_page import find_child
+from identity.plugins.console.page_sections import TableSection
+from identity.plugins.console.resource_page import UserResourcePage
+from identity.plugins.console.routes import ConsoleRoute
+
+
+def connected_applications_section(page: UserResourcePage) -> TableSection | None:
+    """What has access to the account, for whoever may see that."""
+    if not page.has_permission("session.read"):
+        return None
+    ui, may_end = page.template_macros, page.has_permission("session.delete")
+    rows = []
+    for one in page.services.users.list_connected_applications(page.entity.id):
+        name, href = one.client.application.name, f"{page.resource_path}/connections/{one.client.id}"
+        end = page.row_buttons(href, name, remove=gettext_lazy("Disconnect …"), change=False) if may_end else ""
+        bold = ui.bold(name)
+        rows.append(
+            (ui.named(bold, sub=one.client.organization.name), ui.when(one.since), ui.ago(one.last_used_at), end)
+        )
+    return TableSection(
+        "connections",
+        gettext_lazy("Applications"),
+        gettext_lazy("What has access to the account, or may have it without asking the person again."),
+        columns=(gettext_lazy("Application"), gettext_lazy("Since"), gettext_lazy("Last used")),
+        rows=rows,
+        has_row_buttons=True,
+        empty=gettext_lazy("No application has access to the account."),
+    )
+
+
+class DisconnectApplicationConsolePage(UserResourcePage, ActionPage):
+    """Asks before the application loses its access, and what the person agreed to is forgotten."""
+
+    back_path_suffix = "#connections"
+
+    is_destructive = False
+    title = gettext_lazy("Disconnect {application} from {name}?")
+    impact = (gettext_lazy("It loses access to the account at once, and has to ask the person again."),)
+    submit_label = gettext_lazy("Disconnect application")
+
+    @property
+    def connection(self) -> ConnectedApplication:
+        """Which one. Raises NotFound."""
+        held = self.services.users.list_connected_applications(self.entity.id)
+        connection: ConnectedApplication = find_child(self, held, "application", by="client.id")
+        return connection
+
+    @property
+    def message_values(self) -> Mapping[str, object]:
+        return {"application": self.connection.client.application.name, "name": self.entity_name}
+
+    def perform(self) -> None:
+        self.services.users.disconnect_application_as_manager(
+            self.entity.id, self.connection.client.id, by=self.principal
+        )
+
+
+ROUTES = (
+    ConsoleRoute(
+        "/users/{user}/connections/{application}/delete",
+        DisconnectApplicationConsolePage,
+        "session.delete",
+        route_contexts.user_context,
+    ),
+)

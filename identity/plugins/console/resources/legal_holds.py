@@ -1,0 +1,249 @@
+"""Legal holds: all that there are; on the pages of users and organizations how each stands; placed and lifted."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from markupsafe import Markup
+from pyramid.response import Response
+
+from identity.domain.legal_holds import ALL_TARGETS, LegalHold, LegalHoldKind
+from identity.domain.messages import gettext_lazy
+from identity.http import route_contexts
+from identity.lazily import lazily
+from identity.pages.forms import Form
+from identity.pages.line_breaks import with_line_breaks
+from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.badges import Badge, EntityLink
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.form_fields import TextArea
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.page_sections import ActionSection
+from identity.plugins.console.resource_page import (
+    ORGANIZATIONS_PATH,
+    OrganizationResourcePage,
+    ResourcePage,
+    UserResourcePage,
+)
+from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.services.commands.legal_holds import CreateLegalHold
+from identity.storage.paging import PageRequest, ResultPage
+
+SECTION = "instance/legal-holds"
+_LIST_PATH = f"{CONSOLE_PATH}/{SECTION}"
+_READ_PERMISSION, _WRITE_PERMISSION = "legal_hold.read", "legal_hold.write"
+
+_KIND_LABELS = {
+    LegalHoldKind.USER: gettext_lazy("User"),
+    LegalHoldKind.ORGANIZATION: gettext_lazy("Organization"),
+    LegalHoldKind.INSTANCE: gettext_lazy("Instance"),
+}
+_RETENTION_MESSAGE = gettext_lazy(
+    "Until it is lifted nobody is deleted who is held, and audit events, sessions and tokens of theirs stay."
+)
+
+
+class LegalHoldListPage(ListPage):
+    """All that there are, the oldest first."""
+
+    section = SECTION
+    is_instance_page = True
+    title = gettext_lazy("Legal holds")
+    lead = gettext_lazy(
+        "Who has to stay, with audit events, sessions and tokens, as long as a court or an inquiry needs them."
+    )
+    columns = (gettext_lazy("Held"), gettext_lazy("Kind"), gettext_lazy("Since"), gettext_lazy("Reason"))
+    has_row_buttons = True
+    is_searchable = False
+    empty_title = gettext_lazy("No legal holds")
+    empty_text = gettext_lazy("They are placed on the pages of users and organizations.")
+
+    def fetch_page(self, asked: PageRequest) -> ResultPage[LegalHold]:
+        """All at once: they are few."""
+        return ResultPage(tuple(self.services.legal_holds.list_holds().values()))
+
+    def build_rows(self, found: Sequence[LegalHold]) -> Sequence[Cells]:
+        named = _target_links(self, found)
+        return [
+            (
+                self.entity_cell(named[one.id]),
+                Markup('<span class="nowrap">{}</span>').format(self.translator.gettext(_KIND_LABELS[one.kind])),
+                self.template_macros.when(one.since),
+                one.reason,
+                self.button_link(
+                    gettext_lazy("Lift"), f"{_LIST_PATH}/{one.id}/lift", what=named[one.id].name, small=True
+                )
+                if self.has_permission(_WRITE_PERMISSION)
+                else "",
+            )
+            for one in found
+        ]
+
+    def filter_variables(self) -> Mapping[str, object]:
+        may = self.has_permission(_WRITE_PERMISSION) and ALL_TARGETS not in self.services.legal_holds.list_holds()
+        return {
+            "beside": self.button_link(gettext_lazy("Hold everything …"), f"{_LIST_PATH}/everything") if may else ""
+        }
+
+
+def _target_links(page: ConsolePage, holds: Sequence[LegalHold]) -> Mapping[str, EntityLink]:
+    """What each holds, by the id of the hold."""
+    storage = page.services.storage
+    people = storage.users.find_subjects([one.target_id for one in holds if one.kind is LegalHoldKind.USER])
+    organizations = storage.organizations.find_many(
+        [one.target_id for one in holds if one.kind is LegalHoldKind.ORGANIZATION]
+    )
+    named = {}
+    for one in holds:
+        named[one.id] = EntityLink(
+            page.translator.gettext("Everything") if one.kind is LegalHoldKind.INSTANCE else one.target_id
+        )
+        if one.target_id in people:
+            subject = people[one.target_id]
+            named[one.id] = EntityLink(
+                subject.user.display_name, f"{CONSOLE_PATH}/users/{one.target_id}", with_line_breaks(subject.login_name)
+            )
+        elif one.target_id in organizations:
+            named[one.id] = EntityLink(organizations[one.target_id].name, f"{ORGANIZATIONS_PATH}/{one.target_id}")
+    return named
+
+
+class LiftLegalHoldPage(ActionPage):
+    """Asks before what is held may go, and leads to the page of that."""
+
+    section = SECTION
+    is_instance_page = True
+    breadcrumbs = ((LegalHoldListPage.title, _LIST_PATH),)
+    title = gettext_lazy("Lift the legal hold on “{name}”?")
+    submit_label = gettext_lazy("Lift legal hold")
+    cancel_label = gettext_lazy("Keep the legal hold")
+
+    @lazily
+    def legal_hold(self) -> LegalHold:
+        """Which one. Raises NotFound."""
+        return self.services.legal_holds.get(self.request.matchdict["legal_hold"])
+
+    @property
+    def message_values(self) -> Mapping[str, object]:
+        return {"name": self._target_link.name}
+
+    @lazily
+    def _target_link(self) -> EntityLink:
+        return _target_links(self, [self.legal_hold])[self.legal_hold.id]
+
+    @property
+    def cancel_path(self) -> str:
+        return self._target_link.href or _LIST_PATH
+
+    @property
+    def impact(self) -> Sequence[str]:
+        return (
+            gettext_lazy(
+                "It was placed on {day}: {reason}",
+                day=self.template_macros.when(self.legal_hold.since),
+                reason=self.legal_hold.reason,
+            ),
+            gettext_lazy("What is old enough is deleted, as the settings say, unless another hold keeps it."),
+            gettext_lazy("Accounts that people asked to have deleted go when their time is over."),
+        )
+
+    def perform(self) -> None:
+        self.services.legal_holds.release(self.legal_hold.id)
+
+
+class _LegalHoldFormPage(ConsoleFormPage):
+    """Asks why something is to be held."""
+
+    form_fields = (
+        TextArea(
+            "reason",
+            gettext_lazy("Reason"),
+            gettext_lazy("Managers who read the audit trail see it."),
+            required_message=gettext_lazy("Say why."),
+        ),
+    )
+    lead = _RETENTION_MESSAGE
+    submit_label = gettext_lazy("Place legal hold")
+    #: What is held.
+    legal_hold_kind: ClassVar[LegalHoldKind]
+
+    @property
+    def target_id(self) -> str | None:
+        """Which one."""
+        return None
+
+    def submit(self, form: Form) -> Response:
+        told = {**self.parse_form(form), "kind": self.legal_hold_kind, "held_id": self.target_id}
+        self.services.legal_holds.create(self.decode_command(CreateLegalHold, told))
+        return self.redirect(self.path_with_flash(self.cancel_path))
+
+
+class CreateInstanceLegalHoldPage(_LegalHoldFormPage):
+    """Holds all organizations, and what is of none."""
+
+    section = SECTION
+    is_instance_page = True
+    legal_hold_kind = LegalHoldKind.INSTANCE
+    breadcrumbs = LiftLegalHoldPage.breadcrumbs
+    title = gettext_lazy("Place a legal hold on everything?")
+
+
+class CreateLegalHoldPage(ResourcePage[Any], _LegalHoldFormPage):
+    """Holds a thing, whose page leads there."""
+
+    path_suffix = "/legal-hold"
+    title = gettext_lazy("Place a legal hold on “{name}”?")
+
+    @classmethod
+    def permission(cls) -> str:
+        return _WRITE_PERMISSION
+
+    @property
+    def target_id(self) -> str:
+        return str(self.context.entity.id)
+
+
+def legal_hold_badges(page: ResourcePage[Any], *above: str) -> Sequence[Badge]:
+    """Whether the thing has to stay, by itself or with one of these above it."""
+    held = not {page.context.entity.id, *above, ALL_TARGETS}.isdisjoint(page.services.legal_holds.list_holds())
+    return [Badge(page.translator.gettext("Legal hold"), "warning")] if held else []
+
+
+def legal_hold_section(page: ResourcePage[Any], *above: str) -> ActionSection | None:
+    """By which holds the thing has to stay, and the way to place or lift its own; nothing for whoever may not know."""
+    if not page.has_permission(_READ_PERMISSION):
+        return None
+    holds, writes = page.services.legal_holds.list_holds(), page.has_permission(_WRITE_PERMISSION)
+    rows: list[tuple[str, str, Markup]] = []
+    own = holds.get(page.context.entity.id)
+    if own is not None:
+        lift = page.button_link(gettext_lazy("Lift …"), f"{_LIST_PATH}/{own.id}/lift") if writes else Markup()
+        rows.append((_hold_description(page, gettext_lazy("Held since {day}"), own), own.reason, lift))
+    elif writes:
+        place = page.button_link(gettext_lazy("Place …"), f"{page.resource_path}{CreateLegalHoldPage.path_suffix}")
+        rows.append((gettext_lazy("Place a legal hold"), _RETENTION_MESSAGE, place))
+    for one in (holds[key] for key in (*above, ALL_TARGETS) if key in holds):
+        words = gettext_lazy("Everything is held since {day}")
+        if one.kind is LegalHoldKind.ORGANIZATION:
+            words = gettext_lazy("The whole organization is held since {day}")
+        rows.append((_hold_description(page, words, one), one.reason, Markup()))
+    return ActionSection("legal-hold", gettext_lazy("Legal hold"), rows=rows) if rows else None
+
+
+def _hold_description(page: ConsolePage, words: str, hold: LegalHold) -> Markup:
+    return page.translator.gettext(words, day=page.template_macros.when(hold.since))
+
+
+ROUTES = (
+    ConsoleRoute(f"/{SECTION}", LegalHoldListPage, _READ_PERMISSION, route_contexts.instance_context),
+    ConsoleRoute(
+        f"/{SECTION}/everything", CreateInstanceLegalHoldPage, _WRITE_PERMISSION, route_contexts.instance_context
+    ),
+    ConsoleRoute(
+        f"/{SECTION}/{{legal_hold}}/lift", LiftLegalHoldPage, _WRITE_PERMISSION, route_contexts.instance_context
+    ),
+    *resource_routes(
+        CreateLegalHoldPage.of(UserResourcePage, legal_hold_kind=LegalHoldKind.USER),
+        CreateLegalHoldPage.of(OrganizationResourcePage, legal_hold_kind=LegalHoldKind.ORGANIZATION),
+    ),
+)

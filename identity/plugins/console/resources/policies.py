@@ -1,0 +1,299 @@
+"""Policies of the instance and of organizations: which rules of signing in hold, who set them, and changing them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup, escape
+from pyramid.response import Response
+
+from identity.domain.entity import entity_fields
+from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.policies import EffectiveRule, Policy, PolicySource, looser_rules
+from identity.domain.policy_descriptions import describe_rule
+from identity.domain.sessions import EndedSessionCount
+from identity.http import route_contexts
+from identity.lazily import lazily
+from identity.pages.forms import VERSION_FIELD, FieldValue, Form
+from identity.pages.page import FormRedisplay
+from identity.pages.signed_in_page import parse_version
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.form_fields import FormField
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.page_sections import ActionSection, NoteSection, PageSection, TableSection
+from identity.plugins.console.policy_rule_fields import rule_fields, rule_values
+from identity.plugins.console.routes import ConsoleRoute
+from identity.services.commands import decode
+from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE_OWNER_ID, StoredPolicy
+
+_RULE_FIELDS = entity_fields(Policy)
+POLICY_TITLE = gettext_lazy("Sign-in policy")
+#: The button that asks what the rules would mean.
+PREVIEW_FIELD = "preview"
+#: What was said of the sessions that end.
+CONFIRMED_FIELD = "confirmed"
+_SOURCE_LABELS = {
+    PolicySource.SETTINGS: gettext_lazy("The settings of the service"),
+    PolicySource.INSTANCE: gettext_lazy("The instance"),
+    PolicySource.ORGANIZATION: gettext_lazy("This organization"),
+}
+
+
+class _PolicyPage(ConsolePage):
+    """What the pages about one policy have in common."""
+
+    section = "policy"
+
+    @property
+    def policy_owner_id(self) -> str:
+        """INSTANCE, or the id of an organization."""
+        return INSTANCE_OWNER_ID if self.is_instance_page else str(self.context.entity.id)
+
+    @property
+    def policy_path(self) -> str:
+        """Where the pages of the policy lie."""
+        return f"{CONSOLE_PATH}/instance/policy" if self.is_instance_page else f"{self.base_path}/policy"
+
+    def describe_rule(self, name: str, value: Any) -> Markup:
+        """What a rule with this value means, in the page's language."""
+        if name == "factors":
+            return self._sign_in_method_labels(value)
+        if value is None:
+            return self.translate(gettext_lazy("None are named"))
+        if isinstance(value, tuple):
+            return escape(", ".join(value)) if value else self.translate(gettext_lazy("None"))
+        return self.translate(describe_rule(name, value))
+
+    def _sign_in_method_labels(self, value: Sequence[str] | None) -> Markup:
+        if value is None:
+            return self.translate(gettext_lazy("All that there are"))
+        ways = self.services.capabilities.sign_in_methods
+        return Markup(", ").join(self.translate(ways.get(one, one)) for one in value)
+
+
+class PolicyDetailPage(_PolicyPage):
+    """Each rule as it holds, in words, and where it comes from."""
+
+    template = "console/detail.html"
+    title = POLICY_TITLE
+
+    @property
+    def write_permission(self) -> str:
+        """The permission to change it."""
+        return "instance.write" if self.policy_owner_id == INSTANCE_OWNER_ID else "organization_policy.write"
+
+    def template_variables(self) -> Mapping[str, object]:
+        rules = self.services.policies.list_effective_rules(self.policy_owner_id)
+        change = self.button_link(gettext_lazy("Change"), f"{self.policy_path}/edit", what=self.translate(POLICY_TITLE))
+        return {
+            "lead": [self.translate(self._lead())],
+            "badges": (),
+            "actions": [change] if self.has_permission(self.write_permission) else [],
+            "facts": (),
+            "sections_of": [*self._sections(rules), self._overridden_note(), self._preview_link()],
+            "said": self.translate,
+        }
+
+    def _overridden_note(self) -> PageSection | NoteSection | None:
+        if self.policy_owner_id == INSTANCE_OWNER_ID or not self.services.policies.list_ignored_rules(
+            self.policy_owner_id
+        ):
+            return None
+        return NoteSection(
+            gettext_lazy(
+                "With the instance's rules, those of this organization leave no way to sign in. The instance's hold."
+            )
+        )
+
+    def _preview_link(self) -> PageSection | None:
+        if self.policy_owner_id == INSTANCE_OWNER_ID or not self.has_permission("user.read"):
+            return None
+        title = gettext_lazy("What would they have to do?")
+        lead = gettext_lazy("What a person would have to do who signs in now. Nothing is issued or recorded here.")
+        show = self.button_link(gettext_lazy("Show"), f"{self.policy_path}/preview", what=self.translate(title))
+        return ActionSection("preview", title, rows=[(gettext_lazy("Choose a person."), lead, show)])
+
+    def _lead(self) -> str:
+        if self.policy_owner_id == INSTANCE_OWNER_ID:
+            return gettext_lazy("What holds for everybody. Organizations can ask for more, never for less.")
+        return gettext_lazy(
+            "What holds for the people of this organization. It can ask for more than the instance, not for less."
+        )
+
+    def _sections(self, rules: Sequence[EffectiveRule]) -> Iterator[PageSection]:
+        titles = dict.fromkeys(_RULE_FIELDS[one.name].options.section for one in rules)
+        for number, title in enumerate(titles):
+            of_it = [one for one in rules if _RULE_FIELDS[one.name].options.section == title]
+            columns = (gettext_lazy("Rule"), gettext_lazy("What holds"), gettext_lazy("Set by"))
+            yield TableSection(f"rules-{number}", title, columns=columns, rows=[self._row(one) for one in of_it])
+
+    def _row(self, rule: EffectiveRule) -> Sequence[object]:
+        said = _RULE_FIELDS[rule.name].options
+        named = self.template_macros.named(self.translate(said.label), "", self.translate(said.hint))
+        return named, self.describe_rule(rule.name, rule.value), self._source_label(rule)
+
+    def _source_label(self, rule: EffectiveRule) -> Markup:
+        source = self.translate(_SOURCE_LABELS[rule.source])
+        if rule.changed_at is None:
+            return source
+        who = self._author_name(rule.changed_by)
+        by = self.translator.gettext(gettext_lazy("by {name}", name=who)) if who else ""
+        return Markup('{}<span class="table__sub">{} {}</span>').format(
+            source, self.template_macros.when(rule.changed_at), by
+        )
+
+    def _author_name(self, user_id: str | None) -> str:
+        found = None if user_id is None else self.services.storage.users.find_subject(user_id)
+        if found is None or not self.services.access_control.can_see_organization(
+            self.principal, found.organization.id
+        ):
+            return ""
+        return str(found.user.display_name)
+
+
+class PolicyEditPage(_PolicyPage, ConsoleFormPage):
+    """Sets rules, or leaves them to the level above."""
+
+    title = gettext_lazy("Change the sign-in policy")
+    template = "console/policy_edit.html"
+    form_fields = rule_fields()
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return [(POLICY_TITLE, self.policy_path)]
+
+    @property
+    def cancel_path(self) -> str:
+        return self.policy_path
+
+    @property
+    def lead(self) -> str:
+        return gettext_lazy(
+            "What is set here holds from the next sign-in or request on, also for whoever is signed in."
+        )
+
+    #: What is confirmed by saving again; empty where nothing is to be.
+    confirmation_digest = ""
+
+    @lazily
+    def stored_policy(self) -> StoredPolicy:
+        """What is stored."""
+        return self.services.policies.get_stored_policy(self.policy_owner_id)
+
+    @lazily
+    def parent_policy(self) -> Policy:
+        """What holds where nothing is set here."""
+        return self.services.policies.preview_policy(self.policy_owner_id, Policy())
+
+    def is_value_allowed(self, name: str, value: Any) -> bool:
+        """True if the level may set the rule to this."""
+        return self.policy_owner_id == INSTANCE_OWNER_ID or not looser_rules(
+            self.services.policies.instance_policy(), Policy(**{name: value})
+        )
+
+    def inherited_value(self, name: str) -> Markup:
+        """What holds if nothing is set here."""
+        return self.describe_rule(name, getattr(self.parent_policy, name))
+
+    def sign_in_method_options(self) -> Sequence[Sequence[object]]:
+        """The ways to sign in that may be allowed."""
+        ways = self.services.capabilities.sign_in_methods
+        return [
+            (name, self.translate(label), "")
+            for name, label in ways.items()
+            if self.is_value_allowed("factors", (name,))
+        ]
+
+    def visible_fields(self) -> Sequence[FormField]:
+        return [
+            one if rule_values(_RULE_FIELDS[one.command_member]) else replace(one, hint=self._field_hint(one))
+            for one in self.form_fields
+        ]
+
+    def _field_hint(self, one: FormField) -> str:
+        left = self.translator.gettext(
+            gettext_lazy("Left empty: {rule}", rule=self.inherited_value(one.command_member))
+        )
+        return Markup(" ").join((self.translate(one.hint), left))
+
+    def _parse_rules(self, form: Form) -> list[tuple[str, str]]:
+        return [(one.name, value) for one in self.form_fields for value in form.texts(one.name) if value]
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {
+            **super().template_variables(),
+            "previews": self.policy_owner_id != INSTANCE_OWNER_ID,
+            "confirms": self.confirmation_digest,
+        }
+
+    def _refuse_unconfirmed(self, policy: Policy, form: Form) -> None:
+        """Raise Again if the rules end sessions, until whoever saves them has seen how many."""
+        ended = self.services.sessions.count_ended_by_policy(self.policy_owner_id, policy)
+        self.confirmation_digest = _confirmation_digest(ended)
+        if self.confirmation_digest and form.text(CONFIRMED_FIELD) != self.confirmation_digest:
+            number = ngettext_lazy("These rules end {n} session.", "These rules end {n} sessions.", ended.sessions)
+            if ended.has_more:
+                number = gettext_lazy("These rules end {n} sessions or more.", n=ended.sessions)
+            own = [gettext_lazy("Your own session is among them.")] if ended.includes_own else []
+            sentences = (number, *own, gettext_lazy("Save again to confirm."))
+            raise FormRedisplay(" ".join(str(self.translator.gettext(one)) for one in sentences), kind="warning")
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        held = {
+            one.name: one.format_value(getattr(self.stored_policy.policy, one.command_member))
+            for one in self.form_fields
+        }
+        return {**held, VERSION_FIELD: str(self.stored_policy.version)}
+
+    def submit(self, form: Form) -> Response:
+        command = self.build_command(ChangePolicy, form)
+        if form.text(PREVIEW_FIELD):
+            self.services.policies.amend_policy(self.policy_owner_id, command)
+            return self.redirect(f"{self.policy_path}/preview?{urlencode(self._parse_rules(form))}")
+        version = parse_version(form.text(VERSION_FIELD))
+        if version in (None, self.stored_policy.version):
+            self._refuse_unconfirmed(self.services.policies.amend_policy(self.policy_owner_id, command), form)
+        self.services.policies.change(self.policy_owner_id, command, version=version)
+        return self.redirect(self.path_with_flash(self.policy_path))
+
+
+def parse_policy_change(form: Form) -> ChangePolicy:
+    """The change that was typed. Raises Invalid."""
+    return decode(ChangePolicy, {one.command_member: one.parse_value(form) for one in PolicyEditPage.form_fields})
+
+
+def _confirmation_digest(ended: EndedSessionCount) -> str:
+    """What a confirmation is about: other numbers need another one."""
+    return (
+        f"{ended.sessions}{'+' if ended.has_more else ''}{' own' if ended.includes_own else ''}"
+        if ended.sessions
+        else ""
+    )
+
+
+class InstancePolicyDetailPage(PolicyDetailPage):
+    """What holds where no organization says more."""
+
+    title = gettext_lazy("Sign-in policy of the instance")
+    is_instance_page, section = True, "instance/policy"
+
+
+class InstancePolicyEditPage(PolicyEditPage):
+    """The same to be changed."""
+
+    title = gettext_lazy("Change the sign-in policy of the instance")
+    is_instance_page, section = True, "instance/policy"
+
+
+_OF_ORGANIZATION = "/organizations/{organization}/policy"
+
+ROUTES = (
+    ConsoleRoute("/instance/policy", InstancePolicyDetailPage, "instance.read", route_contexts.instance_context),
+    ConsoleRoute("/instance/policy/edit", InstancePolicyEditPage, "instance.write", route_contexts.instance_context),
+    ConsoleRoute(_OF_ORGANIZATION, PolicyDetailPage, "organization.read", route_contexts.organization_context),
+    ConsoleRoute(
+        f"{_OF_ORGANIZATION}/edit", PolicyEditPage, "organization_policy.write", route_contexts.organization_context
+    ),
+)

@@ -1,0 +1,283 @@
+"""Project grants: a project, with some of its roles, granted to another organization."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+from pyramid.response import Response
+
+from identity.domain.deletion_impact import DeletionTarget
+from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource
+from identity.domain.projects import ProjectGrant
+from identity.http import route_contexts
+from identity.pages.forms import Form
+from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePage, ReactivatePage, ResourceActionPage
+from identity.plugins.console.badges import EntityLink, state_badge
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.detail_page import ResourceDetailPage
+from identity.plugins.console.form_page import EditPage
+from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.page_sections import Descriptions, NoteSection, PageSection
+from identity.plugins.console.resource_page import ProjectGrantResourcePage, ProjectResourcePage, project_grant_path
+from identity.plugins.console.resources.managers import ManagerListPage
+from identity.plugins.console.resources.organizations import fetch_visible_organizations
+from identity.plugins.console.resources.user_grants import USER_GRANTS
+from identity.plugins.console.role_selection import (
+    RoleOptions,
+    RolesFormPage,
+    SelectionCandidate,
+    SelectThenRolesPage,
+    role_options,
+)
+from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.services.commands.projects import AddProjectGrant, ChangeProjectGrant
+from identity.storage.paging import PageRequest, ResultPage
+
+
+def load_holder_names(page: ConsolePage, grants: Sequence[ProjectGrant]) -> Mapping[str, str]:
+    """The names of the organizations that hold the grants, by id."""
+    holders = page.services.storage.organizations.find_many({one.organization_id for one in grants})
+    return {key: one.name for key, one in holders.items()}
+
+
+class ProjectGrantListPage(ProjectResourcePage, ListPage):
+    """One row an organization, newest first."""
+
+    back_path_suffix = "/grants"
+
+    title = gettext_lazy("Project grants")
+    lead = gettext_lazy("Organizations that may give roles of the project to their own users.")
+    columns = (gettext_lazy("Organization"), gettext_lazy("Roles"), gettext_lazy("State"), gettext_lazy("Since"))
+    empty_title = gettext_lazy("No project grants yet")
+    empty_text = gettext_lazy(
+        "Grant the project to another organization, so that its managers give the roles to their users."
+    )
+    read_permission, create_permission, entity_label = (
+        "project_grant.read",
+        "project_grant.write",
+        gettext_lazy("project grant"),
+    )
+    section_id, all_link_label = "grants", gettext_lazy("All project grants …")
+
+    def fetch_page(self, asked: PageRequest) -> ResultPage[ProjectGrant]:
+        return self.filter_page(self.services.storage.project_grants.page("project_id", self.entity.id, asked))
+
+    def build_rows(self, found: Sequence[ProjectGrant]) -> Sequence[Cells]:
+        names = load_holder_names(self, found)
+        return [
+            (
+                self.template_macros.named(names[one.organization_id], project_grant_path(one)),
+                self.render_role_names(one.roles) or self.render_placeholder(gettext_lazy("None")),
+                self.render_badge(state_badge(one.active, self.translator)),
+                self.template_macros.when(one.created_at),
+            )
+            for one in found
+            if one.organization_id in names
+        ]
+
+
+class ProjectGrantCreatePage(ProjectResourcePage, SelectThenRolesPage):
+    """Step 1: select an organization. Step 2: choose the roles that it may give."""
+
+    back_path_suffix = "/grants"
+
+    selection_param = "organization_id"
+    selection_title = gettext_lazy("Select an organization")
+    reselect_label = gettext_lazy("Select another organization")
+    requires_role = False
+    hint = gettext_lazy("Managers of the organization can give these roles to their users, and no others.")
+    no_options_message = gettext_lazy(
+        "The project has no roles yet. Users of the organization can sign in to it all the same."
+    )
+    submit_label = gettext_lazy("Grant project")
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return [*super().breadcrumbs, (ProjectGrantListPage.title, self.cancel_path)]
+
+    @property
+    def lead(self) -> str:
+        return self.entity.name
+
+    @property
+    def selected_name(self) -> str:
+        return self.selected_organization.name
+
+    @property
+    def selected_organization(self) -> Organization:
+        """The organization of step 2. Raises NotFound."""
+        return self.services.organizations.get(self.selected_id)
+
+    @property
+    def facts(self) -> Descriptions:
+        return [
+            (gettext_lazy("Organization"), self.selected_organization.name),
+            (gettext_lazy("Primary domain"), self.selected_organization.primary_domain),
+        ]
+
+    @property
+    def search_hint(self) -> str:
+        if self.services.access_control.visible_organization_ids(self.principal) is None:
+            return gettext_lazy("Any part of its name or primary domain, or its whole id.")
+        return gettext_lazy("Its whole primary domain or id; of organizations that you manage, any part of the name.")
+
+    def candidates(self, asked: PageRequest) -> ResultPage[SelectionCandidate]:
+        """Other organizations: those one may know of by name, any by what only those who know it can type."""
+        found = fetch_visible_organizations(self, asked)
+        organizations = self.services.storage.organizations
+        named = organizations.find_by_domain(asked.query.lower()) or organizations.find(asked.query)
+        every = {one.id: one for one in (*([named] if named is not None else []), *found)}
+        every.pop(self.entity.organization_id, None)
+        candidates = (
+            SelectionCandidate(one.name, one.primary_domain, "organization", self.selection_path(one.id))
+            for one in every.values()
+        )
+        return ResultPage(tuple(candidates), found.next_cursor)
+
+    def empty_search_message(self, asked: PageRequest) -> str:
+        if asked.query:
+            return gettext_lazy("There is no such organization.")
+        return gettext_lazy(
+            "Enter the primary domain of the organization, for example {example}.", example="acme.example"
+        )
+
+    def role_options(self) -> RoleOptions:
+        return role_options(self, self.entity.id)
+
+    def submit(self, form: Form) -> Response:
+        values = {"organization_id": self.selected_id, "roles": self.selected_roles(form)}
+        command = self.decode_command(AddProjectGrant, values)
+        self.redeem_submission_id(form)
+        grant = self.services.project_grants.add(self.entity.id, command, by=self.principal)
+        return self.redirect(self.path_with_flash(project_grant_path(grant)))
+
+
+class ProjectGrantEditPage(ProjectGrantResourcePage, RolesFormPage, EditPage):
+    """Other roles."""
+
+    requires_role = False
+    title = gettext_lazy("Choose roles for {name}")
+    hint = gettext_lazy("Users of the organization lose a role at once that is not granted any more.")
+    command = ChangeProjectGrant
+
+    @property
+    def lead(self) -> str:
+        return self.project.name
+
+    def role_options(self) -> RoleOptions:
+        return role_options(self, self.entity.project_id)
+
+
+def _access_loss_message(page: Any) -> str:
+    """How many users lose access."""
+    return ngettext_lazy(
+        "{n} user of {organization} loses access at once.",
+        "{n} users of {organization} lose access at once.",
+        page.services.deletion_impact(DeletionTarget.PROJECT_GRANT, page.thing.id).users,
+        organization=page.holder.name,
+    )
+
+
+class WithdrawProjectGrantPage(ProjectGrantResourcePage, ResourceActionPage):
+    """Asks before the grant is gone."""
+
+    path_suffix, permission_verb = "/delete", "delete"
+    action_labels = (gettext_lazy("Withdraw"), gettext_lazy("Withdraw …"))
+    title = gettext_lazy("Withdraw the grant of {project} to {organization}?")
+    description = gettext_lazy("Removes the grant, its user grants and its managers for ever.")
+    submit_label = gettext_lazy("Withdraw project grant")
+
+    @property
+    def impact(self) -> Sequence[str]:
+        return [_access_loss_message(self), gettext_lazy("Its user grants and managers are removed for ever.")]
+
+    def perform(self) -> str:
+        """Do it; then to the other grants of the project."""
+        self.services.project_grants.remove(self.entity.id, by=self.principal)
+        return f"{CONSOLE_PATH}/projects/{self.entity.project_id}/grants"
+
+
+_ACTIONS = (
+    DeactivatePage.of(
+        ProjectGrantResourcePage,
+        title=gettext_lazy("Deactivate the grant of {project} to {organization}?"),
+        description=gettext_lazy("Its users lose access at once. You can reactivate it later."),
+        impact=lambda page: [_access_loss_message(page), REACTIVATION_HINT],
+        submit_label=gettext_lazy("Deactivate project grant"),
+    ),
+    ReactivatePage.of(
+        ProjectGrantResourcePage,
+        title=gettext_lazy("Reactivate the grant of {project} to {organization}?"),
+        description=gettext_lazy("Its users have their roles again."),
+        impact=(gettext_lazy("Users of {organization} have their roles in the project again."),),
+        submit_label=gettext_lazy("Reactivate project grant"),
+    ),
+    WithdrawProjectGrantPage,
+)
+
+
+_MANAGERS_LEAD = gettext_lazy(
+    "Users who give the granted roles to users of the organization. Each of the two organizations sees its own."
+)
+
+
+class ProjectGrantDetailPage(ProjectGrantResourcePage, ResourceDetailPage):
+    """All about one: facts, who has roles by it, who manages it."""
+
+    lead = (gettext_lazy("Project grant"),)
+    actions = _ACTIONS
+    actions_title = gettext_lazy("Deactivate or withdraw")
+
+    @property
+    def descriptions(self) -> Descriptions:
+        grant, holder, project = self.entity, self.load_holder_organization, self.project
+        reads_project, of_holder = self.has_permission("project.read"), organization_resource(holder.id)
+        reads_holder = self.services.access_control.is_permitted(self.principal, "organization.read", of_holder)
+        consent = gettext_lazy(
+            "Users of the organization are asked before they use the project's applications, until one of its managers"
+            " has given a role here."
+        )
+        if grant.accepted:
+            consent = gettext_lazy(
+                "Users of the organization are not asked whether they want to use the project's applications."
+            )
+        return [
+            (gettext_lazy("Project grant id"), self.template_macros.identifier(grant.id)),
+            (gettext_lazy("Project"), self._resource_link(project.name, "projects", project.id, reads_project)),
+            (gettext_lazy("Owner"), self.services.organizations.get(project.organization_id).name),
+            (gettext_lazy("Granted to"), self._resource_link(holder.name, "organizations", holder.id, reads_holder)),
+            (gettext_lazy("Roles"), self.render_role_names(grant.roles) or gettext_lazy("None")),
+            (gettext_lazy("Consent"), consent),
+            (gettext_lazy("Managers of the other organization"), self._other_managers),
+            (gettext_lazy("Since"), self.template_macros.when(grant.created_at, relative=True)),
+        ]
+
+    @property
+    def _other_managers(self) -> str:
+        """How many there are; they are known to their own organization."""
+        others = self.services.managers.count_hidden(self.resource, by=self.principal)
+        if not others.count and others.is_exact:
+            return ""
+        return str(others.count) if others.is_exact else gettext_lazy("More than {n}", n=others.count)
+
+    def _resource_link(self, name: str, pages: str, identifier: str, reads: bool) -> Markup:
+        return self.entity_link(EntityLink(name, f"{CONSOLE_PATH}/{pages}/{identifier}" if reads else ""))
+
+    @property
+    def sections(self) -> Sequence[PageSection | NoteSection | None]:
+        users = USER_GRANTS[ProjectGrantResourcePage].bind_to_page(self)
+        return [
+            users.build_section(lead=gettext_lazy("Users of the organization with roles of the project.")),
+            ManagerListPage.bind_to_page(self).build_section(lead=_MANAGERS_LEAD),
+        ]
+
+
+_LIST = "/projects/{project}/grants"
+
+ROUTES = (
+    ConsoleRoute(_LIST, ProjectGrantListPage, "project_grant.read", route_contexts.project_context),
+    ConsoleRoute(f"{_LIST}/new", ProjectGrantCreatePage, "project_grant.write", route_contexts.project_context),
+    *resource_routes(ProjectGrantDetailPage, ProjectGrantEditPage, *_ACTIONS),
+)

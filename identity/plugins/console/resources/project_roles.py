@@ -1,0 +1,191 @@
+"""Roles of a project: what its applications understand."""
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+from pyramid.response import Response
+
+from identity.domain.messages import gettext_lazy, ngettext_lazy
+from identity.domain.projects import ProjectRole
+from identity.domain.search import search_text, text_matches
+from identity.http import route_contexts
+from identity.pages.forms import VERSION_FIELD, FieldValue, Form
+from identity.pages.signed_in_page import parse_version
+from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.console_page import Breadcrumbs, find_child
+from identity.plugins.console.form_fields import form_fields
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.resource_page import ProjectResourcePage
+from identity.plugins.console.resources.project_grants import load_holder_names
+from identity.plugins.console.routes import ConsoleRoute
+from identity.plugins.console.user_display import display_users
+from identity.services.commands.projects import AddProjectRole, ChangeProjectRole
+from identity.storage.paging import PageCursor, PageRequest, ResultPage, RowTotal, build_page
+
+#: How many of those who lose a role are named, and how many grants are looked through for them.
+_MAX_LISTED_NAMES = 5
+_IMPACT_PAGE = PageRequest(limit=200)
+
+
+class ProjectRoleListPage(ProjectResourcePage, ListPage):
+    """One row a role, by key."""
+
+    back_path_suffix = "/roles"
+
+    title = gettext_lazy("Roles")
+    lead = gettext_lazy("Roles reach applications as claims.")
+    columns = (gettext_lazy("Role key"), gettext_lazy("Display name"), gettext_lazy("Group"))
+    has_row_buttons = True
+    has_state_filter = False
+    empty_title = gettext_lazy("No roles yet")
+    empty_text = gettext_lazy("Roles reach applications as claims. Add one, then give it to users.")
+    read_permission, create_permission, entity_label = "project_role.read", "project_role.write", gettext_lazy("role")
+    section_id, all_link_label = "roles", gettext_lazy("All roles …")
+
+    def fetch_page(self, asked: PageRequest) -> ResultPage[ProjectRole]:
+        fitting = [
+            one
+            for one in sorted(self.services.projects.list_roles(self.entity.id), key=lambda role: role.key)
+            if text_matches(asked.query, search_text(one.key, one.display_name))
+        ]
+        after = "" if asked.cursor is None else asked.cursor.id
+        rest = [one for one in fitting if one.key > after]
+        return build_page(rest, asked.limit, lambda one: PageCursor(one.key, one.key), RowTotal(len(fitting)))
+
+    def build_cells(self, one: ProjectRole) -> Cells:
+        href = f"{self.list_path}/{quote(one.key, safe='')}"
+        return (
+            self.template_macros.code(one.key),
+            one.display_name,
+            one.group or self.render_placeholder(gettext_lazy("None")),
+            self.row_buttons(href, one.key, remove=gettext_lazy("Delete …"))
+            if self.has_permission("project_role.write")
+            else "",
+        )
+
+
+class ProjectRoleSubpage(ProjectResourcePage):
+    """A page about the roles of one project."""
+
+    back_path_suffix = "/roles"
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return [*super().breadcrumbs, (ProjectRoleListPage.title, self.cancel_path)]
+
+
+_FIELDS = form_fields(ProjectRole)
+
+
+class ProjectRoleCreatePage(ProjectRoleSubpage, ConsoleFormPage):
+    """Adds one."""
+
+    form_fields = _FIELDS
+    is_creation = True
+    title = gettext_lazy("New role")
+    submit_label = gettext_lazy("Add")
+
+    def submit(self, form: Form) -> Response:
+        command = self.decode_command(AddProjectRole, self.parse_form(form))
+        self.redeem_submission_id(form)
+        self.services.projects.add_role(self.entity.id, command)
+        return self.redirect(self.path_with_flash(self.cancel_path))
+
+
+class ProjectRoleResourcePage(ProjectRoleSubpage):
+    """A page about one role."""
+
+    @property
+    def role(self) -> ProjectRole:
+        """Which one. Raises NotFound."""
+        role: ProjectRole = find_child(self, self.services.projects.list_roles(self.entity.id), "role", "key", "key")
+        return role
+
+    @property
+    def message_values(self) -> Mapping[str, object]:
+        return {"key": self.role.key, "project": self.entity.name}
+
+
+class ProjectRoleEditPage(ProjectRoleResourcePage, ConsoleFormPage):
+    """Changes display name and group; the key stays."""
+
+    form_fields = tuple(one for one in _FIELDS if one.name in ChangeProjectRole.model_fields)
+    title = gettext_lazy("Change the role {key}")
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        return self.entity_values(self.role)
+
+    def submit(self, form: Form) -> Response:
+        command = self.decode_command(ChangeProjectRole, self.parse_form(form))
+        version = parse_version(form.text(VERSION_FIELD))
+        self.services.projects.change_role(self.entity.id, self.role.key, command, expected_version=version)
+        return self.redirect(self.path_with_flash(self.cancel_path))
+
+
+class DeleteProjectRolePage(ProjectRoleResourcePage, ActionPage):
+    """Asks before everybody loses it."""
+
+    title = gettext_lazy("Delete the role {key} of {project}?")
+    submit_label = gettext_lazy("Delete role")
+
+    @property
+    def impact(self) -> Sequence[str]:
+        """Who loses it: some by name, all in numbers."""
+        falls = self.services.storage.deletion_impact.count_role_grants(self.entity.id, self.role.key)
+        grants, users = falls.project_grants, falls.user_grants
+        if not grants and not users:
+            return [gettext_lazy("No grant holds it. This cannot be undone.")]
+        lines: list[str] = [gettext_lazy("Those who hold it lose it at once. This cannot be undone.")]
+        if grants:
+            names = _abbreviate_names(self._grantee_organizations(), grants)
+            lines.append(
+                ngettext_lazy(
+                    "{n} project grant loses it: {names}", "{n} project grants lose it: {names}", grants, names=names
+                )
+            )
+        if users:
+            names = _abbreviate_names(self._grantee_users(), users)
+            lines.append(
+                ngettext_lazy(
+                    "{n} user grant loses it: {names}", "{n} user grants lose it: {names}", users, names=names
+                )
+            )
+        return lines
+
+    def perform(self) -> None:
+        self.services.projects.remove_role(self.entity.id, self.role.key)
+
+    def _grantee_organizations(self) -> Sequence[str]:
+        """Organizations whose project grant has the role, for whoever may read that."""
+        if not self.has_permission("project_grant.read"):
+            return []
+        grants = self.filter_page(self.services.storage.project_grants.page("project_id", self.entity.id, _IMPACT_PAGE))
+        some = [one for one in grants if self.role.key in one.roles][:_MAX_LISTED_NAMES]
+        shown = load_holder_names(self, some)
+        return [shown[one.organization_id] for one in some if one.organization_id in shown]
+
+    def _grantee_users(self) -> Sequence[str]:
+        """Users whose grant has the role, for whoever may read that."""
+        if not self.has_permission("user_grant.read"):
+            return []
+        grants = self.filter_page(self.services.storage.user_grants.page("project_id", self.entity.id, _IMPACT_PAGE))
+        some = [one for one in grants if self.role.key in one.roles][:_MAX_LISTED_NAMES]
+        shown = display_users(self, some)
+        return [shown[one.user_id].name for one in some if one.user_id in shown]
+
+
+def _abbreviate_names(names: Sequence[str], n: int) -> str:
+    return ", ".join([*names, *(["…"] if len(names) < n else [])])
+
+
+_LIST = "/projects/{project}/roles"
+# Keys may hold slashes.
+_ROLE_PATH = f"{_LIST}/{{key:.+}}"
+
+ROUTES = (
+    ConsoleRoute(_LIST, ProjectRoleListPage, "project_role.read", route_contexts.project_context),
+    ConsoleRoute(f"{_LIST}/new", ProjectRoleCreatePage, "project_role.write", route_contexts.project_context),
+    ConsoleRoute(f"{_ROLE_PATH}/edit", ProjectRoleEditPage, "project_role.write", route_contexts.project_context),
+    ConsoleRoute(f"{_ROLE_PATH}/delete", DeleteProjectRolePage, "project_role.write", route_contexts.project_context),
+)

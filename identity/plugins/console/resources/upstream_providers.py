@@ -1,0 +1,271 @@
+"""Identity providers at which people of an organization can sign in: list, add, look at, change, deactivate, delete."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from markupsafe import Markup
+from pyramid.response import Response
+
+from identity.crypto.secrets import derive_id, new_id
+from identity.domain.entity import entity_fields
+from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.upstream_providers import CALLBACK_PATH, UpstreamAuthentication, UpstreamKind, UpstreamProvider
+from identity.http import route_contexts
+from identity.lazily import lazily
+from identity.pages.forms import SUBMISSION_ID_FIELD, VERSION_FIELD, FieldValue, Form
+from identity.plugins.console.action_page import REACTIVATION_HINT, DeactivatePage, ReactivatePage, ResourceActionPage
+from identity.plugins.console.badges import Badge, state_badge
+from identity.plugins.console.console_page import CONSOLE_PATH
+from identity.plugins.console.detail_page import ResourceDetailPage
+from identity.plugins.console.form_fields import FormField, TextArea, form_fields
+from identity.plugins.console.form_page import ConsoleFormPage, CreatePage, EditPage
+from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.page_sections import Descriptions
+from identity.plugins.console.resource_page import UpstreamProviderResourcePage
+from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
+from identity.services.upstream_providers import INSTANCE_WRITE
+from identity.storage.paging import PageRequest, ResultPage
+
+_DECLARED = entity_fields(UpstreamProvider)
+_KIND_LABELS = _DECLARED["kind"].options.words
+
+
+def _kind_label(one: UpstreamProvider) -> str:
+    return str(_KIND_LABELS[one.kind])
+
+
+class UpstreamProviderListPage(ListPage):
+    """One row a provider, newest first."""
+
+    section = "upstream-providers"
+    title = gettext_lazy("Identity providers")
+    lead = gettext_lazy("Where people can sign in instead of here: at an OpenID provider, or at GitHub.")
+    columns = (gettext_lazy("Name"), gettext_lazy("Kind"), gettext_lazy("State"), gettext_lazy("Since"))
+    empty_title = gettext_lazy("No identity providers yet")
+    empty_text = gettext_lazy(
+        "Let people sign in with an account that they have already, such as that of your company or of Google."
+    )
+    create_permission, entity_label = "upstream_provider.write", gettext_lazy("identity provider")
+
+    def fetch_page(self, asked: PageRequest) -> ResultPage[Any]:
+        return self.services.storage.upstream_providers.page(self.context.entity.id, asked)
+
+    def build_cells(self, one: UpstreamProvider) -> Cells:
+        return (
+            self.template_macros.named(one.name, f"{CONSOLE_PATH}/upstream-providers/{one.id}"),
+            self.translate(_kind_label(one)),
+            self.render_badge(state_badge(one.active, self.translator)),
+            self.template_macros.when(one.created_at),
+        )
+
+
+#: A client secret, or the text of a private key: it is never sent back.
+_SECRET_FIELD = TextArea(
+    "client_secret",
+    gettext_lazy("Client secret"),
+    gettext_lazy("As the provider gave it; of Apple the private key."),
+    required=False,
+    attributes={"rows": 2, "autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"},
+)
+_UNCHANGED_SECRET_HINT = gettext_lazy("As the provider gave it; of Apple the private key. Empty leaves it as it is.")
+#: These have no other way than a secret.
+_SECRET_KINDS = (UpstreamKind.APPLE, UpstreamKind.GITHUB)
+
+
+def _provider_fields(*without: str) -> tuple[FormField, ...]:
+    made = [one for one in form_fields(UpstreamProvider) if one.name not in without]
+    at = next(number for number, one in enumerate(made) if one.name == "issuer")
+    return (*made[:at], _SECRET_FIELD, *made[at:])
+
+
+class UpstreamProviderFormPage(ConsoleFormPage):
+    """What is alike where one is added and changed."""
+
+    secret_fields = frozenset({_SECRET_FIELD.name})
+
+    def visible_fields(self) -> Sequence[FormField]:
+        decides = self.services.access_control.is_permitted(self.principal, INSTANCE_WRITE, INSTANCE_RESOURCE)
+        return [
+            one
+            for one in self.form_fields
+            if decides or one.name == _SECRET_FIELD.name or not _requires_instance_permission(one)
+        ]
+
+    def parse_form(self, form: Form) -> dict[str, object]:
+        told = super().parse_form(form)
+        return (
+            told
+            if told.get(_SECRET_FIELD.name)
+            else {name: one for name, one in told.items() if name != _SECRET_FIELD.name}
+        )
+
+
+def _requires_instance_permission(one: FormField) -> bool:
+    declared = _DECLARED.get(one.command_member)
+    return declared is not None and bool(declared.options.permission)
+
+
+class UpstreamProviderCreatePage(UpstreamProviderFormPage, CreatePage):
+    """Adds one, and leads to its page. Its redirect URI is there from the start: the provider wants to know it before
+    it gives a client id and a secret."""
+
+    section, section_label = "upstream-providers", gettext_lazy("Identity providers")
+    title = gettext_lazy("New identity provider")
+    form_fields = _provider_fields()
+    command = CreateUpstreamProvider
+    resource_path = "upstream-providers"
+    submit_label = gettext_lazy("Add")
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        return {**super().initial_values(), SUBMISSION_ID_FIELD: self._submission_id}
+
+    def template_variables(self) -> Mapping[str, object]:
+        redirect = f"{self.request.registry.application.settings.login_url}{CALLBACK_PATH}/{self._provider_id}"
+        about = Markup("{} {}").format(
+            self.translator.gettext(
+                "First register this service at the provider, with this redirect URI. It stays the same after saving."
+            ),
+            self.template_macros.identifier(redirect),
+        )
+        return {**super().template_variables(), "about": about}
+
+    def post(self) -> Response:
+        self._submission_id = self._read_form().text(SUBMISSION_ID_FIELD) or self._submission_id
+        return super().post()
+
+    def submit(self, form: Form) -> Response:
+        wanted = (
+            form.text("authentication") != UpstreamAuthentication.PRIVATE_KEY_JWT or form.text("kind") in _SECRET_KINDS
+        )
+        if wanted and not form.text(_SECRET_FIELD.name):
+            # It is not sent back where something else is wrong, and would be missed later.
+            self.build_command(self.command, form)
+            raise Invalid({_SECRET_FIELD.name: gettext_lazy("Enter the client secret.")})
+        return super().submit(form)
+
+    def create(self, command: CreateUpstreamProvider) -> Any:
+        return self.services.upstream_providers.create(
+            self.context.entity.id, command, by=self.principal, id=self._provider_id
+        )
+
+    @lazily
+    def _submission_id(self) -> str:
+        return new_id()
+
+    @property
+    def _provider_id(self) -> str:
+        """Of the provider that this form makes, however often it is drawn; nobody else's, and of nobody's choice."""
+        return derive_id("upstream_provider", self.principal.id or "", self.context.entity.id, self._submission_id)
+
+
+class UpstreamProviderEditPage(UpstreamProviderResourcePage, UpstreamProviderFormPage, EditPage):
+    """Changes one; the kind stays."""
+
+    form_fields = _provider_fields("kind")
+    command = ChangeUpstreamProvider
+
+    def visible_fields(self) -> Sequence[FormField]:
+        if not self.entity.secret_changed_at:
+            return super().visible_fields()
+        return [
+            replace(one, hint=_UNCHANGED_SECRET_HINT) if one.name == _SECRET_FIELD.name else one
+            for one in super().visible_fields()
+        ]
+
+    def initial_values(self) -> Mapping[str, FieldValue]:
+        held = {
+            one.name: one.format_value(getattr(self.entity, one.command_member))
+            for one in self.visible_fields()
+            if one.name != _SECRET_FIELD.name
+        }
+        return {**held, VERSION_FIELD: str(self.entity.version)}
+
+
+class DeleteUpstreamProviderPage(UpstreamProviderResourcePage, ResourceActionPage):
+    """Asks before it is gone."""
+
+    path_suffix, permission_verb = "/delete", "delete"
+    action_labels = (gettext_lazy("Delete"), gettext_lazy("Delete …"))
+    title = gettext_lazy("Delete the identity provider “{name}”?")
+    description = gettext_lazy("Removes it and its links to accounts for ever. The accounts stay.")
+    impact = (
+        gettext_lazy("Nobody signs in there any more. People who have no password here ask for one by mail."),
+        gettext_lazy("The accounts of people stay. Their links to it are gone for ever."),
+    )
+    submit_label = gettext_lazy("Delete identity provider")
+
+    def perform(self) -> str:
+        """Do it; then to the others."""
+        back = self.parent_breadcrumbs[-1][1]
+        self.services.upstream_providers.remove(self.entity.id, by=self.principal)
+        return back
+
+
+_ACTIONS = (
+    DeactivatePage.of(
+        UpstreamProviderResourcePage,
+        title=gettext_lazy("Deactivate the identity provider “{name}”?"),
+        description=gettext_lazy("Nobody signs in there any more. You can reactivate it later."),
+        impact=(
+            gettext_lazy("Nobody signs in there any more. Sessions that were begun there go on."),
+            REACTIVATION_HINT,
+        ),
+        submit_label=gettext_lazy("Deactivate identity provider"),
+    ),
+    ReactivatePage.of(
+        UpstreamProviderResourcePage,
+        title=gettext_lazy("Reactivate the identity provider “{name}”?"),
+        description=gettext_lazy("People can sign in there again."),
+        impact=(gettext_lazy("People can sign in there again."),),
+        submit_label=gettext_lazy("Reactivate identity provider"),
+    ),
+    DeleteUpstreamProviderPage,
+)
+
+
+class UpstreamProviderDetailPage(UpstreamProviderResourcePage, ResourceDetailPage):
+    """All about one: how it is reached, and what becomes of people who come from it."""
+
+    actions = _ACTIONS
+    hidden_fields = ("name", "kind", "claims")
+
+    @property
+    def lead(self) -> Sequence[str]:
+        return [gettext_lazy("Identity provider"), _kind_label(self.entity)]
+
+    @property
+    def badges(self) -> Sequence[Badge]:
+        waits = [] if self.entity.is_usable or not self.entity.active else [gettext_lazy("Client secret is missing")]
+        return [*super().badges, *(Badge(self.translator.gettext(words), "warning") for words in waits)]
+
+    @property
+    def descriptions(self) -> Descriptions:
+        one = self.entity
+        settings = self.field_descriptions(one if one.issuer else replace(one, issuer=one.effective_issuer))
+        redirect = f"{self.request.registry.application.settings.login_url}{one.callback_path}"
+        return [
+            (gettext_lazy("Id"), self.template_macros.identifier(one.id)),
+            (gettext_lazy("Redirect URI"), self.template_macros.identifier(redirect)),
+            *settings,
+            (gettext_lazy("Claims"), ", ".join(one.claims)),
+            (
+                gettext_lazy("Client secret"),
+                self.template_macros.when(one.secret_changed_at) if one.secret_changed_at else gettext_lazy("None"),
+            ),
+            (gettext_lazy("Since"), self.template_macros.when(one.created_at, relative=True)),
+        ]
+
+
+_LIST = "/organizations/{organization}/upstream-providers"
+
+ROUTES = (
+    ConsoleRoute(_LIST, UpstreamProviderListPage, "upstream_provider.read", route_contexts.organization_context),
+    ConsoleRoute(
+        f"{_LIST}/new", UpstreamProviderCreatePage, "upstream_provider.write", route_contexts.organization_context
+    ),
+    *resource_routes(UpstreamProviderDetailPage, UpstreamProviderEditPage, *_ACTIONS),
+)

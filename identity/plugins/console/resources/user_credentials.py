@@ -1,0 +1,234 @@
+"""How a person first gets in, or gets in again: a new account, a link for a password, a one-time password."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Final
+
+from pyramid.response import Response
+
+from identity.domain.messages import gettext_lazy
+from identity.domain.users import HumanUser, Profile, Subject
+from identity.http import route_contexts
+from identity.pages.forms import Form
+from identity.pages.transactional_mails import describe_link_validity, queue_initial_credential_mail
+from identity.plugins.console.action_page import ResourceActionPage
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+from identity.plugins.console.form_fields import FormField, RadioField, form_fields
+from identity.plugins.console.form_page import ConsoleFormPage
+from identity.plugins.console.resource_page import UserResourcePage
+from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.services.commands.users import InviteHumanUser
+from identity.services.users import InitialCredential
+
+_LINK_KIND: Final = "link"
+_PASSWORD_KIND: Final = "one_time_password"  # noqa: S105 - a kind
+
+_ALREADY_CREATED_MESSAGE = gettext_lazy(
+    "This was already done; the link or password was shown then. Make a new one if you did not save it."
+)
+
+
+_VALIDITY_MESSAGE = gettext_lazy("It stays good until the person changes it.")
+
+
+def _can_mail_credential(page: ConsolePage, email: str) -> bool:
+    """True if what the person gets can be mailed to them."""
+    return page.services.mails.is_enabled and bool(email)
+
+
+def _render_credential(
+    page: ConsolePage, user: HumanUser, initial: InitialCredential, title: str, *, new: bool, hidden: bool
+) -> Response:
+    """The only answer that ever holds it: there is nothing to redirect to.
+
+    A ``hidden`` link is mailed and never shown: it proves that the person reads the mailbox. A one-time password is
+    both, where it can be mailed.
+    """
+    if page.organization is None:
+        raise ValueError("a user belongs to an organization")
+    subject = Subject(user, page.organization)
+    by = page.principal.subject
+    is_mailed = hidden or initial.kind == _PASSWORD_KIND
+    mailed = is_mailed and queue_initial_credential_mail(
+        page.request, subject, initial, new=new, by=by, language=page.language
+    )
+    lifetime = page.services.passwords.reset_link_lifetime(user.id)
+    back = f"{CONSOLE_PATH}/users/{user.id}"
+    shown = {
+        "title": page.translate(title),
+        "login_name": subject.login_name,
+        "kind": initial.kind,
+        "secret": "" if hidden else initial.secret,
+        "works_once": describe_link_validity(lifetime, page.translator),
+        "email": user.profile.email,
+        "mailed": mailed,
+        "to_change": page.services.passwords.requires_change_after_reset(subject),
+        "back": back,
+        "hand_over": f"{back}{CreateHandOverLinkPage.path_suffix}",
+    }
+    return page.render(shown, template="console/initial_credential.html")
+
+
+def _credential_options(page: ConsolePage) -> Sequence[Sequence[object]]:
+    t = page.translator.gettext
+    to_change = page.services.passwords.requires_change_after_reset(page.context.entity)
+    after = t("It has to be changed at the first sign-in.") if to_change else t(_VALIDITY_MESSAGE)
+    return [
+        (_LINK_KIND, t("A link"), t("The person chooses a password that nobody else knows.")),
+        (_PASSWORD_KIND, t("A one-time password"), after),
+    ]
+
+
+#: What a new account is told in another way than an old one.
+_HINTS = {
+    "user_name": gettext_lazy("Unique in the organization, without spaces. For example {example}", example="anna"),
+    "email": gettext_lazy("The link or password is sent there."),
+}
+_FIELDS = tuple(
+    replace(one, hint=_HINTS.get(one.name, one.hint))
+    for one in (*form_fields(HumanUser), *form_fields(Profile))
+    if one.command_member in InviteHumanUser.model_fields
+)
+
+
+class UserCreatePage(ConsoleFormPage):
+    """Makes an account, and shows once what its person first enters it by."""
+
+    section = "users"
+    form_fields = (
+        *_FIELDS,
+        RadioField("initial", gettext_lazy("How the person gets in at first"), options=_credential_options),
+    )
+    is_creation = True
+    title = gettext_lazy("New user")
+    section_label = gettext_lazy("Users")
+    submit_label = gettext_lazy("Create")
+
+    def visible_fields(self) -> Sequence[FormField]:
+        if self.services.mails.is_enabled:
+            return self.form_fields
+        return [replace(one, hint="") if one.name == "email" else one for one in self.form_fields]
+
+    def initial_values(self) -> dict[str, str]:
+        """A link: then nobody but the person ever knows the password."""
+        return {"initial": _LINK_KIND}
+
+    def submit(self, form: Form) -> Response:
+        command = self.decode_command(InviteHumanUser, self.parse_form(form))
+        self.redeem_submission_id(form, _ALREADY_CREATED_MESSAGE)
+        hidden = command.initial == _LINK_KIND and _can_mail_credential(self, command.email)
+        user, initial = self.services.users.invite(self.context.entity.id, command, by=self.principal, mailed=hidden)
+        return _render_credential(self, user, initial, gettext_lazy("User created"), new=True, hidden=hidden)
+
+
+class _NewCredentialPage(UserResourcePage, ResourceActionPage):
+    back_path_suffix = "#password"
+    permission_verb = "write"
+    is_destructive = False
+    is_creation = True
+    #: The heading of the page that shows it.
+    created_label: ClassVar[str]
+
+    @property
+    def is_mailed(self) -> bool:
+        """True if only the person gets to see it."""
+        return False
+
+    def create_credential(self) -> InitialCredential:
+        """What the person gets."""
+        raise NotImplementedError
+
+    def submit(self, form: Form) -> Response:
+        self.redeem_submission_id(form, _ALREADY_CREATED_MESSAGE)
+        return _render_credential(
+            self, self.entity, self.create_credential(), self.created_label, new=False, hidden=self.is_mailed
+        )
+
+
+class _PasswordLinkPage(_NewCredentialPage):
+    title = gettext_lazy("Make a new password link for {name}?")
+    cancel_label = gettext_lazy("Cancel")
+    created_label = gettext_lazy("New password link")
+    link_impact: ClassVar[tuple[str, ...]] = (
+        gettext_lazy("Nothing ends before the link is used: the present password and all sessions stay."),
+        gettext_lazy("Links that were made before stop working."),
+    )
+
+    def create_credential(self) -> InitialCredential:
+        # The mail goes there, even if the person has another address by now.
+        to = self.entity.profile.email if self.is_mailed else ""
+        link = self.services.users.issue_password_link(self.entity.id, by=self.principal, mailed_to=to)
+        return InitialCredential(_LINK_KIND, link)
+
+
+class CreatePasswordLinkPage(_PasswordLinkPage):
+    """Asks before a link is made by which the person chooses a new password. It is mailed where that can be done."""
+
+    path_suffix = "/password-link"
+    action_labels = (gettext_lazy("New password link"), gettext_lazy("Make link …"))
+    description = gettext_lazy(
+        "A link by which the person chooses a new password. The present one stays valid until then."
+    )
+
+    @property
+    def is_mailed(self) -> bool:
+        return _can_mail_credential(self, self.entity.profile.email)
+
+    @property
+    def impact(self) -> Sequence[str]:
+        sent = gettext_lazy("The link is sent to {email}. Nobody else sees it.", email=self.entity.profile.email)
+        return (sent, *self.link_impact) if self.is_mailed else self.link_impact
+
+    @property
+    def submit_label(self) -> str:
+        return gettext_lazy("Send link") if self.is_mailed else gettext_lazy("Make link")
+
+
+class CreateHandOverLinkPage(_PasswordLinkPage):
+    """The same for a link that is shown here, and therefore proves nothing."""
+
+    path_suffix = "/link-to-hand-over"
+    title = gettext_lazy("Make a link to hand over to {name}?")
+    action_labels = (gettext_lazy("Link to hand over"), gettext_lazy("Make link …"))
+    description = gettext_lazy("A link that you give to the person yourself. It does not confirm their email address.")
+    submit_label = gettext_lazy("Make link")
+    impact = (*_PasswordLinkPage.link_impact, gettext_lazy("You see the link. It does not confirm the email address."))
+
+    @property
+    def is_available(self) -> bool:
+        return _can_mail_credential(self, self.entity.profile.email)
+
+
+class SetOneTimePasswordPage(_NewCredentialPage):
+    """Asks before the present password is replaced."""
+
+    path_suffix = "/one-time-password"
+    action_labels = (gettext_lazy("One-time password"), gettext_lazy("Set password …"))
+    description = gettext_lazy("Replaces the present password at once.")
+    title = gettext_lazy("Set a one-time password for {name}?")
+    submit_label = gettext_lazy("Set one-time password")
+    cancel_label = gettext_lazy("Keep the present password")
+    created_label = gettext_lazy("One-time password")
+
+    @property
+    def impact(self) -> Sequence[str]:
+        to_change = self.services.passwords.requires_change_after_reset(self.person)
+        return (
+            gettext_lazy(
+                "The present password stops working at once. All sessions, links and tokens of the person end."
+            ),
+            gettext_lazy("The new one has to be changed at the next sign-in.") if to_change else _VALIDITY_MESSAGE,
+        )
+
+    def create_credential(self) -> InitialCredential:
+        return InitialCredential(
+            _PASSWORD_KIND, self.services.users.set_one_time_password(self.entity.id, by=self.principal)
+        )
+
+
+ROUTES = (
+    ConsoleRoute(
+        "/organizations/{organization}/users/new", UserCreatePage, "user.write", route_contexts.organization_context
+    ),
+    *resource_routes(CreatePasswordLinkPage, CreateHandOverLinkPage, SetOneTimePasswordPage),
+)

@@ -1,0 +1,77 @@
+"""What a person has set up to prove who they are by: listed without what it is, and reset."""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from identity.domain.enrolments import Enrolment
+from identity.domain.messages import gettext_lazy
+from identity.http.endpoint_routes import request_context
+from identity.plugins.console.action_page import ActionPage
+from identity.plugins.console.page_sections import TableSection
+from identity.plugins.console.resource_page import UserResourcePage
+from identity.plugins.console.routes import resource_routes
+
+_SECTION_ID = "second-factors"
+
+
+def factors_section(page: UserResourcePage) -> TableSection:
+    """All of them, with the way to reset them for whoever may."""
+    ui, found = page.template_macros, page.services.factors.list_enrolments(page.entity.id)
+    rows = [
+        (*_enrolment_labels(page, one), ui.when(one.added_at), page.relative_time(one.last_used_at)) for one in found
+    ]
+    reset = page.button_link(
+        gettext_lazy("Reset …"),
+        f"{page.resource_path}{ResetFactorsPage.path_suffix}",
+        what=page.translator.gettext("Second factors"),
+    )
+    return TableSection(
+        _SECTION_ID,
+        gettext_lazy("Second factors"),
+        gettext_lazy(
+            "What the person proves who they are by, besides the password. Nobody but they can see more of it."
+        ),
+        reset if found and page.has_permission("user.write") else Markup(),
+        columns=(gettext_lazy("Name"), gettext_lazy("Added"), gettext_lazy("Last used")),
+        rows=[(ui.named(ui.bold(name), sub=sub), added, used) for name, sub, added, used in rows],
+        empty=gettext_lazy("The person has set up none."),
+    )
+
+
+def _enrolment_labels(page: UserResourcePage, enrolment: Enrolment) -> tuple[str, str]:
+    """What it is called, and what is known of it."""
+    factor = request_context(page.request).protocol.factors.get(enrolment.factor)
+    label = enrolment.factor if factor is None else page.translator.gettext(factor.label)
+    if enrolment.name and enrolment.name != label:
+        return enrolment.name, label
+    return label, "" if factor is None else page.translator.gettext(factor.status_text(enrolment))
+
+
+class ResetFactorsPage(UserResourcePage, ActionPage):
+    """Asks before a person's factors are removed, for whoever has lost them."""
+
+    path_suffix, permission_verb = "/factors/reset", "write"
+    back_path_suffix = f"#{_SECTION_ID}"
+    title = gettext_lazy("Reset the second factors of {name}?")
+    submit_label = gettext_lazy("Reset second factors")
+    cancel_label = gettext_lazy("Keep them")
+
+    @property
+    def impact(self) -> Sequence[str]:
+        found = self.services.factors.list_enrolments(self.entity.id)
+        if not found:
+            return [gettext_lazy("The person has set up none.")]
+        named = self.translator.format_list([_enrolment_labels(self, one)[0] for one in found])
+        return [
+            gettext_lazy("They are removed: {factors}.", factors=named),
+            gettext_lazy("Browsers that are remembered count no more."),
+            gettext_lazy("Where one is needed, the person sets up another at the next sign-in, by the password alone."),
+            gettext_lazy("Password and sessions stay as they are. The person is told by mail."),
+        ]
+
+    def perform(self) -> None:
+        self.services.users.reset_factors(self.entity.id, by=self.principal)
+
+
+ROUTES = resource_routes(ResetFactorsPage)

@@ -1,0 +1,268 @@
+"""User grants: roles of projects that users hold, as projects and project grants show them, and each by itself.
+
+Two sections lead to the pages about one grant. The user's says so in its links, so that one gets back to where one was.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyramid.response import Response
+
+from identity.domain.errors import NotFound
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import ManagerLevel
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.users import HumanUser, ServiceUser, Subject
+from identity.http import route_contexts
+from identity.lazily import lazily
+from identity.pages.forms import Form
+from identity.plugins.console.action_page import ResourceActionPage
+from identity.plugins.console.badges import Badge, EntityLink
+from identity.plugins.console.console_page import CONSOLE_PATH, Breadcrumbs, ConsolePage
+from identity.plugins.console.form_page import EditPage
+from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.resource_page import (
+    ProjectGrantResourcePage,
+    ProjectResourcePage,
+    ResourcePage,
+    ServiceUserResourcePage,
+    UserResourcePage,
+)
+from identity.plugins.console.role_selection import RoleOptions, RolesFormPage, SelectUserThenRolesPage, role_options
+from identity.plugins.console.routes import ConsoleRoute, resource_routes
+from identity.plugins.console.user_display import display_user, display_users
+from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.storage.paging import PageRequest, ResultPage
+
+#: The parameter, and its value, of links that stand on a user's page.
+ORIGIN_PARAM, USER_ORIGIN = "of", "user"
+
+
+class UserGrantListPage(ListPage):
+    """User grants, newest first, as one or the other side shows them."""
+
+    title = gettext_lazy("User grants")
+    has_row_buttons = True
+    empty_title = gettext_lazy("No user grants yet")
+    read_permission, create_permission, entity_label = "user_grant.read", "user_grant.write", gettext_lazy("user grant")
+    all_link_label = gettext_lazy("All user grants …")
+
+    def grant_cells(self, grant: UserGrant, named: EntityLink, query: str = "") -> Cells:
+        """The cells of a grant to, or in, what is named."""
+        href = f"{CONSOLE_PATH}/user-grants/{grant.id}"
+        held = self.render_role_names(grant.roles) or self.render_placeholder(gettext_lazy("None"))
+        return (
+            self.entity_cell(named),
+            held if grant.active else held + " " + self.render_badge(Badge(self.translator.gettext("Deactivated"))),
+            self.template_macros.when(grant.created_at),
+            self.row_buttons(href, named.name, remove=gettext_lazy("Remove …"), query=query)
+            if self.has_permission("user_grant.write")
+            else "",
+        )
+
+
+class GrantSourcePage(ResourcePage[Any]):
+    """A page about the user grants of a project or of a project grant."""
+
+    back_path_suffix = "/user-grants"
+
+    def can_add_grant(self) -> bool:
+        """True if whoever looks sees the users who could be given roles."""
+        value = self.entity
+        sees: bool = self.services.access_control.can_see_organization(self.principal, value.organization_id)
+        return sees and self.has_permission("user_grant.write") and (isinstance(value, Project) or value.active)
+
+
+class SourceGrantListPage(GrantSourcePage, UserGrantListPage):
+    """One row a user."""
+
+    lead = gettext_lazy("Users with roles of the project, which applications receive as claims.")
+    columns = (gettext_lazy("User"), gettext_lazy("Roles"), gettext_lazy("Since"))
+    empty_text = gettext_lazy("Select a user and choose the roles that applications are to receive.")
+    section_id = "user-grants"
+
+    def fetch_page(self, asked: PageRequest) -> ResultPage[UserGrant]:
+        grants, key = self.services.user_grants, self.resource.key
+        of = grants.page_by_project_grant if key.level is ManagerLevel.PROJECT_GRANT else grants.page_by_project
+        found: ResultPage[UserGrant] = of(key.id, asked, by=self.principal)
+        return found
+
+    def build_rows(self, found: Sequence[UserGrant]) -> Sequence[Cells]:
+        """With the names of the users; those of organizations that one does not see stay unnamed."""
+        shown = display_users(self, found)
+        return [self.grant_cells(one, shown[one.user_id]) for one in found if one.user_id in shown]
+
+    def can_create(self) -> bool:
+        return self.can_add_grant()
+
+
+class GrantUserPage(GrantSourcePage, SelectUserThenRolesPage):
+    """Step 1: select a user. Step 2: choose roles of the project."""
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return [*super().breadcrumbs, (UserGrantListPage.title, self.list_path)]
+
+    @property
+    def title_suffix(self) -> str:
+        return self.entity_name
+
+    @property
+    def lead(self) -> str:
+        return source_project(self, self.entity).name
+
+    def is_selectable(self, subject: Subject) -> bool:
+        return subject.organization.id == self.entity.organization_id and self.can_add_grant()
+
+    def candidates(self, asked: PageRequest) -> ResultPage:  # type: ignore[type-arg]
+        return super().candidates(asked) if self.can_add_grant() else ResultPage(())
+
+    @property
+    def search_organization_id(self) -> str | None:
+        organization_id: str = self.entity.organization_id
+        return organization_id
+
+    def role_options(self) -> RoleOptions:
+        return source_role_options(self, self.entity)
+
+    @property
+    def success_path(self) -> str:
+        return f"{self.resource_path}#user-grants"
+
+    def submit(self, form: Form) -> Response:
+        return add_user_grant(self, form, self.selected_subject.user.id, source_project(self, self.entity).id)
+
+
+def add_user_grant(page: RolesFormPage, form: Form, user_id: str, project_id: str) -> Response:
+    """Give a user the roles that are chosen, and lead to where that is seen."""
+    command = page.decode_command(AddUserGrant, {"user_id": user_id, "project_id": project_id, **page.parse_form(form)})
+    page.redeem_submission_id(form)
+    page.services.user_grants.add(command, by=page.principal)
+    return page.redirect(page.path_with_flash(page.success_path))
+
+
+def source_project(page: ConsolePage, source: Project | ProjectGrant) -> Project:
+    """The project, or the one that is granted."""
+    return source if isinstance(source, Project) else page.services.projects.get(source.project_id)
+
+
+def source_role_options(page: ConsolePage, source: Project | ProjectGrant) -> RoleOptions:
+    """The roles of a project, or those that it is granted with."""
+    if isinstance(source, ProjectGrant):
+        return role_options(page, source.project_id, source.roles)
+    return role_options(page, source.id)
+
+
+class UserGrantResourcePage(ResourcePage[UserGrant]):
+    """A page about one user grant."""
+
+    path, context_factory = "/user-grants/{user_grant}", route_contexts.user_grant_context
+    permission_subject, service_name = "user_grant", "user_grants"
+    permission_verb = "write"
+
+    @property
+    def project(self) -> Project:
+        """Of which project."""
+        return self.services.projects.get(self.entity.project_id)
+
+    @property
+    def source(self) -> Project | ProjectGrant:
+        """The project, or the project grant from which the roles derive."""
+        if self.entity.project_grant_id is None:
+            return self.project
+        return self.services.project_grants.get(self.entity.project_grant_id)
+
+    @lazily
+    def grantee(self) -> Subject:
+        """Whose roles. Raises NotFound."""
+        subject: Subject | None = self.services.storage.users.find_subject(self.entity.user_id)
+        if subject is None:
+            raise NotFound("user", self.entity.user_id)
+        return subject
+
+    @property
+    def entity_name(self) -> str:
+        return display_user(self, self.grantee).name
+
+    @property
+    def message_values(self) -> Mapping[str, object]:
+        roles = ", ".join(sorted(self.entity.roles))
+        return {"name": self.entity_name, "project": self.project.name, "roles": roles}
+
+    @lazily
+    def is_opened_from_user(self) -> bool:
+        """True if one came here from the user's page."""
+        return bool(self.request.GET.get(ORIGIN_PARAM) == USER_ORIGIN and display_user(self, self.grantee).href)
+
+    @lazily
+    def origin_entity(self) -> ResourcePage[Any]:
+        """What one came from: the user, the project or the project grant."""
+        thing: Any = self.grantee.user if self.is_opened_from_user else self.source
+        led: ResourcePage[Any] = _KINDS[type(thing)](route_contexts.RouteContext(self.resource, thing), self.request)
+        led.organization = self.grantee.organization if self.is_opened_from_user else self.organization
+        return led
+
+    @property
+    def section(self) -> str:  # type: ignore[override]
+        return self.origin_entity.section
+
+    @property
+    def breadcrumbs(self) -> Breadcrumbs:
+        return self.origin_entity.breadcrumbs
+
+    @property
+    def cancel_path(self) -> str:
+        return f"{self.origin_entity.resource_path}#{'grants' if self.is_opened_from_user else 'user-grants'}"
+
+
+_KINDS: Mapping[type, type[ResourcePage[Any]]] = {
+    HumanUser: UserResourcePage,
+    ServiceUser: ServiceUserResourcePage,
+    Project: ProjectResourcePage,
+    ProjectGrant: ProjectGrantResourcePage,
+}
+
+
+class UserGrantEditPage(UserGrantResourcePage, RolesFormPage, EditPage):
+    """Other roles."""
+
+    title = gettext_lazy("Choose roles for {name}")
+    command = ChangeUserGrant
+
+    @property
+    def lead(self) -> str:
+        return self.project.name
+
+    def role_options(self) -> RoleOptions:
+        return source_role_options(self, self.source)
+
+
+class RemoveUserGrantPage(UserGrantResourcePage, ResourceActionPage):
+    """Asks before the roles are gone."""
+
+    path_suffix = "/delete"
+    title = gettext_lazy("Remove the user grant of {name} in {project}?")
+    submit_label = gettext_lazy("Remove user grant")
+
+    @property
+    def impact(self) -> Sequence[str]:
+        return [gettext_lazy("{name} loses {roles} in {project} at once.")] if self.entity.roles else []
+
+    def perform(self) -> None:
+        self.services.user_grants.remove(self.entity.id, by=self.principal)
+
+
+_SOURCES = (ProjectResourcePage, ProjectGrantResourcePage)
+USER_GRANTS = {kind: SourceGrantListPage.of(kind) for kind in _SOURCES}
+
+ROUTES = (
+    *(
+        ConsoleRoute(f"{one.path}/user-grants", USER_GRANTS[one], "user_grant.read", one.context_factory)
+        for one in _SOURCES
+    ),
+    *(
+        ConsoleRoute(f"{one.path}/user-grants/new", GrantUserPage.of(one), "user_grant.write", one.context_factory)
+        for one in _SOURCES
+    ),
+    *resource_routes(UserGrantEditPage, RemoveUserGrantPage),
+)

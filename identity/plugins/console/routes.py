@@ -1,0 +1,44 @@
+"""Place: where a page of the console lies, what its address names, and which permission it takes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+
+from identity.http.route_contexts import RouteContext
+from identity.pages.page import Page
+from identity.plugins.console.console_page import CONSOLE_PATH
+from identity.plugins.console.resource_page import ResourcePage
+
+
+@dataclass(frozen=True)
+class ConsoleRoute:
+    """``path`` is what follows /console; ``target`` finds what it names, and 404 for what one may not know of."""
+
+    path: str
+    page: type[Page]
+    permission: str
+    context_factory: Callable[[Request], RouteContext]
+
+
+def resource_routes(*pages: type[ResourcePage[Any]]) -> tuple[ConsoleRoute, ...]:
+    """Where pages of a thing lie."""
+    return tuple(
+        ConsoleRoute(f"{one.path}{one.path_suffix}", one, one.permission(), one.context_factory) for one in pages
+    )
+
+
+def add_console_routes(config: Configurator, places: Iterable[ConsoleRoute]) -> None:
+    """A route and a view for each, for whoever is signed in and holds the permission."""
+    for place in places:
+        name = "console" + place.path.replace("/", ".").replace("{", "").replace("}", "")
+        config.add_page(
+            name,
+            CONSOLE_PATH + place.path,
+            place.page,
+            permission=place.permission,
+            authenticate="session",
+            factory=place.context_factory,
+        )

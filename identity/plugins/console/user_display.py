@@ -1,0 +1,43 @@
+"""How users are shown to whoever looks: by name where they may be known, else by where they belong."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from identity.domain.permissions import organization_resource
+from identity.domain.users import ServiceUser, Subject
+from identity.pages.line_breaks import with_line_breaks
+from identity.plugins.console.badges import EntityLink
+from identity.plugins.console.console_page import CONSOLE_PATH, ConsolePage
+
+
+class HasUserId(Protocol):
+    """Something that a user holds."""
+
+    @property
+    def user_id(self) -> str:
+        """Who."""
+
+
+def display_user(page: ConsolePage, subject: Subject) -> EntityLink:
+    """Name and login name; of an organization that one does not see, no more than where and the id."""
+    if not page.services.access_control.can_see_organization(page.principal, subject.organization.id):
+        where = subject.organization.name
+        return EntityLink(
+            page.translator.gettext("A user of {organization}", organization=where), secondary_text=subject.user.id
+        )
+    return EntityLink(subject.user.display_name, user_path(page, subject), with_line_breaks(subject.login_name))
+
+
+def display_users(page: ConsolePage, held: Iterable[HasUserId]) -> Mapping[str, EntityLink]:
+    """The same for the users of all these, by id."""
+    subjects = page.services.storage.users.find_subjects({one.user_id for one in held})
+    return {user_id: display_user(page, subject) for user_id, subject in subjects.items()}
+
+
+def user_path(page: ConsolePage, subject: Subject) -> str:
+    """The address of a user's page; empty for whoever may not read that user."""
+    kind = "service_user" if isinstance(subject.user, ServiceUser) else "user"
+    reads = page.services.access_control.is_permitted(
+        page.principal, f"{kind}.read", organization_resource(subject.organization.id)
+    )
+    return f"{CONSOLE_PATH}/{kind.replace('_', '-')}s/{subject.user.id}" if reads else ""

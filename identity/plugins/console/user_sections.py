@@ -1,0 +1,39 @@
+"""UserSection: what a plugin adds to the page of a user, such as second factors."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from identity.pages.layout import NavigationItem
+from identity.plugins.console.console_page import ConsolePage
+from identity.plugins.console.page_sections import ActionSection
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserSectionRow:
+    """A line of a section; ``action`` is a button-like link to a page of the plugin."""
+
+    name: str
+    note: str = ""
+    action: NavigationItem | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserSection:
+    """Translated words and rows. ``id`` is what addresses link to; ``empty`` is said where there is no row."""
+
+    id: str
+    title: str
+    lead: str = ""
+    empty: str = ""
+    rows: tuple[UserSectionRow, ...] = ()
+    action: NavigationItem | None = None
+
+    def to_page_section(self, page: ConsolePage) -> ActionSection:
+        """The section as the page draws it."""
+
+        def button(item: NavigationItem | None, **look: object) -> Markup:
+            return Markup() if item is None else page.button_link(item.label, item.href, **look)  # type: ignore[arg-type]
+
+        rows = [(one.name, one.note, button(one.action, what=one.name, small=True)) for one in self.rows]
+        return ActionSection(self.id, self.title, self.lead, button(self.action), rows=rows, empty=self.empty)

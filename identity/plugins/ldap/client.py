@@ -1,0 +1,238 @@
+"""Search: finds who has a login name in the directory, and tries the password there (RFC 4511 §4.2, RFC 4513 §5.1)."""
+
+import logging
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from identity.crypto.secrets import new_token
+from identity.fair_semaphore import FairSemaphore, NoFreeSlot
+from identity.plugins.ldap.settings import LOGIN_PLACEHOLDER, LdapPluginSettings
+from identity.provider.directory import DirectoryUnavailable
+from identity.settings_parser import InvalidSetting
+
+if TYPE_CHECKING:
+    from ldap3 import Connection
+
+log = logging.getLogger(__name__)
+
+ResultT = TypeVar("ResultT")
+
+#: How long a server may take for each answer, and how many ask at the same time, of one network a quarter.
+TIMEOUT_SECONDS = 5
+_MAX_CONCURRENT_REQUESTS = 16
+#: The same for whoever does not need the answer, and how long a directory that was away is not asked by them.
+_SHORT_TIMEOUT_SECONDS = 1
+_RETRY_AFTER_SECONDS = 60.0
+_LONGEST = 500
+_PORTS = {"ldap": 389, "ldaps": 636}
+
+
+class _LdapServer(NamedTuple):
+    """One of the servers, and how many seconds it may take for an answer."""
+
+    address: str
+    seconds: int
+
+
+@dataclass(frozen=True)
+class LdapEntry:
+    """Somebody in the directory. ``id`` stays when all else changes; ``attributes`` have small names.
+
+    ``login`` is the name that they were found by.
+    """
+
+    id: str
+    dn: str
+    login: str
+    attributes: Mapping[str, str]
+    groups: tuple[str, ...]
+
+
+class LdapClient:
+    """One per process. Each question has a connection of its own, so that nobody's bind is another's."""
+
+    def __init__(self, settings: LdapPluginSettings) -> None:
+        self._settings = settings
+        # All of them serve one organization.
+        self._places = FairSemaphore(_MAX_CONCURRENT_REQUESTS, by_organization=False)
+        self._failed_at = -_RETRY_AFTER_SECONDS
+
+    def find_entry(self, login: str) -> LdapEntry | None:
+        """Who has this name; nobody, if several have. Raises Absent if no server answers, or too many ask."""
+        from ldap3.utils.conv import escape_filter_chars
+
+        if not login or len(login) > _LONGEST:
+            return None
+        return self._query_servers(lambda server: self._search_entry(server, escape_filter_chars(login), login))
+
+    def find_entry_by_id(self, entry_id: str) -> LdapEntry | None:
+        """The entry of this id, if the filter lets it in under any name. Raises Absent."""
+        escaped = "".join(f"\\{byte:02x}" for byte in bytes.fromhex(entry_id))
+        condition = f"({self._settings.id_attribute}={escaped})"
+        return self._query_servers(lambda server: self._search_entry(server, "*", "", condition))
+
+    def verify_password(self, entry: LdapEntry | None, password: str) -> bool:
+        """Whether this is the entry's password; for None, a bind that fails by a password that nobody typed.
+
+        Raises Absent. An empty password never reaches a server: that would be a bind without one, which succeeds (RFC
+        4513 §5.1.2).
+        """
+        is_real = entry is not None and 0 < len(password) <= _LONGEST and "\0" not in password
+        dn, tried = (entry.dn, password) if entry is not None and is_real else (self._dummy_entry, new_token())
+        return self._query_servers(lambda server: self._can_bind(server, dn, tried)) and is_real
+
+    def simulate_query(self, login: str) -> None:
+        """Take as long as ``find`` and ``verify`` do, but give up soon, and at once while no server answers: whose
+        account has nothing to do with the directory does not wait for it."""
+        if monotonic() - self._failed_at < _RETRY_AFTER_SECONDS:
+            return
+        with suppress(DirectoryUnavailable):
+            self._query_servers(lambda server: self._simulate_bind(server, login), seconds=_SHORT_TIMEOUT_SECONDS)
+
+    def _query_servers(self, question: "Callable[[_LdapServer], ResultT]", *, seconds: int | None = None) -> "ResultT":
+        from ldap3.core.exceptions import LDAPException
+        from pyasn1.error import PyAsn1Error
+
+        try:
+            leave = self._places.acquire()
+        except NoFreeSlot:
+            raise DirectoryUnavailable("too many ask the directory") from None
+        try:
+            for address in self._settings.servers:
+                try:
+                    return question(_LdapServer(address, TIMEOUT_SECONDS if seconds is None else seconds))
+                except (LDAPException, PyAsn1Error, OSError, InvalidSetting, *_PROTOCOL_ERRORS) as problem:
+                    log.warning("the directory %s does not answer as it should: %s", address, type(problem).__name__)
+        finally:
+            leave()
+        self._failed_at = monotonic()
+        raise DirectoryUnavailable("no server of the directory answers")
+
+    def _simulate_bind(self, server: "_LdapServer", login: str) -> None:
+        from ldap3.utils.conv import escape_filter_chars
+
+        self._search_entry(server, escape_filter_chars(login[:_LONGEST]), login)
+        self._can_bind(server, self._dummy_entry, new_token())
+
+    @property
+    def _dummy_entry(self) -> str:
+        return f"cn=nobody,{self._settings.base}"
+
+    def _search_entry(self, server: "_LdapServer", pattern: str, login: str, condition: str = "") -> LdapEntry | None:
+        """The one entry that fits the filter with the pattern in it, and the condition."""
+        from ldap3.core.exceptions import LDAPException
+
+        settings = self._settings
+        wanted = settings.filter.replace(LOGIN_PLACEHOLDER, pattern)
+        with self._bind(server, settings.bind_dn, settings.password()) as connection:
+            if connection is None:
+                raise LDAPException("the service is not let in")
+            found = connection.search(
+                settings.base,
+                f"(&{condition}{wanted})" if condition else wanted,
+                attributes=[*self._requested_attributes, settings.id_attribute, settings.groups_attribute],
+                size_limit=2,
+            )
+            entries = [one for one in connection.response or () if one.get("type") == "searchResEntry"]
+            if not found and connection.result.get("description") not in _EMPTY_RESULT_CODES:
+                raise LDAPException("the search failed")
+        # Of two nobody can say who is meant.
+        return self._entry(entries[0], login) if len(entries) == 1 else None
+
+    def _can_bind(self, server: "_LdapServer", dn: str, password: str) -> bool:
+        with self._bind(server, dn, password) as connection:
+            return connection is not None
+
+    @contextmanager
+    def _bind(self, asked: "_LdapServer", dn: str, password: str) -> "Iterator[Connection | None]":
+        """A connection that is bound as this entry; None if the password is not its own. Raises LDAPException."""
+        from ldap3 import Connection, Server, Tls
+        from ldap3.core.exceptions import LDAPException
+
+        parts = urlsplit(asked.address)
+        ca_file = None if self._settings.ca_file is None else str(self._settings.ca_file)
+        tls = Tls(validate=ssl.CERT_REQUIRED)
+        tls.wrap_socket = partial(_start_tls, ssl.create_default_context(cafile=ca_file), asked.seconds)
+        server = Server(
+            parts.hostname,
+            port=parts.port or _PORTS[parts.scheme],
+            use_ssl=parts.scheme == "ldaps",
+            tls=tls,
+            connect_timeout=asked.seconds,
+            get_info="NO_INFO",
+        )
+        connection = Connection(
+            server,
+            user=dn,
+            password=password,
+            auto_referrals=False,
+            receive_timeout=asked.seconds,
+            read_only=True,
+            check_names=False,
+            return_empty_attributes=False,
+        )
+        try:
+            connection.open(read_server_info=False)
+            if parts.scheme == "ldap" and not connection.start_tls(read_server_info=False):
+                raise LDAPException("no TLS")
+            bound = connection.bind(read_server_info=False)
+            code = connection.result.get("description")
+            if not bound and code not in _BIND_REFUSED_CODES:
+                raise LDAPException(str(code))
+            yield connection if bound else None
+        finally:
+            opened = connection.socket
+            with suppress(LDAPException, OSError):
+                connection.unbind()
+            if opened is not None:
+                opened.close()
+
+    @property
+    def _requested_attributes(self) -> Sequence[str]:
+        return [line.partition("=")[2] for line in self._settings.attributes]
+
+    def _entry(self, found: Mapping[str, Any], login: str) -> LdapEntry | None:
+        values = {str(name).lower(): value for name, value in found["raw_attributes"].items()}
+        named = values.get(self._settings.id_attribute.lower())
+        if not named:
+            log.warning("an entry of the directory has no %s", self._settings.id_attribute)
+            return None
+        return LdapEntry(
+            id=named[0].hex(),
+            dn=found["dn"],
+            login=login,
+            attributes={name: _decode_value(value[0]) for name, value in values.items() if value},
+            groups=tuple(map(_decode_value, values.get(self._settings.groups_attribute.lower(), ()))),
+        )
+
+
+#: What the library stumbles over if what a server says is no LDAP.
+_PROTOCOL_ERRORS = (ValueError, LookupError, TypeError, AttributeError)
+_EMPTY_RESULT_CODES = frozenset({"success", "noSuchObject", "sizeLimitExceeded"})
+#: What says that somebody may not come in with this password, rather than that the directory does not work.
+_BIND_REFUSED_CODES = frozenset(
+    {
+        "invalidCredentials",
+        "noSuchObject",
+        "inappropriateAuthentication",
+        "invalidDNSyntax",
+        "unwillingToPerform",
+        "constraintViolation",
+    }
+)
+
+
+def _start_tls(context: ssl.SSLContext, seconds: int, connection: "Connection", do_handshake: bool = False) -> None:
+    """Have the connection secured, in place of the library's own way: certificate and name are checked by OpenSSL."""
+    connection.socket.settimeout(seconds)
+    connection.socket = context.wrap_socket(connection.socket, server_hostname=connection.server.host)
+
+
+def _decode_value(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,217 @@
+"""People: who of the directory is who of here, and what groups are worth."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import ClassVar
+
+from identity.domain.errors import Conflict, DomainError, Invalid
+from identity.domain.login_names import LoginName
+from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource
+from identity.domain.records import RecordNamespace
+from identity.domain.upstream_providers import DEFAULT_CLAIM_MAPPING
+from identity.domain.users import HumanUser, Profile, Subject
+from identity.plugins.ldap.client import LdapClient, LdapEntry
+from identity.plugins.ldap.settings import LdapPluginSettings
+from identity.provider.directory import Directory
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands import decode
+from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.services.commands.users import ChangeProfile
+from identity.services.container import Services
+
+_RECORD_KIND = "person"
+#: By what a linked entry is found.
+_ID_KEY_PREFIX, _NAME_KEY_PREFIX = "i ", "n "
+
+
+class LdapDirectory(Directory[LdapEntry]):
+    """The people of one organization. Somebody is the directory's by what names their entry for ever, never by name."""
+
+    name: ClassVar[str] = "ldap"
+
+    def __init__(self, settings: LdapPluginSettings, name_space: RecordNamespace, search: LdapClient) -> None:
+        self._settings = settings
+        self._name_space = name_space
+        self._search = search
+
+    def serves_organization(self, organization: Organization) -> bool:
+        """True for the one of the settings."""
+        return organization.primary_domain == self._settings.organization
+
+    def linked_entry_id(self, subject: Subject, services: Services) -> str | None:
+        """The entry's id; of accounts that were linked by older releases the name that it had then."""
+        linked = services.record_service(self._name_space).list_by_owner(_RECORD_KIND, user_id=subject.user.id)
+        if not linked:
+            return None
+        entry_id, login = linked[0].value.get("id", ""), linked[0].value["login"]
+        return f"{_ID_KEY_PREFIX}{entry_id}" if entry_id else f"{_NAME_KEY_PREFIX}{login}"
+
+    def linked_user_id(self, found: LdapEntry, services: Services) -> str | None:
+        """Whose account is linked to the entry."""
+        record = services.record_service(self._name_space).find(_RECORD_KIND, found.id)
+        return None if record is None else record.user_id
+
+    def entry_key(self, found: LdapEntry) -> str:
+        """What names the entry for ever."""
+        return found.id
+
+    def find_entry(self, login_name: LoginName) -> LdapEntry | None:
+        """The entry of this name, which the filter compares as the directory does. Raises Absent."""
+        return self._search.find_entry(login_name.user_name)
+
+    def find_entry_by_id(self, link: str) -> LdapEntry | None:
+        """The entry that ``linked_entry_id`` named. Raises Absent."""
+        way, rest = link[: len(_ID_KEY_PREFIX)], link[len(_ID_KEY_PREFIX) :]
+        return self._search.find_entry_by_id(rest) if way == _ID_KEY_PREFIX else self._search.find_entry(rest)
+
+    def verify_password(self, found: LdapEntry | None, password: str) -> bool:
+        """Whether the password is the entry's, by a bind as it. Raises Absent."""
+        return self._search.verify_password(found, password)
+
+    def simulate_query(self, login_name: LoginName) -> None:
+        """A search, and a bind that fails; a second at most where the directory is slow."""
+        self._search.simulate_query(login_name.user_name)
+
+    def provision_account(
+        self, found: LdapEntry, subject: Subject | None, services: Services, *, hashed: str
+    ) -> Subject | None:
+        """Whoever the entry is linked to; a new person, if nobody has the name. Of whom has it, it says nothing."""
+        organization = services.storage.organizations.find_by_domain(self._settings.organization)
+        if organization is None or not organization.active:
+            return None
+        record = services.record_service(self._name_space).find(_RECORD_KIND, found.id)
+        if record is not None:
+            known = services.storage.users.find_subject(record.user_id or "")
+            if known is None or not known.is_active or subject is None or subject.user.id != known.user.id:
+                return None
+            if "id" not in record.value:
+                # Two that sign in at the same moment say the same.
+                with suppress(Conflict):
+                    services.record_service(self._name_space).replace(record, {**record.value, "id": found.id})
+            person = self._update_profile(known, found, services)
+        elif subject is None and self._settings.create_accounts:
+            made = self._create_account(organization, found, services, hashed)
+            if made is None:
+                return None
+            person = made
+        else:
+            return None
+        self._sync_roles(person, found, services)
+        return person
+
+    def _create_account(
+        self, organization: Organization, found: LdapEntry, services: Services, hashed: str
+    ) -> Subject | None:
+        """A new account of the very name that was typed: by another one its person would never get in again."""
+        if not services.registration.is_user_name_free(organization, found.login):
+            return None
+        profile = self._read_profile(found).apply_to(Profile())
+        made = services.registration.provision_account(organization, found.login, profile, hashed=hashed, exactly=True)
+        value = {"login": found.login, "id": found.id}
+        holder = services.record_service(self._name_space).add(_RECORD_KIND, found.id, value, user_id=made.user.id)
+        if holder is not None:
+            raise Conflict("Somebody signs in with this entry at the same moment.")
+        return made
+
+    def _update_profile(self, known: Subject, found: LdapEntry, services: Services) -> Subject:
+        command, user = self._read_profile(found), known.user
+        if not isinstance(user, HumanUser) or command.apply_to(user.profile) == user.profile:
+            return known
+        with services.audit.acting_as(user.id), suppress(Conflict, Invalid):
+            return Subject(services.users.change_profile(user.id, command), known.organization)
+        return known
+
+    def _read_profile(self, found: LdapEntry) -> ChangeProfile:
+        """The profile as the directory has it; what breaks a rule is left out."""
+        told: dict[str, object] = {}
+        for line in self._settings.attributes:
+            name, _, attribute = line.partition("=")
+            value = found.attributes.get(attribute.lower(), "").strip()
+            if name in DEFAULT_CLAIM_MAPPING and name != "user_name" and value:
+                with suppress(Invalid):
+                    decode(ChangeProfile, {name: value})
+                    told[name] = value
+        return decode(ChangeProfile, told)
+
+    def _sync_roles(self, person: Subject, found: LdapEntry, services: Services) -> None:
+        """Roles of the table, as the groups have it; all others are left alone."""
+        groups = {_normalize_dn(group) for group in found.groups}
+        table = [
+            (role, _normalize_dn(group) in groups)
+            for role, _, group in (one.partition("=") for one in self._role_mapping)
+        ]
+        managed = {role: has for role, has in _merge_mapping(table).items() if "/" not in role}
+        if managed:
+            self._sync_manager_roles(person, managed, services)
+        by_project: dict[str, dict[str, bool]] = {}
+        for role, has in _merge_mapping(table).items():
+            project_id, sign, key = role.partition("/")
+            if sign:
+                by_project.setdefault(project_id, {})[key] = has
+        for project_id, keys in by_project.items():
+            # A project or role that is gone, or is another organization's, is nobody's.
+            with suppress(DomainError):
+                self._sync_project_roles(person, project_id, keys, services)
+
+    @property
+    def _role_mapping(self) -> tuple[str, ...]:
+        return self._settings.roles
+
+    def _sync_manager_roles(self, person: Subject, table: Mapping[str, bool], services: Services) -> None:
+        resource = organization_resource(person.organization.id)
+        held = [one for one in services.storage.managers.list_for_user(person.user.id) if one.resource == resource.key]
+        before = held[0].roles if held else frozenset[str]()
+        after = _apply_mapping(before, table)
+        if after == before:
+            return
+        with suppress(DomainError):
+            if not held:
+                command = AddManager(user_id=person.user.id, roles=after)
+                services.managers.add(resource, command, by=OPERATOR_PRINCIPAL)
+            elif after:
+                services.managers.change(held[0].id, ChangeManager(roles=after), by=OPERATOR_PRINCIPAL)
+            else:
+                services.managers.remove(held[0].id, by=OPERATOR_PRINCIPAL)
+
+    def _sync_project_roles(
+        self, person: Subject, project_id: str, table: Mapping[str, bool], services: Services
+    ) -> None:
+        grants = services.storage.user_grants.page("user_id", person.user.id)
+        held = [one for one in grants if one.project_id == project_id and one.project_grant_id is None]
+        before = held[0].roles if held else frozenset[str]()
+        after = _apply_mapping(before, table)
+        if after == before:
+            return
+        if not held:
+            command = AddUserGrant(user_id=person.user.id, project_id=project_id, roles=after)
+            services.user_grants.add(command, by=OPERATOR_PRINCIPAL)
+        elif after:
+            services.user_grants.change(held[0].id, ChangeUserGrant(roles=after), by=OPERATOR_PRINCIPAL)
+        else:
+            services.user_grants.remove(held[0].id, by=OPERATOR_PRINCIPAL)
+
+
+def _merge_mapping(table: Iterable[tuple[str, bool]]) -> dict[str, bool]:
+    """One of several groups is enough."""
+    found: dict[str, bool] = {}
+    for role, has in table:
+        found[role] = found.get(role, False) or has
+    return found
+
+
+def _apply_mapping(before: frozenset[str], table: Mapping[str, bool]) -> frozenset[str]:
+    return (before - table.keys()) | {role for role, has in table.items() if has}
+
+
+def _normalize_dn(dn: str) -> str:
+    """A distinguished name as it is compared: case and spaces around its parts mean nothing."""
+    from ldap3.core.exceptions import LDAPInvalidDnError
+    from ldap3.utils.dn import parse_dn
+
+    try:
+        parts = parse_dn(dn.replace("\\20", " "), strip=True)
+    except LDAPInvalidDnError:
+        return dn.casefold()
+    return ",".join(f"{name.strip()}={value.strip()}" for name, value, _ in parts).casefold()

@@ -1,0 +1,72 @@
+"""Step 3: the chooser."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyramid.response import Response
+
+from identity.domain.messages import gettext_lazy
+from identity.domain.sessions import SignedInAccount
+from identity.domain.users import HumanUser
+from identity.pages.forms import Form
+from identity.pages.layout import name_initials
+from identity.pages.page import FormRedisplay
+from identity.pages.sign_in_page import SignInPage
+from identity.provider.interaction import matches_login_hint
+
+#: The value of the button for an account that is not in the list.
+ANOTHER_ACCOUNT = "new"
+
+
+@dataclass(frozen=True)
+class AccountRow:
+    """An account to choose; ``reference`` authorises nothing without the browser's cookies."""
+
+    reference: str
+    name: str
+    initials: str
+    login_name: str
+    is_signed_in: bool
+    is_selectable: bool
+
+
+class AccountChooserPage(SignInPage):
+    """The accounts of this browser, signed out ones too."""
+
+    template = "login/account_chooser.html"
+    fields = ("session",)
+
+    def template_variables(self) -> Mapping[str, object] | Response:
+        """One row an account; the one that the client hints at first. On with the sign-in if there is none."""
+        if not self.sign_in.accounts:
+            return self.redirect_to_next()
+        return {"rows": [self._build_row(account) for account in self._accounts()], "return_line": self.return_message}
+
+    def submit(self, form: Form) -> Response:
+        reference = form.text("session")
+        chosen = next((one for one in self._accounts() if one.session.id == reference), None)
+        if reference != ANOTHER_ACCOUNT and (chosen is None or not self.sign_in.matches_organization(chosen)):
+            raise FormRedisplay(gettext_lazy("Choose an account."))
+        self.request.services.sign_ins.select_account(self.pending_authorization, chosen)
+        return self.redirect_to_next()
+
+    def _accounts(self) -> list[SignedInAccount]:
+        """The hinted one first, those that cannot be chosen last."""
+        hint = "" if self.sign_in.request is None else self.sign_in.request.login_hint
+
+        def place(one: SignedInAccount) -> tuple[bool, bool]:
+            return not (hint and matches_login_hint(one.subject, hint)), not self.sign_in.matches_organization(one)
+
+        return sorted(self.sign_in.accounts, key=place)
+
+    def _build_row(self, account: SignedInAccount) -> AccountRow:
+        user = account.subject.user
+        name = user.display_name if isinstance(user, HumanUser) else user.user_name
+        return AccountRow(
+            reference=account.session.id,
+            name=name,
+            initials=name_initials(name),
+            login_name=account.subject.login_name,
+            is_signed_in=self.sign_in.is_live(account),
+            is_selectable=self.sign_in.matches_organization(account),
+        )

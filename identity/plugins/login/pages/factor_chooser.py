@@ -1,0 +1,100 @@
+"""The choice among factors: those by which somebody can prove more, and those that they can set up for it."""
+
+from collections.abc import Iterable, Mapping
+
+from pyramid.response import Response
+
+from identity.domain.messages import gettext_lazy
+from identity.http.endpoint_routes import request_context
+from identity.pages.factor_pages import factor_reason
+from identity.pages.forms import Form
+from identity.pages.page import FormRedisplay
+from identity.pages.sign_in_page import SignInPage
+from identity.plugins.login.interactions import FACTOR_REFUSED_REASON
+from identity.provider.factor import Factor
+from identity.provider.interaction import StepUpRequirement
+from identity.provider.step_up import FACTOR_INTERACTION
+
+#: The button and the value of it that stand for none of them.
+_FACTOR_FIELD, _NO_FACTOR = "factor", "none"
+
+
+class _FactorChooserPage(SignInPage):
+    fields = (_FACTOR_FIELD,)
+
+    @property
+    def requirement(self) -> StepUpRequirement | None:
+        """What has to be proved, if it is this page's turn."""
+        return self.sign_in.step_up_requirement if self.is_next_interaction(FACTOR_INTERACTION) else None
+
+    def factor_names(self, need: StepUpRequirement) -> Iterable[str]:
+        """What there is to choose."""
+        raise NotImplementedError
+
+    def factor_path(self, name: str) -> str:
+        """Where the choice leads, below the sign-in."""
+        raise NotImplementedError
+
+    def template_variables(self) -> Mapping[str, object] | Response:
+        """One row a factor; on with the sign-in if nothing is to be proved here."""
+        need = self.requirement
+        if need is None:
+            return self.redirect_to_next()
+        subject = self.sign_in.subject
+        return {
+            "rows": self._factors(need),
+            "need": need,
+            "why": factor_reason(self),
+            "login_name": "" if subject is None else subject.login_name,
+        }
+
+    def submit(self, form: Form) -> Response:
+        need = self.requirement
+        if need is None:
+            return self.redirect_to_next()
+        chosen = form.text(_FACTOR_FIELD)
+        if chosen == _NO_FACTOR and need.is_client_request:
+            self.request.services.sign_ins.complete_interaction(
+                self.pending_authorization, FACTOR_REFUSED_REASON, account=self._account
+            )
+            return self.redirect_to_next()
+        if chosen not in {one.name for one in self._factors(need)}:
+            raise FormRedisplay(gettext_lazy("Choose one of these ways."))
+        return self.redirect(f"{self.base_path}/{self.factor_path(chosen)}")
+
+    @property
+    def _account(self) -> object:
+        return None if self.sign_in.authenticated_subject is not None else self.sign_in.selected_account
+
+    def _factors(self, need: StepUpRequirement) -> list[Factor]:
+        offered = request_context(self.request).protocol.factors
+        return [offered[name] for name in self.factor_names(need)]
+
+
+class FactorChooserPage(_FactorChooserPage):
+    """The factors that the person has set up."""
+
+    template = "login/factor_chooser.html"
+
+    def factor_names(self, need: StepUpRequirement) -> Iterable[str]:
+        return need.factors
+
+    def factor_path(self, name: str) -> str:
+        return name
+
+
+class EnrolmentChooserPage(_FactorChooserPage):
+    """The factors that the person can set up, who has none that is enough."""
+
+    template = "login/enrolment_chooser.html"
+
+    def template_variables(self) -> Mapping[str, object] | Response:
+        """On with the sign-in if there is one to prove."""
+        need = self.requirement
+        return self.redirect_to_next() if need is not None and need.factors else super().template_variables()
+
+    def factor_names(self, need: StepUpRequirement) -> Iterable[str]:
+        return () if need.factors else need.enrollable_factors
+
+    def factor_path(self, name: str) -> str:
+        return f"{name}/new"

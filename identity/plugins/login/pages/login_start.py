@@ -1,0 +1,78 @@
+"""/login: where the service's own pages send people who are not signed in. / leads to them."""
+
+import re
+from urllib.parse import urlencode
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.http.cookies import request_cookie_headers
+from identity.http.endpoint_routes import request_context
+from identity.http.language_negotiation import ui_locales_from_url
+from identity.pages.error_pages import LOGIN_PATH, TARGET_PARAM
+from identity.pages.rendering import ACCOUNT_PATH, see_other
+from identity.pages.signed_in_page import RECENT_AUTHENTICATION_AGE, RECENT_AUTHENTICATION_PARAM
+from identity.provider.endpoints.authorization import PATH as AUTHORIZE
+from identity.provider.interaction import ENROL_PARAMETER
+from identity.provider.protocol_request import Cookie, CookieKind
+from identity.services.sign_ins import STRONGEST_PROOF_STEP
+
+_TARGET = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,2000}\Z")
+
+#: The bare address.
+ROOT_PATH = "/"
+
+
+def parse_target_path(text: str) -> str:
+    """The path to go to after signing in, if it is one of this host; else the bare address."""
+    return text if _TARGET.match(text) else ROOT_PATH
+
+
+def start_login(request: Request) -> Response:
+    """Begin a sign-in of our own, and go on with it: whoever is signed in arrives at once."""
+    target = parse_target_path(request.GET.get(TARGET_PARAM, ""))
+    sign_ins, demands = request.services.sign_ins, _required_authentication(request)
+    pending, secret = sign_ins.begin(demands, target=target, ui_locales=ui_locales_from_url(request))
+    if demands and request.signed_in_account is not None:
+        sign_ins.choose(pending, request.signed_in_account)
+    return resume_sign_in(request, pending.id, secret)
+
+
+def _required_authentication(request: Request) -> dict[str, str]:
+    """What the page that sent somebody here needs: that they have just proved who they are as well as they can, and
+    perhaps that they set up a factor."""
+    enrol = request.GET.get(ENROL_PARAMETER, "")
+    if not enrol and RECENT_AUTHENTICATION_PARAM not in request.GET:
+        return {}
+    demands = {"max_age": str(int(RECENT_AUTHENTICATION_AGE.total_seconds())), "acr": STRONGEST_PROOF_STEP}
+    return {**demands, ENROL_PARAMETER: enrol} if enrol in request_context(request).protocol.factors else demands
+
+
+def resume_sign_in(request: Request, request_id: str, secret: str) -> Response:
+    """303 to where it is decided what comes next, for a sign-in that begins in this browser."""
+    response = see_other(request, f"{AUTHORIZE}/{request_id}")
+    cookie = Cookie(CookieKind.SIGN_IN, request_id, secret, request.registry.application.settings.sign_in_lifetime)
+    for name, value in request_cookie_headers(request, (cookie,)):
+        response.headers.add(name, value)
+    return response
+
+
+def redirect_root(request: Request) -> Response:
+    """Whoever opens the bare address, or clicks on the mark, finds the account; who manages something, the console."""
+    account = request.signed_in_account
+    if account is None:
+        return see_other(request, f"{LOGIN_PATH}?{urlencode({TARGET_PARAM: ROOT_PATH})}")
+    for_managers = next((one.href for one in request.registry.pages.menu if one.requires_manager_role), ACCOUNT_PATH)
+    manages = bool(request.services.storage.managers.of_user(account.subject.user.id))
+    return see_other(request, for_managers if manages else ACCOUNT_PATH)
+
+
+def add_start_routes(config: Configurator) -> None:
+    """GET / and GET /login. The latter writes: the sign-in waits as a row."""
+    config.add_route("home", ROOT_PATH, host="login", request_method="GET")
+    config.add_view(redirect_root, route_name="home", permission=NO_PERMISSION_REQUIRED)
+    config.registry.application.write_paths[LOGIN_PATH] = True
+    config.add_route("login", LOGIN_PATH, host="login", request_method="GET")
+    config.add_view(start_login, route_name="login", permission=NO_PERMISSION_REQUIRED)

@@ -1,0 +1,112 @@
+"""/sign-out: asks, and signs out of everything at this browser. /signed-out: says that it is done."""
+
+from collections.abc import Mapping
+
+from pyramid.config import Configurator
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.domain.applications import Application
+from identity.domain.organizations import Organization
+from identity.domain.sessions import SignedInAccount
+from identity.http.endpoint_routes import build_response, request_context
+from identity.lazily import lazily
+from identity.pages.forms import Form
+from identity.pages.page import FormPage, Page
+from identity.provider.endpoints.end_session import (
+    CONFIRMATION_PATH,
+    EMPTY_LOGOUT_REQUEST,
+    PENDING_REQUEST_PARAMETER,
+    REDIRECT_SCHEMES,
+    SIGNED_OUT_PATH,
+    LogoutRequest,
+    end_sessions,
+    load_pending_request,
+)
+from identity.provider.parameters import Parameters
+
+
+class LogoutPage(Page):
+    """A page whose address names the request of an application that waits; without one, nobody asked."""
+
+    @lazily
+    def logout_request(self) -> LogoutRequest:
+        """By which application, and where the browser goes afterwards. Raises Unredirectable."""
+        query = Parameters.parse(self.request.environ.get("QUERY_STRING", "").encode("latin-1"))
+        waiting = query.get_value(PENDING_REQUEST_PARAMETER)
+        return (
+            load_pending_request(waiting, self.request.browser_state, request_context(self.request))
+            if waiting
+            else EMPTY_LOGOUT_REQUEST
+        )
+
+    def branding_owner(self) -> tuple[Organization | None, Application | None]:
+        """Those of the application that asks."""
+        client = self.logout_request.client
+        return (None, None) if client is None else (client.organization, client.application)
+
+    @property
+    def application_name(self) -> str | None:
+        """What the application is called."""
+        client = self.logout_request.client
+        return None if client is None else self.page_branding.application or client.application.name
+
+    @property
+    def done_path(self) -> str:
+        """Where the page is that says that it is done, and leads back to the application."""
+        query = self.request.environ.get("QUERY_STRING", "")
+        return f"{SIGNED_OUT_PATH}?{query}" if query else SIGNED_OUT_PATH
+
+
+class ConfirmLogoutPage(LogoutPage, FormPage):
+    """Asked by an application, or from the account menu, whose form is posted here."""
+
+    template = "login/confirm_logout.html"
+
+    @lazily
+    def accounts(self) -> tuple[SignedInAccount, ...]:
+        """The sessions of this browser, expired ones among them."""
+        found: tuple[SignedInAccount, ...] = self.request.services.sessions.list_by_secrets(
+            self.request.browser_state.sessions.values()
+        )
+        return found
+
+    def template_variables(self) -> Mapping[str, object] | Response:
+        """Who asks, and who is signed in; if nobody is, it is done already."""
+        live = [one for one in self.accounts if self.request.services.sessions.is_live(one)]
+        application = self.application_name
+        if not live:
+            return self.redirect(self.done_path)
+        return {"application": application, "login_names": [one.subject.login_name for one in live]}
+
+    @property
+    def redirects_off_site(self) -> bool:
+        return self.logout_request.post_logout_redirect_uri is not None or bool(
+            request_context(self.request).protocol.logout_handlers
+        )
+
+    def submit(self, form: Form) -> Response:
+        context = request_context(self.request)
+        followed = (
+            self.logout_request.post_logout_redirect_uri is not None
+            and self.logout_request.post_logout_redirect_uri.startswith(REDIRECT_SCHEMES)
+        )
+        home = "" if followed else context.settings.login_url + self.done_path
+        return build_response(
+            self.request, end_sessions(self.logout_request, self.accounts, context, fallback_url=home)
+        )
+
+
+class LogoutDonePage(LogoutPage):
+    """The end. An application of this machine is only opened by a click."""
+
+    template = "login/logout_done.html"
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {"application": self.application_name, "return_to": self.logout_request.post_logout_redirect_uri}
+
+
+def add_logout_pages(config: Configurator) -> None:
+    """Both pages."""
+    config.add_page("sign_out", CONFIRMATION_PATH, ConfirmLogoutPage, permission=NO_PERMISSION_REQUIRED)
+    config.add_page("signed_out", SIGNED_OUT_PATH, LogoutDonePage, permission=NO_PERMISSION_REQUIRED)

@@ -1,0 +1,101 @@
+"""Step 4: a new account."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.authentication import PASSWORD_METHOD
+from identity.domain.errors import Denied
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.pages.forms import Form
+from identity.pages.rate_limited import rate_limit_response
+from identity.pages.registration_form import NAME_FIELDS, PASSWORD_FIELDS, parse_registration
+from identity.pages.sign_in_page import SignInPage
+from identity.pages.transactional_mails import queue_registration_mail
+from identity.password_hashing import ServerBusy
+from identity.plugins.login.interactions import CreateAccountInteraction, find_registration_organization
+from identity.services.attempts import TooManyAttempts
+
+
+class RegistrationPage(SignInPage):
+    """With mail, the account is made by a link in it, and nobody learns here which names and addresses are known."""
+
+    template = "login/registration.html"
+    fields = (*NAME_FIELDS, "email", *PASSWORD_FIELDS)
+    secret_fields = frozenset(PASSWORD_FIELDS)
+
+    @property
+    def organization(self) -> Organization:
+        """Where the account will be. Raises Denied if registration is closed there."""
+        found = find_registration_organization(self.sign_in, self.request.services)
+        if found is None:
+            raise Denied(gettext_lazy("This organization does not let people create accounts."))
+        return found
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {
+            "organization": self.organization,
+            "min_length": self.request.services.passwords.min_length(self.organization),
+        }
+
+    def submit(self, form: Form) -> Response:
+        organization = self.organization
+        command = parse_registration(self.request, organization, form, form.text("email"))
+        try:
+            # Committed, so the count stands and no lock is held while the password is hashed.
+            counted = self.request.run_once("registration", lambda: self.request.services.attempts.count_request())
+            hashed = self.request.services.passwords.hash(form.text("password"))
+        except TooManyAttempts as problem:
+            raise rate_limit_response(problem, password=False) from None
+        except ServerBusy as problem:
+            self.request.services.attempts.release(counted)
+            raise rate_limit_response(problem, password=False) from None
+        services = self.request.services
+        if services.mails.is_enabled:
+            announced = services.registration.begin(
+                organization, command, hashed, sign_in=self.pending_authorization.id
+            )
+            client = self.sign_in.client
+            queue_registration_mail(
+                self.request,
+                organization,
+                command.email,
+                announced,
+                language=self.language,
+                application=None if client is None else client.application,
+            )
+            return self.redirect(f"{self.base_path}/register/sent")
+        subject = services.registration.register(organization, command, hashed)
+        pending = services.sign_ins.add_proof(self.pending_authorization, subject, (PASSWORD_METHOD,))
+        services.sign_ins.complete_interaction(pending, CreateAccountInteraction.name)
+        return self.redirect(f"{self.base_path}/registered")
+
+
+class RegistrationDonePage(SignInPage):
+    """What comes after a new account: the login name, of which only the first part was typed."""
+
+    template = "login/registration_done.html"
+
+    def template_variables(self) -> Mapping[str, object] | Response:
+        proved = self.sign_in.authenticated_subject
+        if proved is None or not self.sign_in.has_completed(CreateAccountInteraction.name):
+            return self.redirect_to_next()
+        return {"login_name": proved.login_name, "organization": proved.organization}
+
+    def submit(self, form: Form) -> Response:
+        """On with the sign-in."""
+        return self.redirect_to_next()
+
+
+class RegistrationMailSentPage(SignInPage):
+    """What comes after the form where a mail finishes the account: the same for known and unknown addresses."""
+
+    template = "login/registration_mail_sent.html"
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {"without_form": True}
+
+    def submit(self, form: Form) -> Response:
+        """There is nothing to send but the choice of a language."""
+        return self.redirect(self.form_action())

@@ -1,0 +1,168 @@
+"""The document of the API and a page to browse it, both for whoever asks: neither holds anything secret."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from markupsafe import Markup
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+from pyramid.security import NO_PERMISSION_REQUIRED
+
+from identity.http.language_negotiation import negotiate_language
+from identity.plugins.management import conditional_requests
+from identity.plugins.management.openapi import build_document
+from identity.plugins.management.operation_views import JSON_MEDIA_TYPE, PATH_PREFIX, ROUTE_NAME_PREFIX
+
+_METHODS = ("get", "post", "patch", "delete")
+_MAX_AGE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRow:
+    """One member of an object, or one parameter; ``kind`` is its type in short, ``schema`` the one it is made of."""
+
+    name: str
+    kind: str
+    schema: str
+    description: str
+    required: bool
+
+
+class OpenApiReader:
+    """The document, as the page asks it."""
+
+    def __init__(self, said: Mapping[str, Any]) -> None:
+        self.said = said
+        self.schemas: Mapping[str, Any] = said["components"]["schemas"]
+
+    def operations_by_tag(self, tag: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Method, path and operation of all that have this tag."""
+        for path, item in self.said["paths"].items():
+            for method in _METHODS:
+                if method in item and tag in item[method]["tags"]:
+                    yield method.upper(), path, item[method]
+
+    def parameters(self, operation: Mapping[str, Any]) -> Sequence[SchemaRow]:
+        """What the address of an operation and its headers take."""
+        known = self.said["components"]["parameters"]
+        given = [known[_reference_name(one["$ref"])] if "$ref" in one else one for one in operation["parameters"]]
+        return [_build_row(one["name"], one["schema"], one.get("required", False), one) for one in given]
+
+    def members(self, schema: Mapping[str, Any]) -> Sequence[SchemaRow]:
+        """What an object consists of."""
+        required = schema.get("required", ())
+        return [_build_row(name, one, name in required, one) for name, one in schema.get("properties", {}).items()]
+
+    def request_schema(self, operation: Mapping[str, Any]) -> str:
+        """The schema of what is sent; empty for none."""
+        return _json_schema(operation.get("requestBody", {}))
+
+    def response_schema(self, operation: Mapping[str, Any]) -> str:
+        """The schema of a good answer; empty for none."""
+        return _json_schema(next(one for status, one in operation["responses"].items() if status.startswith("2")))
+
+    def curl_example(self, method: str, path: str, operation: Mapping[str, Any]) -> str:
+        """The request as one types it."""
+        address = f"{self.said['servers'][0]['url']}{path.replace('{', '$').replace('}', '')}"
+        lines = [f'curl "{address}"' if method == "GET" else f'curl -X {method} "{address}"']
+        lines.append('  -H "Authorization: Bearer $TOKEN"')
+        takes = self.request_schema(operation)
+        if takes:
+            schema = self.schemas[takes]
+            shown = {name: self._sample_value(schema["properties"][name]) for name in schema.get("required", ())}
+            lines += ['  -H "Content-Type: application/json"', f"  -d '{json.dumps(shown, ensure_ascii=False)}'"]
+        return " \\\n".join(lines)
+
+    def _sample_value(self, schema: Mapping[str, Any]) -> Any:
+        if "$ref" in schema:
+            schema = self.schemas[_reference_name(schema["$ref"])]
+        if "enum" in schema:
+            return schema["enum"][0]
+        if schema.get("type") == "array":
+            return [self._sample_value(schema["items"])]
+        return "…" if schema.get("type") == "string" else None
+
+
+def _build_row(name: str, schema: Mapping[str, Any], required: bool, said: Mapping[str, Any]) -> SchemaRow:
+    return SchemaRow(name, _type_label(schema), _referenced_schema(schema), said.get("description", ""), required)
+
+
+def _type_label(schema: Mapping[str, Any]) -> str:
+    """A type in short: string, string[], integer | null, "link" | "one_time_password"."""
+    if "$ref" in schema:
+        return _reference_name(schema["$ref"])
+    if "anyOf" in schema:
+        return " | ".join(_type_label(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return " | ".join(json.dumps(one) for one in schema["enum"])
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    kind = schema.get("type", "any")
+    if kind == "array":
+        return f"{_type_label(schema.get('items', {}))}[]"
+    if isinstance(kind, list):
+        return " | ".join(kind)
+    return f"{kind} ({schema['format']})" if "format" in schema else str(kind)
+
+
+def _referenced_schema(schema: Mapping[str, Any]) -> str:
+    """The name of the schema to look at for a member; empty for plain types."""
+    for one in (schema, schema.get("items", {}), *schema.get("anyOf", ())):
+        if "$ref" in one:
+            return _reference_name(one["$ref"])
+    return ""
+
+
+def _json_schema(said: Mapping[str, Any]) -> str:
+    reference = said.get("content", {}).get(JSON_MEDIA_TYPE, {}).get("schema", {}).get("$ref", "")
+    return _reference_name(reference)
+
+
+def format_code_spans(text: str) -> Markup:
+    """The text with what stands between backquotes as code."""
+    parts = text.split("`")
+    code = Markup("<code>{}</code>")
+    return Markup("").join(code.format(part) if place % 2 else part for place, part in enumerate(parts))
+
+
+def _reference_name(reference: str) -> str:
+    return reference.rpartition("/")[2]
+
+
+def add_browser_routes(config: Configurator) -> None:
+    """GET /openapi.json and the page at /."""
+    base_url = config.registry.application.settings.base_url
+
+    @cache
+    def known() -> tuple[OpenApiReader, bytes, str]:
+        said = build_document(base_url)
+        text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+        return OpenApiReader(said), text.encode(), conditional_requests.text_etag(text)
+
+    def show_document(request: Request) -> Response:
+        _, body, tag = known()
+        seen = request.environ.get("HTTP_IF_NONE_MATCH")
+        fresh = seen is not None and conditional_requests.matches_if_none_match(seen, tag)
+        response = Response(b"" if fresh else body, status=304 if fresh else 200, charset=None)
+        response.content_type = None if fresh else JSON_MEDIA_TYPE
+        response.headers.update({"ETag": tag, "Cache-Control": f"public, max-age={_MAX_AGE}"})
+        return response
+
+    # One for each language: it is the same for everybody, and takes its time to draw.
+    drawn: dict[str, bytes] = {}
+
+    def show_page(request: Request) -> Response:
+        language = negotiate_language(request)
+        if language not in drawn:
+            variables = {"guide": known()[0], "base": PATH_PREFIX, "marked": format_code_spans}
+            page = request.registry.pages.render(request, "management/api_browser.html", variables, language=language)
+            drawn[language] = page.body
+        return Response(drawn[language], content_type="text/html", charset="utf-8")
+
+    for name, path, view in (("openapi", "/openapi.json", show_document), ("browse", "/", show_page)):
+        config.add_route(ROUTE_NAME_PREFIX + name, PATH_PREFIX + path, host="base", request_method="GET")
+        config.add_view(view, route_name=ROUTE_NAME_PREFIX + name, permission=NO_PERMISSION_REQUIRED)

@@ -1,0 +1,325 @@
+"""The engine: makes routes and views of operations. What every request to the API has in common stands here, once."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+from pyramid.config import Configurator
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.errors import Denied, Invalid
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import is_printable
+from identity.http.endpoint_routes import build_protocol_request, request_context
+from identity.http.error_views import (
+    BodyTooLarge,
+    MalformedRequest,
+    PreconditionFailed,
+    UnsupportedMediaType,
+    api_error_response,
+)
+from identity.http.json_stream import parse_json_stream
+from identity.http.large_documents import read_uploaded_document
+from identity.http.list_parameters import encode_next_cursor, list_total, read_page_request
+from identity.http.route_contexts import RouteContext
+from identity.http.strict_json import parse_json_object
+from identity.plugins.management import conditional_requests
+from identity.plugins.management.json_body import EmptyCommand, decode_command, find_type_errors
+from identity.plugins.management.operation import Operation, OperationCall, one_time_members, readable_representations
+from identity.plugins.management.representation import Representation
+from identity.provider.errors import RequestTooLarge
+from identity.provider.protocol_request import ProtocolRequest
+from identity.services.commands import decode
+from identity.services.organization_transfer import StreamedOrganizationImport
+from identity.storage.paging import FIRST_PAGE, ResultPage
+
+ROUTE_NAME_PREFIX = "management."
+JSON_MEDIA_TYPE = "application/json"
+
+_SEND_JSON = f"Send the body as {JSON_MEDIA_TYPE}."
+_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}\Z")
+_PATH_VARIABLE = re.compile(r"\{(\w+)\}")
+_ALREADY_CREATED_MESSAGE = (
+    "This was made already, and what it showed is shown once. If that was lost, ask again with another Idempotency-Key."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiResponse:
+    """What is answered, in a form that can be kept and given again."""
+
+    status: int
+    body: str = ""
+    tag: str | None = None
+    location: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Answer(status={self.status!r})"
+
+    def to_bytes(self) -> bytes:
+        """All of it but the status, as bytes."""
+        return json.dumps([self.body, self.tag, self.location]).encode()
+
+    @classmethod
+    def from_bytes(cls, status: int, kept: bytes) -> "ApiResponse":
+        """The inverse of ``kept``."""
+        body, tag, location = json.loads(kept)
+        return cls(status, body, tag, location)
+
+    def to_response(self) -> Response:
+        """The answer to a request."""
+        headers = {"ETag": self.tag, "Location": self.location}
+        response = Response(status=self.status, content_type=JSON_MEDIA_TYPE if self.body else None, charset=None)
+        response.body = self.body.encode()
+        response.headers.update({name: value for name, value in headers.items() if value is not None})
+        return response
+
+
+class OperationView:
+    """The view of one operation. ``reader`` shows what the operation is about, where there is such an operation.
+
+    ``once`` names the members of the answer that are shown once, and so are not kept.
+    """
+
+    def __init__(self, operation: Operation, reader: Operation | None, once: Collection[str]) -> None:
+        self._operation = operation
+        self._reader = reader
+        self._once = once
+        self._known: dict[str, Mapping[str, Any]] = {name: {} for name in _path_names(operation)} | {
+            one.name: one.schema for one in operation.parameters
+        }
+        self._moves = (
+            not operation.returns_list
+            and operation.representation is not None
+            and operation.representation.has_volatile_members
+        )
+
+    def __call__(self, context: RouteContext, request: Request) -> Response:
+        """The answer. Raises DomainError and Malformed, which the rim answers."""
+        self._validate_query(request)
+        if self._operation.accepts_stream:
+            return self._handle_stream(context, request)
+        sent = _read_body(request)
+        call = self._build_call(context, request)
+        if self._operation.method == "GET":
+            return self._find_representation(call, request)
+        key = _idempotency_key(request) if self._operation.method == "POST" else None
+        kept = self._find_stored_response(call, request, key, sent.body)
+        if kept is not None:
+            return kept
+        members = parse_json_object(sent.body) if sent.body and self._operation.method != "DELETE" else {}
+        call = replace(
+            self._bind_version(call, request), command=decode_command(self._operation.command or EmptyCommand, members)
+        )
+        if self._operation.is_streamed:
+            if key is not None:
+                # Too large to be kept, and sent when the transaction is over.
+                call.services.idempotency.store_response(
+                    self._operation.status, ApiResponse(self._operation.status).to_bytes()
+                )
+            streamed: Response = self._operation.handler(call)
+            return streamed
+        return self._create_once(call, request, key)
+
+    def _handle_stream(self, context: RouteContext, request: Request) -> Response:
+        """The same for a document that comes as a stream: it is read and checked before anybody has to wait for it."""
+        key = _idempotency_key(request)
+        body = read_uploaded_document(request)
+        if request.content_length and request.content_type.lower() != JSON_MEDIA_TYPE:
+            raise UnsupportedMediaType(_SEND_JSON)
+        call = self._build_call(context, request)
+        with StreamedOrganizationImport(find_type_errors) as incoming:
+            document = incoming.document(
+                parse_json_stream(body, incoming.list_consumers) if request.content_length else {}
+            )
+            # Whoever has sent it before is told by its digest: all of it would be too much to compare.
+            body.seek(0)
+            kept = self._find_stored_response(call, request, key, hashlib.file_digest(body, "sha256").digest())  # type: ignore[arg-type]
+            return kept or self._create_once(replace(call, command=document), request, key)
+
+    def _create_once(self, call: OperationCall, request: Request, key: str | None) -> Response:
+        answer = self._build_response(call, request)
+        if key is not None:
+            again = replace(answer, body="") if self._has_one_time_secret(answer) else answer
+            # Of other services than before, if the operation has committed in between.
+            request.services.idempotency.store_response(answer.status, again.to_bytes())
+        return answer.to_response()
+
+    def _find_stored_response(
+        self, call: OperationCall, request: Request, key: str | None, body: bytes
+    ) -> Response | None:
+        """The answer that was given under this key."""
+        if key is None:
+            return None
+        fingerprint = b"\n".join((request.method.encode(), request.path_qs.encode(), body))
+        kept = call.services.idempotency.claim_key(call.principal.id or "", key, fingerprint)
+        return None if kept is None else self._replay_response(ApiResponse.from_bytes(kept.status, kept.body), request)
+
+    def _replay_response(self, answer: ApiResponse, request: Request) -> Response:
+        """The answer to a request that was answered before."""
+        if self._operation.representation is None or (answer.body and not self._has_one_time_secret(answer)):
+            return answer.to_response()
+        refusal = api_error_response(request, 409, "conflict", _ALREADY_CREATED_MESSAGE)
+        if answer.location is not None:
+            refusal.headers["Location"] = answer.location
+        return refusal
+
+    def _has_one_time_secret(self, answer: ApiResponse) -> bool:
+        """True if the answer holds what is shown once."""
+        members = json.loads(answer.body) if self._once and answer.body else {}
+        return any(members[name] is not None for name in self._once if name in members)
+
+    def _build_call(self, context: RouteContext, request: Request) -> OperationCall:
+        identity = request.registry.application
+        filters = self._operation.filters
+        if context.resource is None:
+            raise Denied("Nobody may.")
+        return OperationCall(
+            services=request.services,
+            settings=identity.settings,
+            roles=identity.process_state.manager_roles,
+            principal=request.identity,
+            entity=context.entity,
+            resource=context.resource,
+            path_values=request.matchdict,
+            context=partial(request_context, request),
+            request=request,
+            page=read_page_request(request, orders=self._operation.orders) if self._operation.is_paged else FIRST_PAGE,
+            filters=None
+            if filters is None
+            else decode(filters, _select_parameters(request, _path_names(self._operation))),
+        )
+
+    def _find_representation(self, call: OperationCall, request: Request) -> Response:
+        answer = self._build_response(call, request)
+        known = request.environ.get("HTTP_IF_NONE_MATCH")
+        if (
+            known is None
+            or answer.tag is None
+            or not conditional_requests.matches_if_none_match(known, answer.tag)
+            or self._moves
+        ):
+            return answer.to_response()
+        return ApiResponse(304, tag=answer.tag).to_response()
+
+    def _bind_version(self, call: OperationCall, request: Request) -> OperationCall:
+        """The call, bound to the version that the client has seen, if it names one. Raises PreconditionFailed."""
+        wanted = request.environ.get("HTTP_IF_MATCH")
+        if wanted is None:
+            return call
+        present = None if self._reader is None else self._reader.handler(call)
+        tag = conditional_requests.representation_etag(present) if isinstance(present, Representation) else ""
+        if not conditional_requests.matches_if_match(wanted, tag):
+            raise PreconditionFailed("This was changed by somebody else meanwhile. Read it again, then repeat.")
+        return replace(call, expected_version=getattr(present, "version", None))
+
+    def _build_response(self, call: OperationCall, request: Request) -> ApiResponse:
+        made = self._operation.handler(call)
+        if made is None:
+            return ApiResponse(self._operation.status)
+        if isinstance(made, ResultPage):
+            cursor = encode_next_cursor(request, made.next_cursor) if self._operation.is_paged else None
+            items = [one.model_dump(mode="json") for one in made]
+            # The cursor's text is another one each time.
+            tag = conditional_requests.text_etag(json.dumps([items, made.next_cursor and made.next_cursor.id]))
+            total = list_total(request, made)
+            said = {
+                "items": items,
+                "next_cursor": cursor,
+                "total": total and total.count,
+                "total_is_exact": total is not None and total.is_exact,
+            }
+            return ApiResponse(self._operation.status, json.dumps(said), tag)
+        location = None if self._operation.location is None else self._location_url(request, made)
+        # What is made or changed may show a secret this once, which no tag is to be made of.
+        tag_of = (
+            conditional_requests.representation_etag
+            if self._operation.method == "GET"
+            else conditional_requests.version_etag
+        )
+        return ApiResponse(self._operation.status, made.model_dump_json(), tag_of(made), location)
+
+    def _location_url(self, request: Request, made: Representation) -> str:
+        """The address of what was made: names in the pattern are members of it, or stand in this address."""
+
+        def fill(match: re.Match[str]) -> str:
+            name = match[1]
+            return quote(str(request.matchdict.get(name) or getattr(made, name)), safe="")
+
+        identity = request.registry.application
+        return f"{identity.settings.base_url}{PATH_PREFIX}{_PATH_VARIABLE.sub(fill, self._operation.location or '')}"
+
+    def _validate_query(self, request: Request) -> None:
+        problems = {}
+        for name, value in request.GET.items():
+            if name not in self._known:
+                problems[name] = gettext_lazy("This is not known here.")
+            elif len(request.GET.getall(name)) > 1:
+                problems[name] = gettext_lazy("Give this once.")
+            elif not value and "enum" in self._known[name]:
+                problems[name] = gettext_lazy("Choose one of the values offered.")
+            elif not is_printable(value):
+                problems[name] = gettext_lazy("Use printable characters only.")
+        if problems:
+            raise Invalid(problems)
+
+
+#: Where the API lives on the base host.
+PATH_PREFIX = "/management/v1"
+
+
+def add_operations(config: Configurator, operations: Iterable[Operation]) -> None:
+    """Route and view of every operation. Raises ValueError for a name or an address that stands twice."""
+    table = tuple(operations)
+    shown = readable_representations(table)
+    readers = {one.path: one for one in table if one.method == "GET" and not one.returns_list}
+    if len({one.name for one in table}) != len(table) or len({(one.method, one.path) for one in table}) != len(table):
+        raise ValueError("two operations have the same name, or the same method and address")
+    for operation in table:
+        name = ROUTE_NAME_PREFIX + operation.name
+        config.add_route(
+            name,
+            PATH_PREFIX + operation.path,
+            host="base",
+            authenticate="bearer",
+            request_method=operation.method,
+            factory=operation.context_factory,
+        )
+        view = OperationView(operation, readers.get(operation.entity_path), one_time_members(operation, shown))
+        config.add_view(_as_function(view), route_name=name, permission=operation.permission)
+
+
+def _as_function(view: OperationView) -> Callable[[RouteContext, Request], Response]:
+    return lambda context, request: view(context, request)
+
+
+def _path_names(operation: Operation) -> Iterable[str]:
+    return () if operation.filters is None else operation.filters.model_fields
+
+
+def _select_parameters(request: Request, names: Iterable[str]) -> Mapping[str, str]:
+    return {name: request.GET[name] for name in names if name in request.GET}
+
+
+def _read_body(request: Request) -> ProtocolRequest:
+    """The request with its body. Raises TooLarge, Unsupported."""
+    try:
+        sent = build_protocol_request(request)
+    except RequestTooLarge as refused:
+        raise BodyTooLarge(f"{str(refused.description).capitalize()}.") from None
+    if sent.body and request.method in ("POST", "PATCH") and sent.content_type != JSON_MEDIA_TYPE:
+        raise UnsupportedMediaType(_SEND_JSON)
+    return sent
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key: str | None = request.environ.get("HTTP_IDEMPOTENCY_KEY")
+    if key is not None and not _IDEMPOTENCY_KEY.match(key):
+        raise MalformedRequest("Idempotency-Key must be 1 to 255 printable ASCII characters without spaces.")
+    return key

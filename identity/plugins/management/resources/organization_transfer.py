@@ -1,0 +1,78 @@
+"""Transfer: an organization as one JSON document, and such a document as a new organization."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pyramid.response import Response
+
+from identity.http import route_contexts
+from identity.http.large_documents import organization_export_response
+from identity.plugins.management.operation import Operation, OperationCall
+from identity.plugins.management.representation import Representation
+from identity.plugins.management.resources.organizations import OrganizationRepresentation
+from identity.services.commands import Command
+from identity.services.commands.desired_state import OrganizationDocument
+from identity.services.organization_transfer import EXPORT_PERMISSION, OrganizationTransfer
+
+
+class OrganizationExportRepresentation(Representation):
+    """An organization with everything in it, but for passwords, private keys and other secrets."""
+
+    format: Literal["identity-organization"]
+    version: Literal[1]
+    instance: str
+    organization: Annotated[dict[str, Any], Field(description="A `DescribedOrganization`, as an import takes it.")]
+
+
+class ImportOptions(Command):
+    """How a document becomes an organization."""
+
+    keep_ids: Literal["true", "false"] | None = None
+
+
+_PRESERVE_IDS_VALUES = {"true": True, "false": False}
+
+
+def _export_organization(call: OperationCall) -> Response:
+    return organization_export_response(call.request, call.entity.id, by=call.principal)
+
+
+def _import_organization(call: OperationCall) -> OrganizationRepresentation:
+    keep_ids = _PRESERVE_IDS_VALUES.get(call.filters.keep_ids)
+    return OrganizationRepresentation.from_value(
+        OrganizationTransfer(call.services).import_document(call.command, by=call.principal, keep_ids=keep_ids)
+    )
+
+
+OPERATIONS = (
+    Operation(
+        name="export_organization",
+        method="POST",
+        path="/organizations/{organization}/export",
+        summary="Exports an organization as one document.",
+        description="Whoever exports may read all that is in it. The audit trail tells that it was done. The answer is"
+        " made while it is sent: what changes meanwhile is not in it, and one that ends early is no JSON.",
+        permission=EXPORT_PERMISSION,
+        context_factory=route_contexts.organization_context,
+        handler=_export_organization,
+        representation=OrganizationExportRepresentation,
+        is_streamed=True,
+    ),
+    Operation(
+        name="import_organization",
+        method="POST",
+        path="/organizations/import",
+        summary="Makes a new organization of an exported document, or nothing.",
+        description="People come without passwords and applications without secrets. With `keep_ids` everything has the"
+        " ids of the document, without it new ones; where it is not given, ids are kept if the document comes from this"
+        " very instance. `fields` names places in the document, such as `organization.projects[0].name`.",
+        permission="organization.create",
+        context_factory=route_contexts.instance_context,
+        handler=_import_organization,
+        command=OrganizationDocument,
+        accepts_stream=True,
+        filters=ImportOptions,
+        representation=OrganizationRepresentation,
+        location="/organizations/{id}",
+    ),
+)

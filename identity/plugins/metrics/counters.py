@@ -1,0 +1,196 @@
+"""Counts: what one process has counted, cheap enough for the middle of a request, and added up over processes."""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import add
+from typing import Any
+
+from identity import instrumentation
+from identity.domain.audit import EVENTS as ALL_EVENTS
+from identity.instrumentation import OUTCOMES, InstrumentationObserver
+from identity.plugins.metrics.families import (
+    AUDIT_EVENTS,
+    COUNTER_FAMILIES,
+    GRANTS,
+    LAGGING_READS,
+    PASSWORD_SECONDS,
+    PURGE_SECONDS,
+    REQUEST_SECONDS,
+    REQUESTS,
+    SIGN_INS,
+    SIGNATURE_SECONDS,
+    STANDBY_AGE,
+    STATEMENT_SECONDS,
+    MetricFamily,
+)
+
+#: What a request for tokens can come to beside the error codes of the protocol; failed are those that failed by us.
+GRANT_ISSUED, GRANT_FAILED = "issued", "failed"
+#: What is not among the words that were known beforehand: labels come from closed sets, never from a request.
+OTHER_LABEL = "other"
+
+#: The labels of a sample, and its values: a number, or of a histogram the sum and each bucket by itself.
+Samples = dict[tuple[str, ...], list[float]]
+
+_FAMILIES_BY_NAME = {family.name: family for family in COUNTER_FAMILIES}
+_SQL_VERBS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "COMMIT", "BEGIN", "SAVEPOINT", "RELEASE"})
+_MAX_CACHED_STATEMENTS = 2000
+
+
+class ProcessCounters(InstrumentationObserver):
+    """What this process has counted. ``on_change`` is called when there is something new since ``snapshot``."""
+
+    def __init__(self, on_change: Callable[[], object] = lambda: None) -> None:
+        self.on_change = on_change
+        #: The ways to sign in that there are.
+        self.methods: frozenset[str] = frozenset()
+        self._samples: dict[str, Samples] = {family.name: {} for family in COUNTER_FAMILIES}
+        self._lock = threading.Lock()
+        self._statement_verbs: dict[str, tuple[str, ...]] = {}
+        self._is_change_notified = False
+        self._requests_in_progress = 0
+
+    def increment(self, family: MetricFamily, *labels: str) -> None:
+        """One more."""
+        samples = self._samples[family.name]
+        with self._lock:
+            cell = samples.get(labels)
+            if cell is None:
+                cell = samples[labels] = [0]
+            cell[0] += 1
+        self._notify_change()
+
+    def observe(self, family: MetricFamily, seconds: float, *labels: str) -> None:
+        """One more of so many seconds."""
+        samples = self._samples[family.name]
+        with self._lock:
+            cell = samples.get(labels)
+            if cell is None:
+                cell = samples[labels] = [0.0] * (len(family.buckets) + 2)
+            cell[0] += seconds
+            cell[bisect_left(family.buckets, seconds) + 1] += 1
+        self._notify_change()
+
+    def request_started(self) -> None:
+        """A request is at work. That is news: it may have nothing to count for long, and wait."""
+        with self._lock:
+            self._requests_in_progress += 1
+        self._notify_change()
+
+    def request_ended(self) -> None:
+        """It is no longer."""
+        with self._lock:
+            self._requests_in_progress -= 1
+
+    def is_busy(self) -> bool:
+        """True while a request is at work."""
+        return self._requests_in_progress > 0
+
+    def count_request(self, endpoint: str, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self.increment(REQUESTS, endpoint, str(status))
+        self.observe(REQUEST_SECONDS, seconds, endpoint)
+
+    def count_grant(self, grant_type: str, outcome: str) -> None:
+        """A request for tokens has come to this."""
+        self.increment(GRANTS, grant_type, outcome)
+
+    def record_duration(self, kind: str, name: str, seconds: float) -> None:
+        """A hash, a signature, a statement or a batch of a purge has ended."""
+        if kind == instrumentation.STATEMENT:
+            self.observe(STATEMENT_SECONDS, seconds, *self._statement_verb(name))
+        elif kind == instrumentation.SIGNATURE:
+            self.observe(SIGNATURE_SECONDS, seconds, name)
+        elif kind == instrumentation.HASH:
+            self.observe(PASSWORD_SECONDS, seconds)
+        elif kind == instrumentation.PURGE:
+            self.observe(PURGE_SECONDS, seconds, name)
+
+    def record_outcome(self, what: str, name: str, outcome: str) -> None:
+        """A sign-in was tried, an endpoint has answered from here or there, or the web server has refused a request."""
+        if what == instrumentation.SIGN_IN:
+            method = name if name in self.methods else OTHER_LABEL
+            self.increment(SIGN_INS, method, outcome if outcome in OUTCOMES else OTHER_LABEL)
+        elif what == instrumentation.LAGGING_ENDPOINT:
+            self.increment(LAGGING_READS, name, outcome)
+        elif what == instrumentation.SERVER_REFUSAL:
+            self.increment(REQUESTS, name, outcome)
+
+    def record_lag(self, what: str, seconds: float) -> None:
+        """Something was read from a standby."""
+        if what == instrumentation.STANDBY_READ:
+            self.observe(STANDBY_AGE, seconds)
+
+    def snapshot(self) -> dict[str, Samples]:
+        """What was counted until now."""
+        self._is_change_notified = False
+        with self._lock:
+            return {
+                name: {labels: list(cell) for labels, cell in samples.items()}
+                for name, samples in self._samples.items()
+            }
+
+    def reset(self) -> None:
+        """Begin at nought: what was counted before a fork would otherwise be each process's own."""
+        with self._lock:
+            for samples in self._samples.values():
+                samples.clear()
+
+    def _statement_verb(self, statement: str) -> tuple[str, ...]:
+        known = self._statement_verbs.get(statement)
+        if known is None:
+            word = statement.split(None, 1)[0].upper() if statement.strip() else ""
+            known = (word if word in _SQL_VERBS else OTHER_LABEL,)
+            if len(self._statement_verbs) < _MAX_CACHED_STATEMENTS:
+                self._statement_verbs[statement] = known
+        return known
+
+    def _notify_change(self) -> None:
+        if not self._is_change_notified:
+            self._is_change_notified = True
+            self.on_change()
+
+
+def initial_samples(grants: Iterable[str], methods: Iterable[str]) -> dict[str, Samples]:
+    """What can be counted by names that are known before: of a counter that begins at one, nobody sees that it grew."""
+    return {
+        GRANTS.name: {(name, outcome): [0] for name in grants for outcome in (GRANT_ISSUED, GRANT_FAILED)},
+        SIGN_INS.name: {(name, outcome): [0] for name in methods for outcome in OUTCOMES},
+        AUDIT_EVENTS.name: {(name,): [0] for name in ALL_EVENTS},
+    }
+
+
+def sum_samples(counted: Sequence[Mapping[str, Samples]]) -> dict[str, Samples]:
+    """What several processes have counted, together."""
+    together: dict[str, Samples] = {family.name: {} for family in COUNTER_FAMILIES}
+    for one in counted:
+        for name, samples in one.items():
+            join = max if _FAMILIES_BY_NAME[name].is_shared else add
+            for labels, cell in samples.items():
+                before = together[name].get(labels)
+                cells = cell if before is None else [join(a, b) for a, b in zip(before, cell, strict=True)]
+                together[name][labels] = cells
+    return together
+
+
+def serialize_samples(counted: Mapping[str, Samples]) -> dict[str, Any]:
+    """The same as JSON can hold it."""
+    return {name: [[list(labels), cell] for labels, cell in samples.items()] for name, samples in counted.items()}
+
+
+def deserialize_samples(members: Mapping[str, Any]) -> dict[str, Samples]:
+    """What ``written`` made; metrics that another version has counted otherwise are left out."""
+    return {
+        name: dict(_matching_rows(_FAMILIES_BY_NAME[name], rows))
+        for name, rows in members.items()
+        if name in _FAMILIES_BY_NAME
+    }
+
+
+def _matching_rows(family: MetricFamily, rows: Sequence[Any]) -> Iterator[tuple[tuple[str, ...], list[float]]]:
+    size = len(family.buckets) + 2 if family.buckets else 1
+    for labels, cell in rows:
+        # What is common has its generation beside its labels.
+        if len(cell) == size and len(labels) == len(family.labels) + family.is_shared:
+            yield tuple(labels), cell

@@ -1,0 +1,78 @@
+"""What stands in the storage: read when somebody asks, and not again for a while."""
+
+import logging
+import threading
+import time
+
+from identity.extension_points import ServicesFactory
+from identity.log_formatters import RepeatedMessageFilter
+from identity.plugins.metrics.exposition import Gauges
+from identity.plugins.metrics.families import (
+    BACKGROUND_LAG,
+    EXPIRING_KEYS,
+    OUTBOX_AGE,
+    OUTBOX_EXPIRED,
+    OUTBOX_FAILING,
+    PURGE_BACKLOG,
+    SIGNING_KEY_AGE,
+    SIGNING_KEY_DUE,
+    STORAGE_SECONDS,
+    STORAGE_UP,
+    STORED_ROWS,
+    MetricFamily,
+)
+from identity.services.container import Services
+from identity.storage.errors import StorageError
+
+log = logging.getLogger(__name__)
+log.addFilter(RepeatedMessageFilter())
+
+#: Seconds for which what was read is told again.
+_CACHE_SECONDS = 15.0
+
+
+class StorageGauges:
+    """The figures of the storage; without an answer of it, that there is none."""
+
+    def __init__(self, reading: ServicesFactory) -> None:
+        self._reading = reading
+        self._lock = threading.Lock()
+        self._cached: Gauges = {}
+        self._read_at = float("-inf")
+
+    def read(self) -> Gauges:
+        """What there is, a quarter of a minute old at most; one look at a time."""
+        with self._lock:
+            if time.monotonic() - self._read_at >= _CACHE_SECONDS:
+                self._cached = self._query()
+                self._read_at = time.monotonic()
+            return self._cached
+
+    def _query(self) -> Gauges:
+        began = time.perf_counter()
+        try:
+            with self._reading() as services:
+                found = _collect_gauges(services)
+        except StorageError as problem:
+            log.warning("the storage cannot be measured: %s", problem)
+            return {(STORAGE_UP, ()): 0}
+        return {(STORAGE_UP, ()): 1, (STORAGE_SECONDS, ()): time.perf_counter() - began, **found}
+
+
+def _collect_gauges(services: Services) -> dict[tuple[MetricFamily, tuple[str, ...]], float]:
+    figures = services.statistics.collect()
+    found: dict[tuple[MetricFamily, tuple[str, ...]], float] = {
+        (SIGNING_KEY_DUE, ()): figures.signing_key_due.total_seconds(),
+        **{(STORED_ROWS, (kind,)): count for kind, count in figures.row_counts.items()},
+        **{(PURGE_BACKLOG, (kind,)): count for kind, count in figures.overdue_counts.items()},
+        **{(BACKGROUND_LAG, (work,)): age.total_seconds() for work, age in services.statistics.backlog_ages().items()},
+        **{(EXPIRING_KEYS, (kind,)): count for kind, count in figures.expiring_counts.items()},
+    }
+    if figures.signing_key_age is not None:
+        found[SIGNING_KEY_AGE, ()] = figures.signing_key_age.total_seconds()
+    for way, backlog in figures.outbox_backlogs.items():
+        since = backlog.oldest_at
+        found[OUTBOX_FAILING, (way,)] = backlog.failing
+        found[OUTBOX_EXPIRED, (way,)] = backlog.abandoned
+        found[OUTBOX_AGE, (way,)] = 0 if since is None else (services.now - since).total_seconds()
+    return found

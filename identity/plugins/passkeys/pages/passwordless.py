@@ -1,0 +1,81 @@
+"""A passkey in place of login name and password: it says itself whose it is."""
+
+from collections.abc import Mapping
+
+from pyramid.response import Response
+
+from identity.domain.messages import gettext_lazy
+from identity.domain.users import HumanUser, Subject
+from identity.http.endpoint_routes import request_context
+from identity.http.sign_in_attempts import attempt_factor
+from identity.pages.forms import Form
+from identity.pages.page import FormRedisplay
+from identity.pages.rate_limited import rate_limit_response
+from identity.pages.sign_in_page import SignInPage
+from identity.password_hashing import ServerBusy
+from identity.plugins.passkeys.factor import PasskeyFactor
+from identity.plugins.passkeys.pages.ceremony import (
+    AssertionAttempt,
+    CeremonyRequest,
+    ceremony_request,
+    new_challenge,
+    read_ceremony_response,
+)
+from identity.plugins.passkeys.verification import credential_id
+from identity.provider.step_up import allowed_factors
+from identity.services.attempts import TooManyAttempts
+
+_CEREMONY_PURPOSE = "alone"
+
+
+def passwordless_ceremony(page: SignInPage) -> CeremonyRequest:
+    """What the form asks for, on whichever page of the sign-in it stands: any passkey that verifies its user."""
+    challenge, ticket = new_challenge(page, _CEREMONY_PURPOSE)
+    options = page.request.registry.passkeys.request_options(challenge, verification="required")
+    return ceremony_request("get", options, ticket, autofill=True)
+
+
+class PasswordlessSignInPage(SignInPage):
+    """Where the button of the first pages leads. The answer is the same for a passkey that is wrong, one that nobody
+    has, and one whose account may not sign in."""
+
+    template = "passkeys/passwordless.html"
+
+    def template_variables(self) -> Mapping[str, object]:
+        return {"asked": passwordless_ceremony(self)}
+
+    def submit(self, form: Form) -> Response:
+        answer, challenge, _ = read_ceremony_response(self, form, _CEREMONY_PURPOSE)
+        attempt = AssertionAttempt(self, answer, challenge, key=credential_id(answer), alone=True)
+        person = self._find_subject(attempt)
+        try:
+            methods = attempt_factor(
+                self.request, PasskeyFactor.name, person, lambda: person and attempt.verify(person)
+            )
+        except (TooManyAttempts, ServerBusy) as problem:
+            raise rate_limit_response(problem, password=False) from None
+        if person is None or methods is None:
+            raise attempt.error_message()
+        self.require_organization(person)
+        self._require_passwordless_allowed(person)
+        self.request.services.sign_ins.add_proof(self.pending_authorization, person, methods, factor=PasskeyFactor.name)
+        return self.redirect_to_next()
+
+    def _find_subject(self, attempt: AssertionAttempt) -> Subject | None:
+        enrolment = attempt.enrolment
+        if enrolment is None:
+            return None
+        with self.request.services.read_session() as storage:
+            found: Subject | None = storage.users.find_subject(enrolment.user_id)
+        return found if found is not None and found.is_active and isinstance(found.user, HumanUser) else None
+
+    def _require_passwordless_allowed(self, person: Subject) -> None:
+        """Raise Again if the person may not sign in so; told only to whoever has proved to be it."""
+        policy = self.request.services.policies.subject_policy(person)
+        if any(one.name == PasskeyFactor.name for one in allowed_factors(request_context(self.request), policy)):
+            return
+        message = gettext_lazy(
+            "{organization} does not let people sign in with a passkey.",
+            organization=self.organization_label(person.organization),
+        )
+        raise FormRedisplay(message, link=(self.base_path, gettext_lazy("Use another way.")), keep_changes=True)

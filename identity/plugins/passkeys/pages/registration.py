@@ -1,0 +1,75 @@
+"""A new passkey."""
+
+import secrets
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pyramid.response import Response
+
+from identity.crypto import base64url
+from identity.domain.messages import gettext_lazy
+from identity.pages.factor_pages import EnrolPage
+from identity.pages.forms import Form
+from identity.pages.page import FormRedisplay
+from identity.plugins.passkeys.default_names import suggest_name
+from identity.plugins.passkeys.factor import PasskeyFactor
+from identity.plugins.passkeys.pages.ceremony import ceremony_request, log, new_challenge, read_ceremony_response
+from identity.plugins.passkeys.passkey import Passkey
+from identity.plugins.passkeys.relying_party import PasskeyRelyingParty
+from identity.plugins.passkeys.verification import AuthenticatorNotAllowed, VerificationFailed, verify_registration
+from identity.provider.factor import Factor
+
+_USER_HANDLE_LENGTH = 32
+_USER_HANDLE_KEY = "user_handle"
+
+
+class RegisterPasskeyPage(EnrolPage):
+    """On this device, in a password manager, or on a security key: the browser lets the person choose."""
+
+    template = "passkeys/registration.html"
+    factor: ClassVar[type[Factor]] = PasskeyFactor
+
+    def template_variables(self) -> Mapping[str, object]:
+        present = self._existing_passkeys
+        handle = present[0].user_handle if present else secrets.token_bytes(_USER_HANDLE_LENGTH)
+        challenge, ticket = new_challenge(self, self._purpose, **{_USER_HANDLE_KEY: base64url.encode(handle)})
+        name = self.organization_label(self.human_user.organization)
+        options = self._relying_party.creation_options(challenge, self.human_user, handle, present, name=name)
+        return {"asked": ceremony_request("create", options, ticket)}
+
+    def submit(self, form: Form) -> Response:
+        answer, challenge, content = read_ceremony_response(self, form, self._purpose)
+        try:
+            passkey = verify_registration(
+                answer, self._relying_party, challenge, base64url.decode(content[_USER_HANDLE_KEY])
+            )
+        except AuthenticatorNotAllowed as problem:
+            log.info("a passkey was not added: %s", problem)
+            organization = self.organization_label(self.human_user.organization)
+            raise FormRedisplay(
+                gettext_lazy(
+                    "{organization} lets people use certain security keys alone, and this is none.",
+                    organization=organization,
+                )
+            ) from None
+        except VerificationFailed as problem:
+            log.info("a passkey was not added: %s", problem)
+            raise FormRedisplay(gettext_lazy("This passkey could not be added. Try again.")) from None
+        self._relying_party.store_rp_id(self.request.services)
+        taken = {one.name for one in self.enrolments}
+        name = suggest_name(passkey, self.request.browser_state.user_agent, self.translator, taken)
+        methods = passkey.authentication_methods(user_verified=passkey.user_verified)
+        return self.enrol(passkey.to_json(), methods, name=name, key=passkey.id_text)
+
+    @property
+    def _existing_passkeys(self) -> list[Passkey]:
+        return [Passkey.from_json(one.value) for one in self.enrolments]
+
+    @property
+    def _relying_party(self) -> PasskeyRelyingParty:
+        party: PasskeyRelyingParty = self.request.registry.passkeys
+        return party
+
+    @property
+    def _purpose(self) -> str:
+        return f"add {self.human_user.user.id}"

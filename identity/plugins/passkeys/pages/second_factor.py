@@ -1,0 +1,48 @@
+"""A passkey as second factor."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pyramid.response import Response
+
+from identity.domain.errors import Invalid
+from identity.pages.factor_pages import ProvePage
+from identity.pages.forms import Form
+from identity.plugins.passkeys.factor import PasskeyFactor
+from identity.plugins.passkeys.pages.ceremony import (
+    REFUSED_MESSAGE,
+    RESPONSE_FIELD,
+    AssertionAttempt,
+    ceremony_request,
+    new_challenge,
+    read_ceremony_response,
+)
+from identity.plugins.passkeys.passkey import Passkey
+from identity.plugins.passkeys.verification import credential_id
+from identity.provider.factor import Factor
+
+
+class ProvePasskeyPage(ProvePage):
+    """By any passkey that the person has; whether it verifies its user is up to it."""
+
+    template = "passkeys/second_factor.html"
+    factor: ClassVar[type[Factor]] = PasskeyFactor
+
+    def template_variables(self) -> Mapping[str, object]:
+        own = [Passkey.from_json(one.value) for one in self.enrolments]
+        challenge, ticket = new_challenge(self, self._purpose)
+        options = self.request.registry.passkeys.request_options(challenge, own, verification="preferred")
+        return {"asked": ceremony_request("get", options, ticket)}
+
+    def submit(self, form: Form) -> Response:
+        answer, challenge, _ = read_ceremony_response(self, form, self._purpose)
+        person = self.human_user
+        attempt = AssertionAttempt(self, answer, challenge, key=credential_id(answer), alone=False)
+        try:
+            return self.prove(lambda: attempt.verify(person), REFUSED_MESSAGE, field=RESPONSE_FIELD)
+        except Invalid:
+            raise attempt.error_message() from None
+
+    @property
+    def _purpose(self) -> str:
+        return f"prove {self.human_user.user.id}"

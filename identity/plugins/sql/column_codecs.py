@@ -1,0 +1,215 @@
+"""What the values of a type are stored as: in which column, and how they get there and back.
+
+Moments are seconds since the epoch: a third of the cost of DateTime columns, and never in doubt about time zones. Sets
+and tuples are JSON text, or words separated by spaces where OAuth itself writes them so. Objects are JSON text.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Dialect, Integer, LargeBinary, Text, TypeDecorator
+from sqlalchemy.types import TypeEngine
+
+from identity.domain.authentication import Proof
+
+
+class RawBoolean(Boolean):
+    """A boolean that SQLite gives back as the number it is: whoever makes something of the row sees if it is none."""
+
+    cache_ok = True
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> None:
+        """What the driver has."""
+
+
+class _LongText(TypeDecorator[str]):
+    """MariaDB's word for a text without a limit. Its dialect takes 1.5 MB, where it is another database's."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str]:
+        """It, compared byte by byte."""
+        from sqlalchemy.dialects.mysql import LONGTEXT
+
+        return LONGTEXT(collation="utf8mb4_nopad_bin")
+
+
+class _LongBytes(TypeDecorator[bytes]):
+    """The same for bytes."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[bytes]:
+        """It."""
+        from sqlalchemy.dialects.mysql import LONGBLOB
+
+        return LONGBLOB()
+
+
+class _TextFromBytes(TypeDecorator[str]):
+    """A text that is indexed as a whole: MariaDB counts four bytes for each character of a text, and has no room."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:
+        """The text."""
+        return None if value is None else value.decode()
+
+
+#: Compared byte by byte, as SQLite does, spaces at the end included.
+CodePointText = Text().with_variant(Text(collation="C"), "postgresql").with_variant(_LongText(), "mariadb")
+#: The same for what lists are sorted by and searches look at, which has up to 2000 bytes.
+SortedText = Text().with_variant(Text(collation="C"), "postgresql").with_variant(_TextFromBytes(), "mariadb")
+ByteString = LargeBinary().with_variant(_LongBytes(), "mariadb")
+EpochSeconds = BigInteger
+
+
+# The same few rows are read again and again. What these texts and numbers mean never changes, so it is worked out
+# once: a third of the time that reading a client or a token takes.
+@lru_cache(4096)
+def datetime_from_seconds(stored: int) -> datetime:
+    """The moment so many seconds after the epoch."""
+    return datetime.fromtimestamp(stored, UTC)
+
+
+def seconds_from_datetime(at: datetime) -> int:
+    """The moment as it is stored."""
+    return int(at.timestamp())
+
+
+@lru_cache(1024)
+def json_list(values: tuple[str, ...]) -> str:
+    """A tuple as it is stored: JSON."""
+    return json.dumps(values, ensure_ascii=False)
+
+
+def sorted_json_list(values: frozenset[str]) -> str:
+    """A set as it is stored: JSON, sorted so that equal sets are equal texts."""
+    return json.dumps(sorted(values), ensure_ascii=False)
+
+
+@lru_cache(1024)
+def _parse_tuple(stored: str) -> tuple[str, ...]:
+    return tuple(_parse_strings(stored))
+
+
+@lru_cache(1024)
+def parse_set(stored: str) -> frozenset[str]:
+    """A set stored by ``sorted_json_list``. Raises ValueError."""
+    return frozenset(_parse_strings(stored))
+
+
+def _parse_strings(stored: str) -> list[str]:
+    values = json.loads(stored)
+    if type(values) is not list or any(type(one) is not str for one in values):
+        raise ValueError("not a list of texts")
+    return values
+
+
+@lru_cache(1024)
+def split_values(stored: str) -> tuple[str, ...]:
+    """What is stored as words separated by spaces."""
+    return tuple(stored.split(" ")) if stored else ()
+
+
+def _parse_object(stored: str) -> dict[str, Any]:
+    members = json.loads(stored)
+    if type(members) is not dict:
+        raise ValueError("not an object")
+    return members
+
+
+def _parse_string_map(stored: str) -> dict[str, str]:
+    members = _parse_object(stored)
+    if any(type(one) is not str for one in members.values()):
+        raise ValueError("not texts")
+    return members
+
+
+def _serialize_object(members: Mapping[str, Any]) -> str:
+    return json.dumps(dict(members), ensure_ascii=False)
+
+
+@lru_cache(1024)
+def parse_proofs(stored: str) -> tuple[Proof, ...]:
+    """Proofs stored by ``serialize_proofs``. Raises ValueError, TypeError."""
+    return tuple(
+        Proof(str(factor), tuple(map(str, methods)), datetime_from_seconds(at))
+        for factor, methods, at in json.loads(stored)
+    )
+
+
+def serialize_proofs(proofs: tuple[Proof, ...]) -> str:
+    """Proofs as they are stored: JSON, each as factor, methods and moment."""
+    return json.dumps([(one.factor, one.methods, seconds_from_datetime(one.at)) for one in proofs], ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCodec:
+    """How values of a type are stored: in which column, read and written by what; None leaves them as they are."""
+
+    column: Any
+    read: Callable[[Any], Any] | None = None
+    write: Callable[[Any], Any] | None = None
+
+
+SPACE_DELIMITED = ColumnCodec(CodePointText, split_values, " ".join)
+_CODECS: dict[Any, ColumnCodec] = {
+    str: ColumnCodec(CodePointText),
+    bytes: ColumnCodec(ByteString),
+    bool: ColumnCodec(RawBoolean, {0: False, 1: True}.__getitem__),
+    int: ColumnCodec(Integer),
+    datetime: ColumnCodec(EpochSeconds, datetime_from_seconds, seconds_from_datetime),
+    timedelta: ColumnCodec(
+        BigInteger, lambda stored: timedelta(seconds=stored), lambda span: int(span.total_seconds())
+    ),
+    tuple[str, ...]: ColumnCodec(CodePointText, _parse_tuple, json_list),
+    tuple[Proof, ...]: ColumnCodec(CodePointText, parse_proofs, serialize_proofs),
+    frozenset[str]: ColumnCodec(CodePointText, parse_set, sorted_json_list),
+    Mapping[str, str]: ColumnCodec(CodePointText, _parse_string_map, _serialize_object),
+    Mapping[str, Any]: ColumnCodec(CodePointText, _parse_object, _serialize_object),
+    Mapping[str, object]: ColumnCodec(CodePointText, _parse_object, _serialize_object),
+}
+
+
+def codec_for(kind: Any) -> ColumnCodec:
+    """How a field of this type is stored; raises LookupError for a type that nobody thought of."""
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return ColumnCodec(CodePointText, {each.value: each for each in kind}.__getitem__, attrgetter("value"))
+    if is_dataclass(kind):
+        return ColumnCodec(CodePointText, _reader_for(kind), lambda value: _serialize_object(_without_unset(value)))
+    return _CODECS[kind]
+
+
+def _reader_for(kind: Any) -> Callable[[str], Any]:
+    @lru_cache(1024)
+    def read(stored: str) -> Any:
+        return _parse_nested(kind, _parse_object(stored))
+
+    return read
+
+
+def _parse_nested(kind: Any, members: Mapping[str, Any]) -> Any:
+    """The value of the members that are known; raises ValueError or TypeError for any that it cannot have."""
+    inner = [one for one in fields(kind) if is_dataclass(one.type)]
+    parts = {one.name: _parse_nested(one.type, dict(members.get(one.name, ()))) for one in inner}
+    value = kind(**{**members, **parts})
+    if any(type(getattr(value, one.name)) is not one.type for one in fields(kind)):
+        raise ValueError("not what it should be")
+    return value
+
+
+def _without_unset(value: Any) -> dict[str, Any]:
+    """What is not unknown, by name."""
+    members = ((one.name, getattr(value, one.name)) for one in fields(value))
+    known = ((name, _without_unset(member) if is_dataclass(member) else member) for name, member in members)
+    return {name: member for name, member in known if member}

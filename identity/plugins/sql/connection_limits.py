@@ -1,0 +1,49 @@
+"""How many connections servers give, beside how many the processes of this installation may open."""
+
+from collections.abc import Iterator
+
+from sqlalchemy import Connection, text
+
+from identity.plugins.sql.settings import MARIADB, POSTGRESQL, SqlPluginSettings
+
+#: Name and value of each limit, of which the lowest counts; NULL for none. Some are kept for superusers.
+_LIMITS = {
+    POSTGRESQL: """
+        SELECT 'max_connections', current_setting('max_connections')::int
+            - current_setting('superuser_reserved_connections')::int
+            - coalesce(nullif(current_setting('reserved_connections', true), '')::int, 0)
+        UNION ALL SELECT 'CONNECTION LIMIT of the role', nullif(rolconnlimit, -1)
+        FROM pg_roles WHERE rolname = current_user
+        UNION ALL SELECT 'CONNECTION LIMIT of the database', nullif(datconnlimit, -1)
+        FROM pg_database WHERE datname = current_database()
+    """,
+    MARIADB: """
+        SELECT 'max_connections', @@max_connections
+        UNION ALL SELECT 'max_user_connections', nullif(@@max_user_connections, 0)
+    """,
+}
+
+
+def read_connection_limits(connection: Connection) -> Iterator[tuple[str, int]]:
+    """Each limit that the server has for us. Raises SQLAlchemyError."""
+    found = connection.execute(text(_LIMITS[connection.dialect.name]))
+    return ((str(name), int(value)) for name, value in found.all() if value is not None)
+
+
+def connection_limit_problem(
+    connection: Connection, settings: SqlPluginSettings, process_count: int, *, pools: int = 2
+) -> str | None:
+    """What to mend if so many processes, each with so many pools, may open more than the server gives.
+
+    Raises SQLAlchemyError.
+    """
+    name, most = min(read_connection_limits(connection), key=lambda one: one[1])
+    each = pools * settings.pool_size
+    wanted = process_count * each
+    if wanted <= most:
+        return None
+    return (
+        f"{process_count} processes × {each} (identity.plugin.sql.database_connections) are up to {wanted} connections, and"
+        f" the server gives {most} ({name}, less what it keeps for superusers). Lower database_connections, raise the"
+        " limit, or put a pooler before it. Count the processes of other machines as well."
+    )

@@ -1,0 +1,53 @@
+"""What all stores of entities do alike, in SQL."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar
+
+from sqlalchemy import Table, bindparam, delete, select
+
+from identity.plugins.sql.paging import PagedSqlStore
+from identity.plugins.sql.row_mapping import MappedTable, memoized
+from identity.plugins.sql.sql_store import select_by_id, select_many_by_id, versioned_update
+from identity.plugins.sql.statements import CompiledStatement
+from identity.storage.stores.entity_store import EntityStore, EntityT
+
+
+class EntityTable(MappedTable[EntityT]):
+    """A mapped table with the statements for rows by id.
+
+    The same few rows are read with every token: what one was made of lately is not made of it again.
+    """
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self.from_row = memoized(self.from_row)
+        self.by_id = CompiledStatement(select_by_id(table, self.columns))
+        self.by_ids = select_many_by_id(table, self.columns)
+        self.versioned = versioned_update(table)
+        self.delete = delete(table).where(table.c.id == bindparam("key"))
+        #: What refers to the row may be made meanwhile: that does not wait for this.
+        self.lock = select(table.c.id).where(table.c.id == bindparam("key")).with_for_update(key_share=True)
+
+
+class SqlEntityStore(PagedSqlStore, EntityStore[EntityT]):
+    """One row each; what belongs to it goes by foreign keys."""
+
+    entity_table: ClassVar[EntityTable[Any]]
+
+    def add(self, value: EntityT) -> None:
+        self._execute_in_savepoint(self.entity_table.insert, self.entity_table.to_row(value))
+
+    def find(self, id: str) -> EntityT | None:  # noqa: A002
+        return self._fetch_value(self.entity_table.from_row, self.entity_table.by_id, {"key": id})
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, EntityT]:
+        return {
+            each.id: each
+            for each in self._fetch_values_by_id(self.entity_table.by_ids, ids, self.entity_table.from_row)
+        }
+
+    def update(self, value: EntityT) -> None:
+        self._update_versioned(self.entity_table.versioned, self.entity_table.to_row(value))
+
+    def delete(self, id: str) -> None:  # noqa: A002
+        self._execute_for_one(self.entity_table.delete, {"key": id})

@@ -1,0 +1,302 @@
+"""One statement for many requests: how greenlets read from and write to a PostgreSQL server.
+
+To send a statement costs both sides as much as executing it or more: each of the two has to be woken, and a write has a
+commit of its own. Greenlets that are ready at the same time (``identity.concurrency``) therefore share a statement:
+
+1. The first lets all others run that are ready (``sleep(0)``), so that they come to their statements, too. While the
+   same statement is under way for others, it waits for the end of that. The more there is to do, the more of them share
+   one, and nothing waits for a request that may not come.
+2. Then it executes one statement for all of them, on its own connection.
+3. Each takes its own rows. No row means to a write what it means to a statement of its own: it changed nothing.
+
+If the statement is refused, nothing of it was done, and each executes its own and meets its own failure. All fail alike
+if they have waited for long, or if nobody can know whether a write was committed.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    CTE,
+    JSON,
+    BindParameter,
+    ClauseElement,
+    Column,
+    ColumnElement,
+    Integer,
+    Select,
+    bindparam,
+    cast,
+    column,
+    func,
+    literal_column,
+    select,
+)
+from sqlalchemy.sql.visitors import iterate, replacement_traverse
+from sqlalchemy.types import NullType
+
+from identity.concurrency import Event, greenlet_event_loop, sleep
+from identity.instrumentation import STATEMENT, measure_duration
+from identity.plugins.sql.connection import DatabaseConnection
+from identity.plugins.sql.errors import DATABASE_ERRORS
+from identity.plugins.sql.row_mapping import Row, Values
+from identity.plugins.sql.statements import CompiledStatement, Statement, StatementText
+
+#: Seconds after which a failure is everybody's: the server is silent, and would be so to each of them again.
+_SLOW_QUERY_SECONDS = 1.0
+
+#: Seconds that the next batch waits for the one before, which may be waiting for a lock.
+_MAX_JOIN_SECONDS = 0.005
+
+#: How many share a statement at most.
+MAX_BATCH_SIZE = 16
+
+BatchKey = tuple[Any, ...]
+#: Given the parameters of each, the rows for each key; those without rows are left out. Raises SQLAlchemyError.
+ExecuteBatch = Callable[[Mapping[BatchKey, Values]], Mapping[BatchKey, Sequence[Row]]]
+#: The same by a statement and a connection.
+FetchBatchRows = Callable[
+    [StatementText, DatabaseConnection, Mapping[BatchKey, Values]], Mapping[BatchKey, Sequence[Row]]
+]
+#: A statement for several, as executed in one loop.
+LoopStatement = tuple[asyncio.AbstractEventLoop, str]
+
+
+class QueryBatches:
+    """Those of connections that are alike."""
+
+    def __init__(self) -> None:
+        #: What can still be joined.
+        self.joinable: dict[LoopStatement, QueryBatch] = {}
+        #: What was executed last and has not ended.
+        self.running: dict[LoopStatement, QueryBatch] = {}
+
+
+class QueryBatch:
+    """What is to be executed together, and, once it was, what came of it."""
+
+    __slots__ = ("ended", "failure", "parameters", "rows")
+
+    def __init__(self) -> None:
+        self.parameters: dict[BatchKey, Values] = {}
+        self.rows: Mapping[BatchKey, Sequence[Row]] | None = None
+        self.failure: Any = None
+        self.ended = Event()
+
+    def execute(self, connection: DatabaseConnection, execute_batch: ExecuteBatch, *, writes: bool) -> None:
+        """Execute the statement for all."""
+        began = time.monotonic()
+        try:
+            self.rows = execute_batch(self.parameters)
+        except DATABASE_ERRORS as error:
+            if time.monotonic() - began > _SLOW_QUERY_SECONDS or (writes and not connection.is_usable):
+                self.failure = error
+
+
+def execute_batched(
+    sql: str,
+    key: BatchKey,
+    parameters: Values,
+    connection: DatabaseConnection,
+    execute_batch: ExecuteBatch,
+    execute_single: Callable[[], Sequence[Row]],
+    *,
+    writes: bool = False,
+) -> Sequence[Row]:
+    """The rows for the key, by a statement for several or by one of its own. Raises SQLAlchemyError."""
+    loop, batches = greenlet_event_loop(), connection.query_batches
+    if loop is None or batches is None or connection.in_transaction:
+        return execute_single()
+    statement = loop, sql
+    batch = batches.joinable.get(statement)
+    if (
+        batch is None
+        or (writes and key in batch.parameters)
+        or (len(batch.parameters) == MAX_BATCH_SIZE and key not in batch.parameters)
+    ):
+        batch = batches.joinable[statement] = QueryBatch()
+        batch.parameters[key] = parameters
+        try:
+            _wait_for_joiners(batch, statement, batches)
+            batches.running[statement] = batch
+            if len(batch.parameters) == 1:
+                # Others may have asked for the same.
+                batch.rows = {key: execute_single()}
+            else:
+                batch.execute(connection, execute_batch, writes=writes)
+        finally:
+            if batches.running.get(statement) is batch:
+                del batches.running[statement]
+            batch.ended.set()
+    else:
+        batch.parameters[key] = parameters
+        with measure_duration(STATEMENT, sql):
+            batch.ended.wait()
+    if batch.failure is not None:
+        raise batch.failure
+    return execute_single() if batch.rows is None else batch.rows.get(key, ())
+
+
+def _wait_for_joiners(batch: QueryBatch, statement: LoopStatement, batches: QueryBatches) -> None:
+    running = batches.running.get(statement)
+    try:
+        if running is None:
+            sleep(0)
+        else:
+            running.ended.wait(_MAX_JOIN_SECONDS)
+    finally:
+        if batches.joinable.get(statement) is batch:
+            del batches.joinable[statement]
+
+
+#: With an array of keys the server would take whatever is planned once for all to be dearer than what is planned for
+#: these, and plan each time.
+_KEY_PARAMETERS = tuple(f"key_{number}" for number in range(MAX_BATCH_SIZE))
+#: Hardly a request gives more values for a column than these.
+_VALUE_PARAMETERS = _KEY_PARAMETERS[:3]
+
+
+def _pad_parameters(values: list[Any], names: Sequence[str]) -> Values:
+    """A value for each name; where there are fewer, the last one is given again."""
+    return dict(zip(names, [*values, *values[-1:] * (len(names) - len(values))], strict=True))
+
+
+class BatchedQuery(CompiledStatement):
+    """A select with parameters of these names; by ``shared`` several requests are given their ``rows``."""
+
+    def __init__(
+        self, statement: Select[Any], names: Iterable[str], batch_select: Select[Any], rows: FetchBatchRows
+    ) -> None:
+        super().__init__(statement)
+        self._parameter_names = tuple(names)
+        self._batch_select = batch_select
+        self._fetch_batch_rows = rows
+        self._batch_text: StatementText | None = None
+
+    def first(self, connection: DatabaseConnection, parameters: Values) -> Row | None:
+        """The first row, or None. Raises SQLAlchemyError."""
+        if connection.query_batches is None:
+            return super().first(connection, parameters)
+        rows = self.all(connection, parameters)
+        return rows[0] if rows else None
+
+    def all(self, connection: DatabaseConnection, parameters: Values) -> Sequence[Row]:
+        """All rows. Raises SQLAlchemyError."""
+        if connection.query_batches is None:
+            return super().all(connection, parameters)
+        text = self._batch_text
+        if text is None:
+            text = self._batch_text = StatementText.from_statement(self._batch_select, connection.dialect)
+        key = tuple([parameters[name] for name in self._parameter_names])
+        alone = partial(self._executable_for(connection).all, connection, parameters)
+        return execute_batched(
+            text.sql, key, parameters, connection, partial(self._fetch_batch_rows, text, connection), alone
+        )
+
+
+class BatchedLookup(BatchedQuery):
+    """A select of the rows in which some columns have given values, by parameters of these names.
+
+    Rows are told apart by the first of the columns, which are among those that are selected. A batch asks by that one,
+    and each takes the rows that fit the others.
+    """
+
+    def __init__(self, statement: Select[Any], by: Mapping[str, Column[Any]]) -> None:
+        first, *_ = by.values()
+        selected = list(statement.selected_columns)
+        self._positions = tuple(next(at for at, one in enumerate(selected) if one is column) for column in by.values())
+        one = statement.where(*(column == bindparam(name) for name, column in by.items()))
+        super().__init__(one, by, _where_in(statement, first, _KEY_PARAMETERS), self._execute_batch)
+
+    def _execute_batch(
+        self, text: StatementText, connection: DatabaseConnection, parameters: Mapping[BatchKey, Values]
+    ) -> dict[BatchKey, list[Row]]:
+        found: dict[BatchKey, list[Row]] = {}
+        for row in text.all(connection, _pad_parameters([key[0] for key in parameters], _KEY_PARAMETERS)):
+            found.setdefault(tuple([row[at] for at in self._positions]), []).append(row)
+        return found
+
+
+def _where_in(statement: Select[Any], column: ColumnElement[Any], names: Sequence[str]) -> Select[Any]:
+    return statement.where(column.in_([bindparam(name, type_=column.type) for name in names]))
+
+
+def parameter_types(statement: ClauseElement) -> dict[str, Any]:
+    """The parameters that have to be given, with their types."""
+    found = (one for one in iterate(statement) if isinstance(one, BindParameter) and one.required)
+    return {one.key: one.type for one in found if not isinstance(one.type, NullType)}
+
+
+def parameter_rows_cte(types: Mapping[str, Any]) -> CTE:
+    """The parameters of all that share a statement, as rows, which are one parameter themselves: ``rows``.
+
+    With LIMIT the planner knows that they are few.
+    """
+    columns = [column("number", Integer), *(column(name, kind) for name, kind in types.items())]
+    rows = func.json_to_recordset(cast(bindparam("rows"), JSON)).table_valued(*columns).render_derived(with_types=True)
+    return select(*rows.c).limit(literal_column(str(MAX_BATCH_SIZE))).cte("given")
+
+
+def bind_to_rows(statement: Statement, rows: CTE) -> Any:
+    """The statement, with the columns of the rows in the place of its parameters."""
+
+    def replaced(element: Any, **_: object) -> Any:
+        is_given = isinstance(element, BindParameter) and element.key in rows.c
+        return rows.c[element.key] if is_given else None
+
+    return replacement_traverse(statement, {}, replaced)
+
+
+def execute_for_rows(
+    text: StatementText, connection: DatabaseConnection, parameters: Mapping[BatchKey, Values]
+) -> dict[BatchKey, list[Row]]:
+    """The rows for each key, by a statement that gives the number of the row of parameters first."""
+    # In the same order everywhere: of two writers that wait for a row of each other, both would fail.
+    keys, found = sorted(parameters), dict[BatchKey, list[Row]]()
+    rows = json.dumps([{"number": at, **parameters[key]} for at, key in enumerate(keys)], default=_bytea_text)
+    for row in text.all(connection, {"rows": rows}):
+        found.setdefault(keys[row[0]], []).append(row[1:])
+    return found
+
+
+def _bytea_text(value: bytes) -> str:
+    return f"\\x{value.hex()}"
+
+
+class BatchedJoin(BatchedQuery):
+    """A select whose parameters are not among its columns; it names the table from which it joins others."""
+
+    def __init__(self, statement: Select[Any]) -> None:
+        types = parameter_types(statement)
+        rows = parameter_rows_cte(types)
+        columns = (rows.c.number, *statement.selected_columns)
+        shared = bind_to_rows(statement.with_only_columns(*columns), rows)
+        super().__init__(statement, types, shared, execute_for_rows)
+
+
+class BatchedInQuery:
+    """Selects of the rows in which a column has one of some values. Requests share those for few values."""
+
+    def __init__(self, statement: Select[Any], column: Column[Any]) -> None:
+        name, *_ = _VALUE_PARAMETERS
+        one = statement.where(column == bindparam(name))
+        self._single_value_query = (
+            BatchedJoin(one) if parameter_types(statement) else BatchedLookup(statement, {name: column})
+        )
+        self._few_values_query = BatchedJoin(_where_in(statement, column, _VALUE_PARAMETERS))
+        self._many_values_select = statement.where(column.in_(bindparam("values", expanding=True)))
+
+    def statement_for(self, values: Collection[Any]) -> tuple[CompiledStatement | Select[Any], Values]:
+        """What to execute for these values, of which there is one at least, and its parameters for them."""
+        given = list(values)
+        if len(given) == 1:
+            return self._single_value_query, {_VALUE_PARAMETERS[0]: given[0]}
+        return (
+            (self._many_values_select, {"values": given})
+            if len(given) > len(_VALUE_PARAMETERS)
+            else (self._few_values_query, _pad_parameters(given, _VALUE_PARAMETERS))
+        )

@@ -1,0 +1,313 @@
+"""One mapping for each table: its columns, and how its rows are read and written, follow from a frozen dataclass.
+
+A column has the name of its field, and the type that the field's type is stored as. A column that is no field is filled
+from the property of its name, or by what its ``info`` names as ``of``. Rows are read into the slots
+of the dataclass, so it has some.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache, wraps
+from itertools import accumulate, pairwise
+from operator import attrgetter, itemgetter
+from types import NoneType
+from typing import Any, Generic, TypeVar, get_args
+
+from sqlalchemy import Column, ColumnElement, FromClause, Table, insert, select
+
+from identity.plugins.sql.column_codecs import SPACE_DELIMITED, CodePointText, ColumnCodec, RawBoolean, codec_for
+from identity.storage.errors import UnreadableRow
+
+log = logging.getLogger(__name__)
+
+ValueT = TypeVar("ValueT")
+Values = dict[str, Any]
+#: A row, whose values are taken by position.
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _MappedColumn:
+    """A column that a field, or a field of that field, is stored in."""
+
+    name: str
+    path: str
+    codec: ColumnCodec
+    nullable: bool
+    default: Any = None
+
+    @property
+    def writer(self) -> Callable[[Any], Any]:
+        """What makes what the column holds of a value."""
+        get, write = attrgetter(self.path), self.codec.write
+        if write is None:
+            return get
+        if not self.nullable:
+            return lambda value: write(get(value))
+
+        def written(value: Any) -> Any:
+            held = get(value)
+            return None if held is None else write(held)
+
+        return written
+
+    @property
+    def stored_default(self) -> Any:
+        """What the column holds by default."""
+        write = self.codec.write
+        return self.default if write is None or self.default is None else write(self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """What a table holds: values of one class, or of several that the column ``kind`` tells apart by their word.
+
+    ``words`` names the fields that are stored as words, ``spread`` those that have a column for each of their fields.
+    """
+
+    classes: type | Mapping[str, type]
+    value_lists: tuple[str, ...] = ()
+    flattened: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def classes_by_kind(self) -> Mapping[str, Any]:
+        """The classes by their words."""
+        return {"": self.classes} if isinstance(self.classes, type) else self.classes
+
+    def mapped_columns(self, kind: Any) -> Iterator[_MappedColumn]:
+        """The columns in which the values of a class are stored."""
+        for one in fields(kind):
+            type_, nullable = _split_optional(one.type)
+            if one.name in self.flattened:
+                for part, name in zip(fields(type_), self.flattened[one.name], strict=True):
+                    part_type, nullable = _split_optional(part.type)
+                    yield _MappedColumn(name, f"{one.name}.{part.name}", codec_for(part_type), nullable)
+            else:
+                codec = SPACE_DELIMITED if one.name in self.value_lists else codec_for(type_)
+                yield _MappedColumn(
+                    one.name, one.name, codec, nullable, None if one.default is MISSING else one.default
+                )
+
+    def columns(self) -> list[Column[Any]]:
+        """A column for each field. It can be NULL where some class lacks a field that has no default."""
+        columns = {} if isinstance(self.classes, type) else {"kind": Column("kind", CodePointText, nullable=False)}
+        for kind in self.classes_by_kind.values():
+            for each in self.mapped_columns(kind):
+                lacking = any(
+                    other is not kind and not hasattr(other, each.name) for other in self.classes_by_kind.values()
+                )
+                nullable = each.nullable or (lacking and each.default is None)
+                columns.setdefault(each.name, Column(each.name, each.codec.column, nullable=nullable))
+        return list(columns.values())
+
+
+def _split_optional(kind: Any) -> tuple[Any, bool]:
+    kinds = get_args(kind)
+    return (next(each for each in kinds if each is not NoneType), True) if NoneType in kinds else (kind, False)
+
+
+class MappedTable(Generic[ValueT]):
+    """How rows of a table become values, and these become rows: ``of`` and ``values``.
+
+    ``columns`` are those that a value is read from; ``of`` takes a row of them, and raises Unreadable. What the table
+    has beside fields and properties is left to the caller.
+    """
+
+    def __init__(self, table: Table) -> None:
+        layout: TableLayout = table.info["layout"]
+        stored = {word: list(layout.mapped_columns(kind)) for word, kind in layout.classes_by_kind.items()}
+        names = {"kind"} if len(stored) > 1 else set()
+        names |= {each.name for of_kind in stored.values() for each in of_kind}
+        self.table = table
+        self.columns = tuple(column for column in table.c if column.name in names)
+        self.select = select(*self.columns)
+        self.insert = insert(table)
+        self.from_row: Callable[[Row], ValueT] = _checked_reader(self.columns, self._create_reader(layout, stored))
+        writers = {kind: self._create_writer(word, kind, stored) for word, kind in layout.classes_by_kind.items()}
+        self.to_row: Callable[[ValueT], Values] = next(iter(writers.values()))
+        if len(writers) > 1:
+            self.to_row = lambda value: writers[type(value)](value)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def columns_in(self, alias: FromClause) -> list[ColumnElement[Any]]:
+        """The columns in an alias of the table."""
+        return [alias.c[column.name] for column in self.columns]
+
+    def _create_reader(
+        self, layout: TableLayout, stored: Mapping[str, Sequence[_MappedColumn]]
+    ) -> Callable[[Row], ValueT]:
+        places = {column.name: at for at, column in enumerate(self.columns)}
+        readers = {
+            word: _create_row_reader(kind, layout, stored[word], places)
+            for word, kind in layout.classes_by_kind.items()
+        }
+        if len(readers) == 1:
+            return next(iter(readers.values()))
+        word_at = places["kind"]
+        return lambda row: readers[row[word_at]](row)
+
+    def _create_writer(
+        self, word: str, kind: type, stored: Mapping[str, Sequence[_MappedColumn]]
+    ) -> Callable[[ValueT], Values]:
+        own = {each.name: each for each in stored[word]}
+        others = {each.name: each for of_kind in stored.values() for each in of_kind}
+        members: list[tuple[str, Callable[[ValueT], Any]]] = []
+        constants: Values = {}
+        for column in self.table.c:
+            name = column.name
+            if column.identity is not None:
+                continue
+            if name in own:
+                members.append((name, own[name].writer))
+            elif "of" in column.info:
+                members.append((name, column.info["of"]))
+            elif hasattr(kind, name):
+                members.append((name, attrgetter(name)))
+            elif name in others:
+                # What only another class has is stored as that one has it by default.
+                constants[name] = others[name].stored_default
+            elif name == "kind" and word:
+                constants[name] = word
+        return lambda value: {**constants, **{name: written(value) for name, written in members}}
+
+
+def _create_row_reader(
+    kind: Any, layout: TableLayout, stored: Sequence[_MappedColumn], places: Mapping[str, int]
+) -> Callable[[Row], Any]:
+    """What makes a value of this class of a row."""
+    converted = [(places[each.name], each.codec.read, each.nullable) for each in stored if each.codec.read is not None]
+    required = [(at, convert) for at, convert, nullable in converted if not nullable]
+    optional = [(at, convert) for at, convert, nullable in converted if nullable]
+    own = [(each.path, places[each.name]) for each in stored if "." not in each.path]
+    pick = itemgetter(*(at for _, at in own))
+    types = {one.name: one.type for one in fields(kind)}
+    spread: list[tuple[Any, list[tuple[str, int]]]] = [
+        (
+            types[name],
+            [(each.path.partition(".")[2], places[each.name]) for each in stored if each.path.startswith(f"{name}.")],
+        )
+        for name in layout.flattened
+    ]
+    construct = _create_constructor(kind, [*(name for name, _ in own), *layout.flattened])
+
+    def read(row: Row) -> Any:
+        values = list(row)
+        for at, convert in required:
+            values[at] = convert(values[at])
+        for at, convert in optional:
+            if values[at] is not None:
+                values[at] = convert(values[at])
+        given = pick(values)
+        if spread:
+            given += tuple(inner(**{part: values[at] for part, at in parts}) for inner, parts in spread)
+        return construct(given)
+
+    return read
+
+
+def _create_constructor(kind: Any, names: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
+    """Makes a value of this frozen dataclass with slots, of the values of all its fields in the order of ``names``.
+
+    Its own ``__init__`` sets each field by ``object.__setattr__``, which takes most of the time that reading a row
+    takes. Setting the slots themselves takes half of that.
+    """
+    if set(names) != {one.name for one in fields(kind)}:
+        raise TypeError(f"not all fields of {kind.__name__}")
+    setters = [getattr(kind, name).__set__ for name in names]
+    make, check = kind.__new__, getattr(kind, "__post_init__", None)
+
+    def construct(values: Sequence[Any]) -> Any:
+        made = make(kind)
+        for set_, value in zip(setters, values):  # noqa: B905 - of one length by construction
+            set_(made, value)
+        if check is not None:
+            check(made)
+        return made
+
+    return construct
+
+
+def row_slices(*parts: Sized | int) -> tuple[slice, ...]:
+    """Where the parts of a joined row are: so many columns each."""
+    lengths = (part if isinstance(part, int) else len(part) for part in parts)
+    return tuple(slice(*ends) for ends in pairwise(accumulate(lengths, initial=0)))
+
+
+#: What making a value of a row raises if the row holds something else.
+_DAMAGE_ERRORS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, OSError, RecursionError)
+
+
+def row_reader(*columns: ColumnElement[Any]) -> Callable[[Callable[..., ValueT]], Callable[[Row], ValueT]]:
+    """Decorates what makes a value of the values in these columns, the first of which is a table's own; takes a row.
+
+    Raises Unreadable as ``_checked``.
+    """
+    return lambda of_values: wraps(of_values)(_checked_reader(columns, lambda row: of_values(*row)))
+
+
+def _checked_reader(columns: Sequence[ColumnElement[Any]], of_row: Callable[[Row], ValueT]) -> Callable[[Row], ValueT]:
+    """The same, for rows of these columns, the first of which is a table's own.
+
+    Whatever it cannot read (another type than the column's, bad JSON, an unknown word) raises Unreadable, which is
+    logged once for each row. Types are compared for the row as a whole, which costs less than a microsecond.
+    """
+    table: Any = getattr(columns[0], "table", None)
+    keys = [at for at, column in enumerate(columns) if getattr(column, "primary_key", False)]
+    types = [_driver_types(column) for column in columns]
+    shapes: set[tuple[type, ...]] = set()
+
+    def fits(shape: tuple[type, ...]) -> bool:
+        """True for types that the columns can have; remembered, since there are few."""
+        if all(is_ in wanted for is_, wanted in zip(shape, types, strict=True)):
+            shapes.add(shape)
+            return True
+        return False
+
+    def read(row: Row) -> ValueT:
+        shape = tuple(map(type, row))
+        try:
+            if shape in shapes or fits(shape):
+                return of_row(row)
+        except _DAMAGE_ERRORS:
+            pass
+        id_ = " ".join(row[at].hex() if isinstance(row[at], bytes) else str(row[at]) for at in keys)
+        _log_unreadable_row(table.name, id_)
+        raise UnreadableRow(table.name, id_)
+
+    return read
+
+
+def _driver_types(column: ColumnElement[Any]) -> set[type]:
+    """What a driver can give for the column."""
+    types: set[type] = {column.type.python_type}
+    if isinstance(column.type, RawBoolean):
+        types.add(int)
+    if getattr(column, "nullable", True):
+        types.add(NoneType)
+    return types
+
+
+def memoized(of: Callable[[Row], ValueT]) -> Callable[[Row], ValueT]:
+    """The same, which gives what it made of an equal row lately: for tables whose few rows are read again and again."""
+    # By type too: 1, 1.0 and True are equal, and not equally good.
+    made = lru_cache(256, typed=True)(lambda *row: of(row))
+    return lambda row: made(*row)
+
+
+@lru_cache(1024)
+def _log_unreadable_row(table: str, id_: str) -> None:
+    """Tell operators, once in a process."""
+    log.error("a row cannot be read and is left out or refused: table %s, id %s", table, id_ or "unknown")
+
+
+def skip_unreadable(of: Callable[[Row], ValueT], rows: Iterable[Row]) -> Iterator[ValueT]:
+    """What the rows hold, without those that cannot be read: for lists, of which one row is not to take the others."""
+    for row in rows:
+        try:
+            value = of(row)
+        except UnreadableRow:
+            continue
+        yield value

@@ -1,0 +1,234 @@
+"""What all stores share: running statements, versioned updates."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Column, ColumnElement, Insert, Select, Table, Update, bindparam, or_, select, update
+from sqlalchemy.sql.base import Executable
+
+from identity.plugins.sql.column_codecs import seconds_from_datetime
+from identity.plugins.sql.connection import DatabaseConnection
+from identity.plugins.sql.dialect_statements import Upsert
+from identity.plugins.sql.errors import (
+    DATABASE_ERRORS,
+    TransactionConflict,
+    UndecodableText,
+    UnstorableText,
+    translate_error,
+)
+from identity.plugins.sql.row_mapping import Row, Values, skip_unreadable
+from identity.plugins.sql.statements import CompiledStatement
+from identity.storage.errors import RowNotFound, StaleRow
+
+ValueT = TypeVar("ValueT")
+
+
+class SqlStore:
+    """Runs statements on the connection of one transaction (or one reading)."""
+
+    __slots__ = ("_connection", "_core")
+
+    def __init__(self, connection: DatabaseConnection) -> None:
+        self._connection = connection
+        self._core = connection.core
+
+    def _fetch_one(self, statement: Executable | CompiledStatement, parameters: Values) -> Row | None:
+        """The first row, or None."""
+        try:
+            if isinstance(statement, CompiledStatement):
+                return statement.first(self._connection, parameters)
+            return self._core.execute(statement, parameters).first()
+        except DATABASE_ERRORS as error:
+            answer = translate_error(error)
+            if isinstance(answer, UnstorableText):
+                return None
+            raise answer from error
+
+    def _fetch_value(
+        self, reader: Callable[[Row], ValueT], statement: Executable | CompiledStatement, parameters: Values
+    ) -> ValueT | None:
+        """What the first row holds, or None."""
+        row = self._fetch_one(statement, parameters)
+        return None if row is None else reader(row)
+
+    def _fetch_values(
+        self,
+        reader: Callable[[Row], ValueT],
+        statement: Executable | CompiledStatement,
+        parameters: Values | None = None,
+    ) -> tuple[ValueT, ...]:
+        """What the readable rows hold."""
+        return tuple(skip_unreadable(reader, self._fetch_all(statement, parameters)))
+
+    def _fetch_all(self, statement: Executable | CompiledStatement, parameters: Values | None = None) -> Sequence[Row]:
+        """All rows."""
+        try:
+            return self._execute_select(statement, parameters)
+        except DATABASE_ERRORS as error:
+            answer = translate_error(error)
+            if isinstance(answer, UndecodableText):
+                # SQLite holds bytes that are no text: as such they are seen by whatever reads the row.
+                self._connection.driver.text_factory = _text_or_bytes
+                return self._execute_select(statement, parameters)
+            if isinstance(answer, UnstorableText):
+                return ()
+            raise answer from error
+
+    def _execute_select(self, statement: Executable | CompiledStatement, parameters: Values | None) -> Sequence[Row]:
+        if isinstance(statement, CompiledStatement):
+            return statement.all(self._connection, parameters or {})
+        return self._core.execute(statement, parameters).all()
+
+    def _execute(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
+        """How many rows the statement changed."""
+        try:
+            if isinstance(statement, CompiledStatement):
+                return statement.execute(self._connection, parameters)
+            return self._core.execute(statement, parameters).rowcount
+        except DATABASE_ERRORS as error:
+            raise translate_error(error) from error
+
+    def _execute_in_savepoint(self, statement: Executable | CompiledStatement, parameters: Values) -> int:
+        """Like ``_change``, for what may break a rule: the transaction remains usable after the refusal."""
+        with self._savepoint():
+            return self._execute(statement, parameters)
+
+    def _execute_update_with_inserts(
+        self, statement: CompiledStatement, parameters: Values, *, is_last_write: bool
+    ) -> Row | None:
+        """The first row of a ``UpdateWithInserts``.
+
+        The last statement of a transaction may be committed with it, unless others have a vote on the commit.
+        """
+        try:
+            execute = (
+                statement.first_and_commit if is_last_write and self._connection.commits_alone else statement.first
+            )
+            return execute(self._connection, parameters)
+        except DATABASE_ERRORS as error:
+            raise translate_error(error) from error
+
+    def _insert_all(self, statement: Insert, rows: Sequence[Values]) -> None:
+        """Insert rows, all or none: the transaction remains usable after a refusal."""
+        if not rows:
+            return
+        self._execute_raw("SAVEPOINT all_or_none")
+        try:
+            self._core.execute(statement, rows)
+        except DATABASE_ERRORS as error:
+            answer = translate_error(error)
+            if not isinstance(answer, TransactionConflict):
+                self._execute_raw("ROLLBACK TO SAVEPOINT all_or_none")
+            raise answer from error
+        self._execute_raw("RELEASE SAVEPOINT all_or_none")
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        """Takes back what is refused within, so that the transaction remains usable.
+
+        PostgreSQL refuses everything after a failed statement, hence the savepoint; SQLite and MariaDB take back that
+        statement alone.
+        """
+        if self._connection.dialect.name != "postgresql":
+            yield
+            return
+        if not self._connection.in_transaction:
+            # Nothing was written before: to take back everything is to take back this.
+            try:
+                yield
+            except BaseException:
+                self._connection.roll_back()
+                raise
+            return
+        # Sent by hand: what SQLAlchemy does around a savepoint costs more than the savepoint itself.
+        self._execute_raw("SAVEPOINT refusable")
+        try:
+            yield
+        except BaseException:
+            self._execute_raw("ROLLBACK TO SAVEPOINT refusable")
+            raise
+        self._execute_raw("RELEASE SAVEPOINT refusable")
+
+    def _execute_raw(self, sql: str) -> None:
+        """Give words without parameters to the driver."""
+        try:
+            self._connection.execute_raw(sql)
+        except DATABASE_ERRORS as error:
+            raise translate_error(error) from error
+
+    def _advance_timestamps(self, statement: Executable, uses: Mapping[str, datetime]) -> None:
+        """Run an update made by ``advance_timestamp`` for rows by id, in the same order everywhere: nobody waits in a
+        circle."""
+        for id_, at in sorted(uses.items()):
+            self._execute(statement, {"row": id_, "at": seconds_from_datetime(at)})
+
+    def _fetch_values_by_id(
+        self, statement: Executable, ids: Collection[str], reader: Callable[[Row], ValueT]
+    ) -> tuple[ValueT, ...]:
+        """What the readable rows hold that are found by ``ids``; for none nothing is asked."""
+        return self._fetch_values(reader, statement, {"ids": list(ids)}) if ids else ()
+
+    def _execute_for_one(self, statement: Executable, parameters: Values) -> None:
+        """Change one row; raises Missing if there is none."""
+        if not self._execute(statement, parameters):
+            raise RowNotFound
+
+    def _update_versioned(self, statement: Update, values: Values) -> None:
+        """Run an update made by ``versioned``; raises Stale or Missing."""
+        key = values.pop("id")
+        if self._execute_in_savepoint(statement, {**values, "key": key, "previous": values["version"] - 1}):
+            return
+        ids = statement.table.c.id
+        if self._fetch_one(select(ids).where(ids == bindparam("key")), {"key": key}) is None:
+            raise RowNotFound
+        raise StaleRow
+
+
+def _text_or_bytes(stored: bytes) -> str | bytes:
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored
+
+
+def select_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
+    """A select of one row by its id, given as ``key``."""
+    return select(*columns).where(table.c.id == bindparam("key"))
+
+
+def select_many_by_id(table: Table, columns: Iterable[ColumnElement[Any]]) -> Select[Any]:
+    """A select of the rows with these ids, given as ``ids``."""
+    return select(*columns).where(table.c.id.in_(bindparam("ids", expanding=True)))
+
+
+def versioned_update(table: Table) -> Update:
+    """An update of one row that has the version before the new one; run it by ``SqlStore._replace``."""
+    return update(table).where(table.c.id == bindparam("key"), table.c.version == bindparam("previous"))
+
+
+def advance_timestamp(column: ColumnElement[Any]) -> Update:
+    """An update of one row, given as ``row``, that sets a moment to ``at`` unless it is there or past it already."""
+    table = column.table
+    at = bindparam("at", type_=column.type)
+    return update(table).where(table.c.id == bindparam("row"), or_(column.is_(None), column < at)).values({column: at})
+
+
+def insert_unless_exists(table: Table, *unique: Column[Any]) -> CompiledStatement:
+    """An insert that does nothing if these values are there already."""
+    return CompiledStatement(Upsert(table, unique))
+
+
+def upsert(
+    table: Table,
+    *,
+    index_elements: Sequence[Column[Any]],
+    update_columns: Iterable[ColumnElement[Any]],
+    where: ColumnElement[bool] | None = None,
+) -> CompiledStatement:
+    """An insert that replaces columns of the row that is there already, if that fits ``where``."""
+    columns: list[Any] = list(update_columns)
+    return CompiledStatement(
+        Upsert(table, index_elements, lambda new: {column: new(column.key) for column in columns}, where=where)
+    )

@@ -1,0 +1,201 @@
+"""Whose account it is here, of somebody who has signed in elsewhere: linked, found, or made."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from identity.domain.email_addresses import email_domain
+from identity.domain.errors import Conflict, Denied, Invalid
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.records import RecordNamespace
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.users import EmailVerifier, HumanUser, Profile, Subject
+from identity.plugins.upstream.claim_mapping import map_claims, profile_command
+from identity.plugins.upstream.linked_identities import LinkedIdentities, LinkedIdentity
+from identity.plugins.upstream.provider_clients import ExternalUser
+from identity.plugins.upstream.provider_selection import SIGN_IN_METHOD
+from identity.services.container import Services
+
+
+class AccountUnavailable(Exception):
+    """They have no account here with which they could go on: ``why`` is for them, ``reason`` for the audit trail."""
+
+    def __init__(self, why: str, reason: str) -> None:
+        super().__init__(reason)
+        self.user_message = why
+        self.reason = reason
+
+
+class IdentityNotLinked(Exception):
+    """Nobody here is it yet, and it gets no account of its own; says why, for the audit trail."""
+
+
+#: Why a link rests.
+INSTANCE_ADMINISTRATOR_MESSAGE = gettext_lazy(
+    "You hold a role at the instance, so you can only sign in at providers that the instance manages."
+)
+_UNUSABLE_ACCOUNT_MESSAGE = gettext_lazy("The account here to which it belongs cannot be used.")
+
+
+@dataclass(frozen=True)
+class AccountResolver:
+    """The accounts to which a provider leads."""
+
+    services: Services
+    links: LinkedIdentities
+    provider: UpstreamProvider
+
+    def resolve_subject(self, somebody: ExternalUser, organization: Organization | None) -> Subject:
+        """Who they are here. ``organization`` is the organization at whose application they sign in.
+
+        By issuer and subject alone; what else the provider says of them finds nobody, unless it is trusted for a domain
+        of the organization. Raises NotLinked, NoAccount.
+        """
+        link = self.links.find_user_id(self.provider, somebody)
+        if link is not None:
+            return self._find_linked(link, somebody)
+        found = self._find_by_trusted_email(somebody)
+        if found is None:
+            found = self._provision_account(somebody, organization)
+        self.link_identity(somebody, found)
+        return found
+
+    def link_identity(self, somebody: ExternalUser, subject: Subject) -> None:
+        """From now on it is their account. Raises Conflict if it is somebody else's."""
+        link = self.links.add(self.provider, somebody, subject.user.id)
+        if link is not None:
+            self._record_event("linked_identity.added", subject, link)
+
+    def can_sign_in(self, subject: Subject) -> bool:
+        """True for people who can sign in there, where the policy lets them."""
+        if not self.services.upstream_providers.serves_subject(self.provider, subject):
+            return False
+        return self.services.policies.allows_factor(subject, SIGN_IN_METHOD)
+
+    def unlink_identity(self, link: LinkedIdentity, subject: Subject) -> None:
+        """It is their account no longer."""
+        if self.links.remove(link):
+            self._record_event("linked_identity.removed", subject, link)
+
+    def _record_event(self, event: str, subject: Subject, link: LinkedIdentity) -> None:
+        with self.services.audit.acting_as(subject.user.id):
+            self.services.audit.record(
+                event,
+                kind="user",
+                id=subject.user.id,
+                organization_id=subject.organization.id,
+                detail={
+                    "provider_id": link.provider_id,
+                    "provider": self.provider.name,
+                    "issuer": link.issuer,
+                    "name": link.name,
+                },
+            )
+
+    def _find_linked(self, link: LinkedIdentity, somebody: ExternalUser) -> Subject:
+        subject = self.services.storage.users.find_subject(link.user_id)
+        if subject is None or not subject.is_active or not isinstance(subject.user, HumanUser):
+            raise AccountUnavailable(_UNUSABLE_ACCOUNT_MESSAGE, "deactivated")
+        if not self.provider.everywhere and subject.organization.id != self.provider.organization_id:
+            raise AccountUnavailable(_UNUSABLE_ACCOUNT_MESSAGE, "the identity provider is another organization's")
+        if not self.services.upstream_providers.serves_subject(self.provider, subject):
+            raise AccountUnavailable(
+                INSTANCE_ADMINISTRATOR_MESSAGE, "the instance does not manage the identity provider"
+            )
+        # Two that sign in at the same moment say the same.
+        with suppress(Conflict):
+            self.links.record_use(self.provider, somebody)
+        return self._update_profile(subject, subject.user, somebody)
+
+    def _update_profile(self, subject: Subject, user: HumanUser, somebody: ExternalUser) -> Subject:
+        """The person as the provider tells of them now. An address is the provider's to say where it is trusted."""
+        found = map_claims(self.provider, somebody.claims)
+        trusted = self._trusted_email(somebody, subject.organization)
+        command = profile_command({**found, **({"email": trusted} if trusted else {})}, with_email=bool(trusted))
+        if command.apply_to(user.profile) == user.profile and (user.profile.email_verified or not trusted):
+            return subject
+        with self.services.audit.acting_as(user.id), suppress(Conflict, Invalid):
+            user = self.services.users.change_profile(
+                user.id, command, verified_email=trusted, verified_by=EmailVerifier.PROVIDER
+            )
+            return replace(subject, user=user)
+        return subject
+
+    def _find_by_trusted_email(self, somebody: ExternalUser) -> Subject | None:
+        """The one person who has this very address, in a domain that the organization has proven.
+
+        Nobody is found by an address that they only claim to have; nor who may manage something: they link it
+        themselves.
+        """
+        email = somebody.verified_email
+        organization = self._find_domain_organization(email) if self.provider.trust_email and email else None
+        if organization is None:
+            return None
+        found = [
+            one
+            for one in self.services.storage.users.find_by_email(organization.id, email)
+            if _is_email_confirmed_by_other(one)
+        ]
+        if len(found) != 1 or not found[0].is_active:
+            return None
+        return None if self.services.storage.managers.list_for_user(found[0].user.id) else found[0]
+
+    def _trusted_email(self, somebody: ExternalUser, organization: Organization) -> str:
+        """The address that counts as verified here; empty for none."""
+        email = somebody.verified_email
+        if not self.provider.trust_email or not email:
+            return ""
+        of_domain = self._find_domain_organization(email)
+        return email if of_domain is not None and of_domain.id == organization.id else ""
+
+    def _find_domain_organization(self, email: str) -> Organization | None:
+        """The organization that has proven the address's domain, if the provider speaks for it."""
+        organizations = self.services.storage.organizations
+        holder = organizations.find_effective_domain(email_domain(email))
+        if holder is None or not (self.provider.everywhere or holder.organization_id == self.provider.organization_id):
+            return None
+        return organizations.find(holder.organization_id)
+
+    def _provision_account(self, somebody: ExternalUser, in_question: Organization | None) -> Subject:
+        """A new account for them. Raises NotLinked, NoAccount."""
+        if not self.provider.create_accounts:
+            raise IdentityNotLinked("no account is linked")
+        organization, welcomes = in_question, self.services.registration.accepts_email
+        if not self.provider.everywhere:
+            organization = self.services.organizations.get(self.provider.organization_id)
+            welcomes = self.services.registration.accepts_provider_account
+        trusted = "" if organization is None else self._trusted_email(somebody, organization)
+        if organization is None or not welcomes(organization, trusted):
+            raise IdentityNotLinked("no organization lets people register with this address")
+        found = map_claims(self.provider, somebody.claims)
+        profile = profile_command(found, with_email=True).apply_to(Profile())
+        if trusted:
+            profile = replace(profile, email=trusted, email_verified=True)
+        try:
+            return self.services.registration.provision_account(
+                organization, _suggest_user_name(found, somebody), profile, verified_by=EmailVerifier.PROVIDER
+            )
+        except Denied:
+            raise AccountUnavailable(_UNUSABLE_ACCOUNT_MESSAGE, "the organization is deactivated") from None
+
+
+def has_instance_linked_identity(subject: Subject, services: Services, name_space: RecordNamespace) -> bool:
+    """True if the person has linked an account at a provider that the instance manages."""
+    links = LinkedIdentities(services.record_service(name_space), services.now).list_user_identities(subject.user.id)
+    providers = (services.upstream_providers.find(one.provider_id) for one in links)
+    return any(
+        one.is_usable and one.instance_managed and services.upstream_providers.serves_subject(one, subject)
+        for one in providers
+        if one is not None
+    )
+
+
+def _is_email_confirmed_by_other(subject: Subject) -> bool:
+    """True if somebody else says that the address is theirs: a manager who made the account, or the mail they got."""
+    user = subject.user
+    return isinstance(user, HumanUser) and (user.profile.email_verified or not user.registered)
+
+
+def _suggest_user_name(found: Mapping[str, str], somebody: ExternalUser) -> str:
+    return found.get("user_name") or found.get("email") or found.get("display_name") or somebody.subject

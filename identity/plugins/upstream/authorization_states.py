@@ -1,0 +1,91 @@
+"""What waits for people who were sent elsewhere: bound to the provider, to what it was begun for, and used once."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from identity.crypto.secrets import new_token
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.plugins.upstream.provider_clients import AuthorizationState
+from identity.services.records import RecordService
+
+_RECORD_KIND = "state"
+_LIFETIME = timedelta(minutes=15)
+
+
+class UpstreamSignInPurpose(StrEnum):
+    """What a sign-in elsewhere was begun for."""
+
+    SIGN_IN = "sign_in"
+    LINK = "link"
+    TEST = "test"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingUpstreamSignIn:
+    """``of`` is the id of the sign-in that waits here, or of the session in which it was begun."""
+
+    provider_id: str
+    purpose: UpstreamSignInPurpose
+    origin_id: str
+    authorization_state: AuthorizationState
+
+
+def store_state(
+    records: RecordService,
+    provider: UpstreamProvider,
+    purpose: UpstreamSignInPurpose,
+    of: str,
+    *,
+    login_url: str,
+    now: datetime,
+    anew: bool,
+) -> AuthorizationState:
+    """Remember that somebody is sent there."""
+    begun = AuthorizationState(
+        state=new_token(),
+        nonce=new_token(),
+        code_verifier=new_token(),
+        redirect_uri=f"{login_url}{provider.callback_path}",
+        started_at=now,
+        requires_reauthentication=anew,
+    )
+    kept = {
+        "provider": provider.id,
+        "purpose": purpose.value,
+        "of": of,
+        "nonce": begun.nonce,
+        "verifier": begun.code_verifier,
+        "redirect_uri": begun.redirect_uri,
+        "at": int(now.timestamp()),
+        "anew": anew,
+    }
+    records.add(_RECORD_KIND, begun.state, kept, expires_at=now + _LIFETIME, seal=True)
+    return begun
+
+
+def find_state(records: RecordService, state: str) -> PendingUpstreamSignIn | None:
+    """What was begun with this state, which is not used up."""
+    record = records.find(_RECORD_KIND, state)
+    if record is None:
+        return None
+    kept = record.value
+    begun = AuthorizationState(
+        state=state,
+        nonce=kept["nonce"],
+        code_verifier=kept["verifier"],
+        redirect_uri=kept["redirect_uri"],
+        started_at=datetime.fromtimestamp(kept["at"], record.created_at.tzinfo),
+        requires_reauthentication=kept["anew"],
+    )
+    return PendingUpstreamSignIn(
+        provider_id=kept["provider"],
+        purpose=UpstreamSignInPurpose(kept["purpose"]),
+        origin_id=kept["of"],
+        authorization_state=begun,
+    )
+
+
+def redeem_state(records: RecordService, state: str) -> bool:
+    """True for one of racing callers."""
+    return records.consume(_RECORD_KIND, state) is not None

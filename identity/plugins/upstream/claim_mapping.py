@@ -1,0 +1,54 @@
+"""What a provider tells of a person, as a profile: by the provider's table of claims, and as far as it can be one."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from identity.domain.errors import Invalid
+from identity.domain.upstream_providers import UpstreamKind, UpstreamProvider
+from identity.plugins.upstream.http_client import ProviderResponseError, parse_json_object
+from identity.plugins.upstream.provider_clients import ExternalUser
+from identity.services.commands import decode
+from identity.services.commands.users import ChangeProfile
+
+
+def map_claims(provider: UpstreamProvider, claims: Mapping[str, Any]) -> dict[str, str]:
+    """The parts of a profile, and the user name, that the claims bring: what breaks a rule is left out."""
+    found: dict[str, str] = {}
+    for name, claim in provider.claim_mapping.items():
+        value = claims.get(claim) if claim else None
+        if not isinstance(value, str) or not value.strip():
+            continue
+        if name == "user_name" or _is_valid(name, value):
+            found[name] = value.strip()
+    if found.get("given_name") and found.get("family_name"):
+        # The name is made of them.
+        found.pop("display_name", None)
+    return found
+
+
+def profile_command(found: Mapping[str, str], *, with_email: bool) -> ChangeProfile:
+    """The command that brings a profile to it."""
+    left_out = {"user_name"} if with_email else {"user_name", "email"}
+    return decode(ChangeProfile, {name: value for name, value in found.items() if name not in left_out})
+
+
+def _is_valid(name: str, value: str) -> bool:
+    try:
+        decode(ChangeProfile, {name: value})
+    except Invalid:
+        return False
+    return True
+
+
+def merge_apple_name(provider: UpstreamProvider, somebody: ExternalUser, user: str) -> ExternalUser:
+    """The same with the name that Apple tells the first time alone, in the answer itself and unsigned."""
+    if provider.kind is not UpstreamKind.APPLE or not user:
+        return somebody
+    try:
+        name = parse_json_object(user.encode("utf-8", "replace")).get("name")
+    except ProviderResponseError:
+        return somebody
+    parts = name if isinstance(name, dict) else {}
+    told_by_browser = {"given_name": parts.get("firstName"), "family_name": parts.get("lastName")}
+    return replace(somebody, claims={**told_by_browser, **somebody.claims})

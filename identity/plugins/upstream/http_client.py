@@ -1,0 +1,169 @@
+"""Asking providers: a few at a time, none for long, and one that does not answer is left alone for a while."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPException
+from time import monotonic
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from identity import __version__, password_hashing
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.fair_semaphore import FairSemaphore, NoFreeSlot, organization_scope
+from identity.outbound_http import ForbiddenDestination, OutboundHttpClient
+
+log = logging.getLogger(__name__)
+
+#: How long a provider may take for all that one sign-in asks of it.
+TIMEOUT_SECONDS = 5.0
+#: How many requests wait for providers: a quarter of them for those of one organization, half of that for one of these.
+_MAX_CONCURRENT_REQUESTS = 32
+#: How long nobody asks one that did not answer.
+_BACKOFF_SECONDS = 5.0
+_MAX_BACKOFF_ENTRIES = 1000
+#: Names the networks that are asked besides public addresses.
+OUTBOUND_NETWORKS_SETTING = "identity.outgoing_networks"
+
+
+class ProviderUnreachable(Exception):
+    """The provider did not answer, or not now; ``why`` says it in words of ours.
+
+    ``private`` if it has no address that it may be asked at. That is told to operators and the instance's managers
+    alone: others would learn which names lead into the network.
+    """
+
+    def __init__(self, why: str, *, private: bool = False) -> None:
+        super().__init__(why)
+        self.user_message = why
+        self.private = private
+
+
+class ProviderResponseError(Exception):
+    """What the provider says cannot be relied on, or is a refusal of its own; ``why`` quotes nothing of it."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.user_message = why
+
+
+class HttpTransport(Protocol):
+    """How answers are got; ``OutboundHttpClient``."""
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        seconds: float | None = None,
+    ) -> Any:
+        """The answer."""
+
+
+class ProviderHttpSession:
+    """What one sign-in asks of a provider, within ``SECONDS`` in all."""
+
+    def __init__(self, way: HttpTransport) -> None:
+        self._way = way
+        self._ends_at = monotonic() + TIMEOUT_SECONDS
+
+    def get(self, url: str, *, token: str = "") -> bytes:
+        """The body of what is there. Raises Unreachable, Refusal."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        status, body = self._send("GET", url, headers, None)
+        if status != 200:
+            raise ProviderResponseError(f"the provider answered {status}")
+        return body
+
+    def get_object(self, url: str, *, token: str = "") -> dict[str, Any]:
+        """The JSON object that is there. Raises Unreachable, Refusal."""
+        return parse_json_object(self.get(url, token=token))
+
+    def post_form(self, url: str, form: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, Any]:
+        """The JSON object with which a form is answered. Raises Unreachable, Refusal."""
+        said = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+        status, body = self._send("POST", url, said, urlencode(form).encode())
+        if status != 200:
+            raise ProviderResponseError(f"the provider answered {status}{_read_error_code(body)}")
+        return parse_json_object(body)
+
+    def _send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> tuple[int, bytes]:
+        left = self._ends_at - monotonic()
+        said = {"Accept": "application/json", "User-Agent": f"identity/{__version__}", **headers}
+        try:
+            if left <= 0:
+                raise TimeoutError
+            answer = self._way.send(method, url, headers=said, body=body, seconds=left)
+        except ForbiddenDestination:
+            # The same words as for a name that nobody knows.
+            raise ProviderUnreachable("the provider did not answer: OSError", private=True) from None
+        except (OSError, HTTPException, ValueError) as problem:
+            raise ProviderUnreachable(f"the provider did not answer: {type(problem).__name__}") from None
+        return answer.status, answer.body
+
+
+class ProviderHttpClient:
+    """One per process. Whoever asks has committed before: nothing is locked, and another thread answers meanwhile."""
+
+    def __init__(self, way: OutboundHttpClient | HttpTransport) -> None:
+        self._way = way
+        self._places = FairSemaphore(_MAX_CONCURRENT_REQUESTS)
+        self._rest_until: dict[str, float] = {}
+
+    @contextmanager
+    def open_session(self, provider: UpstreamProvider) -> Iterator[ProviderHttpSession]:
+        """Ask this provider, within. Raises Unreachable if too many wait for it, or it has not answered just now."""
+        if monotonic() < self._rest_until.get(provider.id, 0):
+            raise ProviderUnreachable("the provider has not answered just now")
+        with organization_scope(provider.organization_id):
+            try:
+                leave = self._places.acquire(provider.id)
+            except NoFreeSlot:
+                raise ProviderUnreachable("too many wait for providers") from None
+            try:
+                with password_hashing.released_slot():
+                    yield ProviderHttpSession(self._way)
+            except ProviderUnreachable as problem:
+                why = (
+                    f"it has no public address ({OUTBOUND_NETWORKS_SETTING} can name its network)"
+                    if problem.private
+                    else problem.user_message
+                )
+                log.warning("identity provider %s: %s", provider.id, why)
+                self._back_off(provider.id)
+                raise
+            finally:
+                leave()
+
+    def _back_off(self, provider_id: str) -> None:
+        if len(self._rest_until) > _MAX_BACKOFF_ENTRIES:
+            self._rest_until.clear()
+        self._rest_until[provider_id] = monotonic() + _BACKOFF_SECONDS
+
+
+def parse_json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a provider sent. Raises Refusal."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ProviderResponseError("the provider's answer is no JSON") from None
+    if not isinstance(value, dict):
+        raise ProviderResponseError("the provider's answer is no JSON object")
+    return value
+
+
+#: Errors of the protocol (RFC 6749 §5.2): words of its own are not repeated.
+_ERRORS = frozenset(
+    {"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"}
+)
+
+
+def _read_error_code(body: bytes) -> str:
+    try:
+        error = parse_json_object(body).get("error")
+    except ProviderResponseError:
+        return ""
+    return f" ({error})" if isinstance(error, str) and error in _ERRORS else ""

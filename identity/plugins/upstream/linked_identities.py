@@ -1,0 +1,119 @@
+"""Links: who of elsewhere is who of here, by provider, issuer and subject alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from identity.crypto.secrets import token_digest
+from identity.domain.errors import Conflict
+from identity.domain.messages import gettext_lazy
+from identity.domain.records import Record
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.plugins.upstream.provider_clients import ExternalUser
+from identity.services.records import RecordService
+
+_RECORD_KIND = "link"
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedIdentity:
+    """An account elsewhere of a person here. ``id`` names it to its person, ``name`` is how the provider calls it."""
+
+    id: str
+    user_id: str
+    provider_id: str
+    issuer: str
+    subject: str
+    name: str
+    linked_at: datetime
+    last_used_at: datetime | None = None
+
+
+class LinkedIdentities:
+    """The links that the plugin keeps. A provider's are those to it alone, whatever other providers say."""
+
+    def __init__(self, records: RecordService, now: datetime) -> None:
+        self._records = records
+        self._now = now
+
+    def find_user_id(self, provider: UpstreamProvider, somebody: ExternalUser) -> LinkedIdentity | None:
+        """Whose account here it is."""
+        record = self._records.find(_RECORD_KIND, _key(provider.id, somebody.issuer, somebody.subject))
+        return None if record is None else _from_record(record)
+
+    def list_user_identities(self, user_id: str) -> tuple[LinkedIdentity, ...]:
+        """Those of a person, newest first."""
+        return tuple(_from_record(one) for one in self._records.list_by_owner(_RECORD_KIND, user_id=user_id))
+
+    def add(self, provider: UpstreamProvider, somebody: ExternalUser, user_id: str) -> LinkedIdentity | None:
+        """Link them; None if they are already.
+
+        Raises Conflict if it is linked to somebody else, NotFound if the person is gone.
+        """
+        kept = {
+            "provider": provider.id,
+            "issuer": somebody.issuer,
+            "subject": somebody.subject,
+            "name": external_user_label(somebody.claims),
+            "used": int(self._now.timestamp()),
+        }
+        key = _key(provider.id, somebody.issuer, somebody.subject)
+        holder = self._records.add(_RECORD_KIND, key, kept, user_id=user_id)
+        if holder is not None and holder.user_id != user_id:
+            raise Conflict(gettext_lazy("This account is linked to somebody else here."))
+        if holder is not None:
+            return None
+        return LinkedIdentity(
+            id=linked_identity_id(provider, somebody),
+            user_id=user_id,
+            provider_id=provider.id,
+            issuer=somebody.issuer,
+            subject=somebody.subject,
+            name=str(kept["name"]),
+            linked_at=self._now,
+        )
+
+    def record_use(self, provider: UpstreamProvider, somebody: ExternalUser) -> None:
+        """Note that they have signed in by it, and how they are called now."""
+        record = self._records.find(_RECORD_KIND, _key(provider.id, somebody.issuer, somebody.subject))
+        if record is not None:
+            later = {"name": external_user_label(somebody.claims), "used": int(self._now.timestamp())}
+            self._records.replace(record, {**record.value, **later})
+
+    def remove(self, link: LinkedIdentity) -> bool:
+        """Unlink it; False if it was gone."""
+        return self._records.delete(_RECORD_KIND, _key(link.provider_id, link.issuer, link.subject))
+
+
+def linked_identity_id(provider: UpstreamProvider, somebody: ExternalUser) -> str:
+    """The id of the link that is there, or would be."""
+    return token_digest(_key(provider.id, somebody.issuer, somebody.subject)).hex()
+
+
+def _key(provider_id: str, issuer: str, subject: str) -> str:
+    return f"{provider_id}\n{issuer}\n{subject}"
+
+
+def _from_record(record: Record) -> LinkedIdentity:
+    kept, zone = record.value, record.created_at.tzinfo
+    return LinkedIdentity(
+        id=record.key.hex(),
+        user_id=record.user_id or "",
+        provider_id=kept["provider"],
+        issuer=kept["issuer"],
+        subject=kept["subject"],
+        name=kept["name"],
+        linked_at=record.created_at,
+        last_used_at=datetime.fromtimestamp(kept["used"], zone),
+    )
+
+
+def external_user_label(claims: Mapping[str, Any]) -> str:
+    """How people know an account elsewhere again."""
+    for name in ("email", "preferred_username", "name", "sub"):
+        value = claims.get(name)
+        if isinstance(value, str) and value.isprintable() and value:
+            return value[:_LONGEST_NAME]
+    return ""

@@ -1,0 +1,139 @@
+"""Signing out at the provider too (OpenID Connect RP-Initiated Logout), where its setting says so.
+
+The session here ends first. Who has to go there, and with which hint, waits sealed with the request to sign out, which
+is this browser's alone; whatever goes wrong there or on the way leaves people signed out here, and on their way home.
+"""
+
+from datetime import datetime
+from urllib.parse import urlencode
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.records import RecordNamespace
+from identity.domain.sessions import SignedInAccount
+from identity.domain.upstream_providers import CALLBACK_PATH, UpstreamProvider
+from identity.domain.users import Subject
+from identity.http.endpoint_routes import build_response, request_context
+from identity.pages.rendering import see_other
+from identity.plugins.upstream.http_client import ProviderResponseError, ProviderUnreachable
+from identity.plugins.upstream.provider_clients import ExternalUser
+from identity.plugins.upstream.provider_registry import get_provider_registry
+from identity.plugins.upstream.provider_selection import SIGN_IN_METHOD
+from identity.provider.endpoints.end_session import finish_logout
+from identity.provider.errors import OAuthError
+from identity.provider.logout_handler import LogoutHandler
+from identity.provider.parameters import Parameters
+from identity.services.container import Services
+from identity.services.sign_ins import SignInUnavailable
+
+#: Where the provider sends people back to; it has to be registered there.
+POST_LOGOUT_PATH = f"{CALLBACK_PATH}/signed-out"
+#: Where they are sent there, whose request to sign out waits.
+LOGOUT_PATH = f"{CALLBACK_PATH}/sign-out/{{request}}"
+
+_SESSION_RECORD_KIND, _LOGOUT_RECORD_KIND = "session", "leaving"
+#: A longer ID token fits no address; they sign out there without the hint.
+_MAX_ID_TOKEN_HINT_LENGTH = 8192
+
+
+def store_logout_state(request: Request, provider: UpstreamProvider, subject: Subject, somebody: ExternalUser) -> None:
+    """Keep what it takes to sign out there, for as long as the session may last that begins now."""
+    services: Services = request.services
+    if not provider.sign_out_there or not somebody.id_token:
+        return
+    hint = somebody.id_token if len(somebody.id_token) <= _MAX_ID_TOKEN_HINT_LENGTH else ""
+    kept = {"provider": provider.id, "id_token": hint}
+    ends_at = services.sessions.new_session_end(subject)
+    key = _key(subject.user.id, services.now)
+    records = services.record_service(get_provider_registry(request).name_space)
+    records.add(_SESSION_RECORD_KIND, key, kept, user_id=subject.user.id, expires_at=ends_at, seal=True)
+
+
+class UpstreamLogoutHandler(LogoutHandler):
+    """At the provider where the session's person has signed in."""
+
+    name = "upstream"
+
+    def __init__(self, name_space: RecordNamespace) -> None:
+        self._name_space = name_space
+
+    def handles(self, account: SignedInAccount, services: Services) -> bool:
+        """True if the provider's setting says so."""
+        records = services.record_service(self._name_space)
+        kept = [one for key in _record_keys(account) if (one := records.find(_SESSION_RECORD_KIND, key)) is not None]
+        return any(_find_active_provider(one.value["provider"], services) is not None for one in kept)
+
+    def begin_logout(self, account: SignedInAccount, request_id: str, services: Services) -> str:
+        """The path that leads there: what it takes is bound to the request, and used up by its browser."""
+        records = services.record_service(self._name_space)
+        expires_at = services.now + services.sign_ins.lifetime
+        for key in _record_keys(account):
+            taken = records.consume(_SESSION_RECORD_KIND, key)
+            if taken is not None:
+                records.add(_LOGOUT_RECORD_KIND, request_id, taken.value, expires_at=expires_at, seal=True)
+        return LOGOUT_PATH.format(request=request_id)
+
+
+def start_logout(request: Request) -> Response:
+    """303 to the provider's page for signing out; home if there is none, or it does not say where."""
+    request_id, services = request.matchdict["request"], request.services
+    try:
+        services.sign_ins.find(request_id, request.browser_state.sign_ins.get(request_id))
+    except SignInUnavailable:
+        return build_response(request, finish_logout("", request.browser_state, request_context(request)))
+    # Committed: it is used up whatever follows, and no lock is held while the provider is asked.
+    taken = request.run_once(
+        "leaving",
+        lambda: services.record_service(get_provider_registry(request).name_space).consume(
+            _LOGOUT_RECORD_KIND, request_id
+        ),
+    )
+    services = request.services
+    provider = None if taken is None else _find_active_provider(taken.value["provider"], services)
+    address = None if taken is None or provider is None else _logout_url(request, provider, taken.value["id_token"])
+    if address is None:
+        return build_response(request, finish_logout(request_id, request.browser_state, request_context(request)))
+    response = see_other(request, "/")
+    response.headers["Location"] = address
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def _logout_url(request: Request, provider: UpstreamProvider, id_token: str) -> str | None:
+    try:
+        with get_provider_registry(request).provider_client(provider) as client:
+            endpoint = client.end_session_endpoint()
+    except (ProviderUnreachable, ProviderResponseError):
+        return None
+    if not endpoint:
+        return None
+    said = {
+        **({"id_token_hint": id_token} if id_token else {}),
+        "client_id": provider.client_id,
+        "post_logout_redirect_uri": f"{request.registry.application.settings.login_url}{POST_LOGOUT_PATH}",
+        "state": request.matchdict["request"],
+    }
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(said)}"
+
+
+def finish_provider_logout(request: Request) -> Response:
+    """Whoever has signed out there: home, by what waits in this browser under the state that comes back."""
+    try:
+        state = Parameters.parse(request.environ.get("QUERY_STRING", "").encode("latin-1")).get("state", "")
+    except OAuthError:
+        state = ""
+    return build_response(request, finish_logout(state, request.browser_state, request_context(request)))
+
+
+def _find_active_provider(provider_id: str, services: Services) -> UpstreamProvider | None:
+    provider = services.upstream_providers.find(provider_id)
+    return provider if provider is not None and provider.is_usable and provider.sign_out_there else None
+
+
+def _record_keys(account: SignedInAccount) -> list[str]:
+    return [_key(account.subject.user.id, one.at) for one in account.session.proofs if one.factor == SIGN_IN_METHOD]
+
+
+def _key(user_id: str, at: datetime) -> str:
+    return f"{user_id}\n{int(at.timestamp())}"

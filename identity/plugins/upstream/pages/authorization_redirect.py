@@ -1,0 +1,177 @@
+"""The way out: somebody is sent to a provider, and what they are to bring back is remembered."""
+
+from collections.abc import Iterator, Mapping
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.errors import NotFound
+from identity.domain.messages import gettext_lazy
+from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.upstream_providers import CALLBACK_PATH, UpstreamProvider
+from identity.http.endpoint_routes import request_context
+from identity.http.sign_in_attempts import PendingSignInContext
+from identity.lazily import lazily
+from identity.pages.error_pages import render_error_page
+from identity.pages.forms import Form
+from identity.pages.rendering import see_other
+from identity.pages.sign_in_page import SignInPage
+from identity.plugins.upstream import authorization_states, provider_selection
+from identity.plugins.upstream.authorization_states import UpstreamSignInPurpose
+from identity.plugins.upstream.http_client import OUTBOUND_NETWORKS_SETTING, ProviderResponseError, ProviderUnreachable
+from identity.plugins.upstream.pages.provider_operator import describe_provider_operator
+from identity.plugins.upstream.provider_registry import get_provider_registry
+from identity.services.upstream_providers import INSTANCE_WRITE
+
+_DECISION_FIELD = "decision"
+#: Where somebody who signs in is sent to a provider: below the providers' paths, where GET may write.
+PROVIDER_PATH = f"{CALLBACK_PATH}/{{provider}}/for/{{request}}"
+#: What it takes to change a provider, and to try it.
+PERMISSION = "upstream_provider.write"
+
+
+def provider_path(provider: UpstreamProvider, request_id: str) -> str:
+    """The path that leads to a provider, from a sign-in that waits."""
+    return PROVIDER_PATH.format(provider=provider.id, request=request_id)
+
+
+class AutomaticRedirectPage(SignInPage):
+    """/login/{request}/upstream: where they are to sign in, and another way.
+
+    Whose name was entered makes no difference: what a provider is worth to a person is told once they have proved it.
+    """
+
+    template = "upstream/automatic_redirect.html"
+    fields = (_DECISION_FIELD,)
+
+    @lazily
+    def provider(self) -> UpstreamProvider | None:
+        """Where; None where they are sent nowhere."""
+        return provider_selection.next_provider(self.sign_in, request_context(self.request))
+
+    def template_variables(self) -> Mapping[str, object] | Response:
+        """What it is called, and who runs it."""
+        if self.provider is None:
+            return self.redirect_to_next()
+        return {
+            "provider": self.provider.name,
+            "run_by": describe_provider_operator(self.provider, self.request.services),
+        }
+
+    def submit(self, form: Form) -> Response:
+        """303 there, or back to the first page."""
+        if form.text(_DECISION_FIELD) == "another":
+            self.request.services.sign_ins.choose_other_method(self.pending_authorization)
+            return self.redirect(self.base_path)
+        return (
+            self.redirect_to_next()
+            if self.provider is None
+            else self.redirect(provider_path(self.provider, self.pending_authorization.id))
+        )
+
+
+def start_provider_sign_in(context: PendingSignInContext, request: Request) -> Response:
+    """303 to the provider. Raises NotFound for one at which they cannot sign in."""
+    services, provider_id = request.services, request.matchdict["provider"]
+    found = {one.id: one for one in provider_selection.available_providers(context.sign_in, services)}
+    if provider_id not in found:
+        raise NotFound("identity provider", provider_id)
+    pending, sign_in = context.pending, context.sign_in
+    anew = sign_in.selected_account is not None and not sign_in.is_fresh(sign_in.selected_account)
+    anew = anew or sign_in.requires_dated_proof
+    return redirect_to_provider(
+        request,
+        found[provider_id],
+        UpstreamSignInPurpose.SIGN_IN,
+        pending.id,
+        requires_reauthentication=anew,
+        login_hint="" if sign_in.login_name is None else sign_in.login_name.full,
+        ui_locales=pending.ui_locales,
+        return_path=f"/login/{pending.id}",
+    )
+
+
+def redirect_to_provider(
+    request: Request,
+    provider: UpstreamProvider,
+    purpose: UpstreamSignInPurpose,
+    origin_id: str,
+    *,
+    return_path: str,
+    requires_reauthentication: bool = False,
+    login_hint: str = "",
+    ui_locales: str = "",
+) -> Response:
+    """303 to the provider, or a page that says why not, from which a link leads ``back``."""
+    desk = get_provider_registry(request)
+    login_url, now = request.registry.application.settings.login_url, request.services.now
+    records = request.services.record_service(desk.name_space)
+    begun = authorization_states.store_state(
+        records, provider, purpose, origin_id, login_url=login_url, now=now, anew=requires_reauthentication
+    )
+    # Nothing is locked while the provider is asked where it is.
+    request.commit()
+    try:
+        with desk.provider_client(provider) as client:
+            address = client.authorization_url(begun, login_hint=login_hint, ui_locales=ui_locales)
+    except (ProviderUnreachable, ProviderResponseError) as problem:
+        return provider_error_page(request, provider, problem, back=return_path, purpose=purpose)
+    response = see_other(request, "/")
+    response.headers["Location"] = address
+    # What follows is the provider's business, and where they come from is not.
+    response.headers["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def provider_error_page(
+    request: Request,
+    provider: UpstreamProvider,
+    problem: ProviderUnreachable | ProviderResponseError,
+    *,
+    back: str,
+    purpose: UpstreamSignInPurpose,
+) -> Response:
+    """The page that says that the provider is of no use now; only its own button is lost.
+
+    Whoever tries it learns why.
+    """
+    services = request.services
+    services.audit.record_refusal(
+        "authentication.refused",
+        kind="upstream_provider",
+        id=provider.id,
+        organization_id=provider.organization_id,
+        reason=problem.user_message,
+    )
+    absent = isinstance(problem, ProviderUnreachable)
+    return render_error_page(
+        request,
+        503 if absent else 400,
+        gettext_lazy("You cannot sign in at {provider} now", provider=provider.name),
+        [
+            gettext_lazy("It does not answer.") if absent else gettext_lazy("What it answered cannot be relied on."),
+            *(_error_reasons(request, provider, problem) if purpose is UpstreamSignInPurpose.TEST else ()),
+        ],
+        advice=gettext_lazy("Try it again, or choose another way."),
+        action=(gettext_lazy("Choose another way"), back),
+    )
+
+
+def _error_reasons(
+    request: Request, provider: UpstreamProvider, problem: ProviderUnreachable | ProviderResponseError
+) -> Iterator[str]:
+    """What is wrong, for whoever may change the provider; of addresses that are not public for the instance's managers
+    alone."""
+    access = request.services.access_control
+    principal = access.load_principal(request.signed_in_account.subject)
+    if not access.is_permitted(principal, PERMISSION, organization_resource(provider.organization_id)):
+        return
+    if (
+        isinstance(problem, ProviderUnreachable)
+        and problem.private
+        and access.is_permitted(principal, INSTANCE_WRITE, INSTANCE_RESOURCE)
+    ):
+        yield gettext_lazy("Its host name leads to no public address.")
+        yield gettext_lazy("To allow it, name the network in the setting {setting}.", setting=OUTBOUND_NETWORKS_SETTING)
+    else:
+        yield gettext_lazy("The reason: {reason}.", reason=problem.user_message)

@@ -1,0 +1,291 @@
+"""The way back: what a provider's answer is worth, and what comes of it."""
+
+from collections.abc import Callable, Mapping
+from urllib.parse import urlencode
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity import instrumentation
+from identity.domain.authentication import FEDERATED_METHOD, UNDATED_METHOD
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.messages import gettext_lazy
+from identity.domain.sessions import PendingAuthorization
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.http.endpoint_routes import build_protocol_request, request_context
+from identity.pages.error_pages import render_error_page
+from identity.pages.rendering import see_other
+from identity.pages.signed_in_page import RECENT_AUTHENTICATION_AGE
+from identity.plugins.upstream import authorization_states, provider_selection, unlinked_identities
+from identity.plugins.upstream.account_resolution import AccountResolver, AccountUnavailable, IdentityNotLinked
+from identity.plugins.upstream.authorization_states import PendingUpstreamSignIn, UpstreamSignInPurpose
+from identity.plugins.upstream.claim_mapping import merge_apple_name
+from identity.plugins.upstream.http_client import ProviderResponseError, ProviderUnreachable
+from identity.plugins.upstream.linked_identities import LinkedIdentities
+from identity.plugins.upstream.logout import store_logout_state
+from identity.plugins.upstream.pages.authorization_redirect import provider_error_page
+from identity.plugins.upstream.pages.identity_linking import identity_in_use_page
+from identity.plugins.upstream.pages.provider_check import provider_check_result
+from identity.plugins.upstream.provider_clients import ExternalUser, UpstreamClientCredentials
+from identity.plugins.upstream.provider_registry import get_provider_registry, load_client_credentials
+from identity.provider.endpoints.authorization import PATH, load_sign_in
+from identity.provider.errors import LoginRequired, MethodNotAllowed, OAuthError
+from identity.provider.parameters import Parameters
+from identity.services.sign_ins import SignInUnavailable
+
+#: What a provider's answer can hold (RFC 6749 §4.1.2, RFC 9207); ``user`` is Apple's.
+_PARAMETERS = ("code", "state", "iss", "error", "user")
+_MAX_PARAMETER_LENGTH = 4096
+
+CallbackHandler = Callable[[Request, UpstreamProvider, PendingUpstreamSignIn, ExternalUser], Response]
+
+
+def handle_callback(request: Request) -> Response:
+    """What comes of an answer; one that came as a form from elsewhere comes again with GET, when cookies do too."""
+    if request.method == "HEAD":
+        # It must not do what GET does (RFC 9110 §9.3.2).
+        raise MethodNotAllowed(("GET", "POST"))
+    if request.method == "POST":
+        return _repeat_as_get(request)
+    try:
+        said = _read_parameters(Parameters.parse(request.environ.get("QUERY_STRING", "").encode("latin-1")))
+    except OAuthError:
+        return _unknown_state_page(request)
+    provider = request.services.upstream_providers.find(request.matchdict["provider"])
+    if provider is None or not provider.is_usable:
+        return _unknown_state_page(request)
+    # Committed: the state is used up whatever follows, and no lock is held while the provider is asked.
+    taken = request.run_once("state", lambda: _redeem_state(request, provider, said.get("state", "")))
+    if taken is None:
+        return _unknown_state_page(request)
+    waiting, back, credentials = taken
+    try:
+        with get_provider_registry(request).provider_client(provider) as client:
+            client.verify_issuer(said.get("iss"))
+            if "error" in said or "code" not in said:
+                instrumentation.record_outcome(
+                    instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.REFUSED
+                )
+                return _not_signed_in_page(request, provider, back)
+            now = request.services.now
+            # The provider accepts its code only once.
+            somebody = request.run_once(
+                "code", lambda: client.exchange_code(said["code"], waiting.begun, credentials, now)
+            )
+    except (ProviderUnreachable, ProviderResponseError) as problem:
+        instrumentation.record_outcome(
+            instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.FAILED
+        )
+        return provider_error_page(request, provider, problem, back=back, purpose=waiting.purpose)
+    return CALLBACK_HANDLERS[waiting.purpose](
+        request, provider, waiting, merge_apple_name(provider, somebody, said.get("user", ""))
+    )
+
+
+def _redeem_state(
+    request: Request, provider: UpstreamProvider, state: str
+) -> tuple[PendingUpstreamSignIn, str, UpstreamClientCredentials] | None:
+    """What the state stands for, where this browser was and how to authenticate at the provider, with the state used
+    up; None if the state is not this browser's, not the provider's, or was used before."""
+    records = request.services.record_service(get_provider_registry(request).name_space)
+    waiting = authorization_states.find_state(records, state)
+    if waiting is None or waiting.provider_id != provider.id:
+        return None
+    back = _find_return_path(request, waiting)
+    if back is None or not authorization_states.redeem_state(records, waiting.authorization_state.state):
+        return None
+    return waiting, back, load_client_credentials(provider, request.services)
+
+
+def _repeat_as_get(request: Request) -> Response:
+    form = Parameters.parse(build_protocol_request(request).body)
+    return see_other(request, f"{request.path}?{urlencode(_read_parameters(form))}")
+
+
+def _read_parameters(parameters: Parameters) -> dict[str, str]:
+    """What counts of an answer. Raises OAuthError for what is given twice."""
+    parameters.refuse_repeated()
+    return {
+        name: value
+        for name in _PARAMETERS
+        if (value := parameters.get(name, "")) and len(value) <= _MAX_PARAMETER_LENGTH
+    }
+
+
+def _find_return_path(request: Request, waiting: PendingUpstreamSignIn) -> str | None:
+    """Where this browser was when it was sent away; None if it was another one, or is not there any more."""
+    if waiting.purpose is UpstreamSignInPurpose.SIGN_IN:
+        return None if _find_pending_authorization(request, waiting) is None else f"/login/{waiting.origin_id}"
+    account = request.signed_in_account
+    if account is None or account.session.id != waiting.origin_id:
+        return None
+    return "/account/security" if waiting.purpose is UpstreamSignInPurpose.LINK else "/console"
+
+
+def _find_pending_authorization(request: Request, waiting: PendingUpstreamSignIn) -> PendingAuthorization | None:
+    """The sign-in that waits in this very browser."""
+    try:
+        found: PendingAuthorization = request.services.sign_ins.find(
+            waiting.origin_id, request.browser_state.sign_ins.get(waiting.origin_id)
+        )
+    except SignInUnavailable:
+        return None
+    return found
+
+
+def _unknown_state_page(request: Request) -> Response:
+    """An answer to nothing that was asked in this browser, or that was given already."""
+    return render_error_page(
+        request,
+        400,
+        gettext_lazy("This sign-in cannot go on here"),
+        [gettext_lazy("It was begun in another browser, took too long, or is done already.")],
+        advice=gettext_lazy("Go back to the application and open it again."),
+        action=(gettext_lazy("Your account"), "/account"),
+    )
+
+
+def _not_signed_in_page(request: Request, provider: UpstreamProvider, back: str) -> Response:
+    return render_error_page(
+        request,
+        400,
+        gettext_lazy("You have not signed in at {provider}", provider=provider.name),
+        advice=gettext_lazy("Try it again, or choose another way."),
+        action=(gettext_lazy("Choose another way"), back),
+    )
+
+
+def complete_sign_in(
+    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, somebody: ExternalUser
+) -> Response:
+    """The person has proved who they are: on with the sign-in that waits."""
+    try:
+        return _complete_sign_in(request, provider, waiting, somebody)
+    except (Conflict, Invalid):
+        # Of two that come for the first time at the same moment one makes the account, which the other finds then.
+        request.roll_back()
+        return _complete_sign_in(request, provider, waiting, somebody)
+
+
+def _complete_sign_in(
+    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, somebody: ExternalUser
+) -> Response:
+    services = request.services
+    pending = _find_pending_authorization(request, waiting)
+    if pending is None:
+        return _unknown_state_page(request)
+    try:
+        under_way = load_sign_in(pending, request.browser_state, request_context(request))
+    except OAuthError:
+        return see_other(request, f"{PATH}/{pending.id}")
+    records = services.record_service(get_provider_registry(request).name_space)
+    accounts = AccountResolver(services, LinkedIdentities(records, services.now), provider)
+    try:
+        subject = accounts.resolve_subject(somebody, provider_selection.sign_in_organization(under_way, services))
+        required = under_way.required_organization
+        if required is not None and subject.organization.id != required.id:
+            why = gettext_lazy(
+                "You need an account of {organization}.",
+                organization=services.branding.organization_display_name(required),
+            )
+            raise AccountUnavailable(why, "another organization is required")
+        if not services.policies.allows_factor(subject, provider_selection.SIGN_IN_METHOD):
+            name = services.branding.organization_display_name(subject.organization)
+            why = gettext_lazy("{organization} does not let people sign in in this way.", organization=name)
+            raise AccountUnavailable(why, "the policy of the organization")
+    except IdentityNotLinked as nobody:
+        _record_refusal(request, provider, str(nobody))
+        unlinked_identities.store_unlinked_identity(records, pending, provider, somebody)
+        return see_other(request, f"/login/{pending.id}/upstream/unlinked")
+    except AccountUnavailable as refused:
+        return _account_unavailable_page(request, provider, refused, f"/login/{pending.id}")
+    methods = (
+        somebody.authentication_methods
+        if provider.trust_methods and somebody.authentication_methods
+        else (FEDERATED_METHOD,)
+    )
+    methods = methods if somebody.is_recently_authenticated else (*methods, UNDATED_METHOD)
+    proved = services.sign_ins.add_proof(pending, subject, methods, factor=provider_selection.SIGN_IN_METHOD)
+    if not _can_continue(request, proved):
+        why = gettext_lazy(
+            "{provider} does not say when you last signed in there, and that is asked for.", provider=provider.name
+        )
+        return _account_unavailable_page(
+            request, provider, AccountUnavailable(why, "the provider does not say when"), f"/login/{pending.id}"
+        )
+    instrumentation.record_outcome(
+        instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.SUCCEEDED
+    )
+    store_logout_state(request, provider, subject, somebody)
+    return see_other(request, f"{PATH}/{pending.id}")
+
+
+def _can_continue(request: Request, proved: PendingAuthorization) -> bool:
+    """False if it is to be known when they proved who they are, and they have nothing to prove it here."""
+    try:
+        _ = load_sign_in(proved, request.browser_state, request_context(request)).step_up_requirement
+    except LoginRequired:
+        return False
+    except OAuthError:
+        # It is answered where the sign-in goes on.
+        return True
+    return True
+
+
+def _record_refusal(request: Request, provider: UpstreamProvider, reason: str) -> None:
+    instrumentation.record_outcome(instrumentation.SIGN_IN, provider_selection.SIGN_IN_METHOD, instrumentation.REFUSED)
+    request.services.audit.record_refusal(
+        "authentication.refused",
+        kind="upstream_provider",
+        id=provider.id,
+        organization_id=provider.organization_id,
+        reason=reason,
+    )
+
+
+def _account_unavailable_page(
+    request: Request, provider: UpstreamProvider, refused: AccountUnavailable, back: str
+) -> Response:
+    _record_refusal(request, provider, refused.reason)
+    # What was begun for them, such as an account in another organization, is not kept.
+    request.tm.doom()
+    return render_error_page(
+        request,
+        403,
+        gettext_lazy("You have signed in at {provider}, but not here", provider=provider.name),
+        [refused.user_message],
+        action=(gettext_lazy("Choose another way"), back),
+    )
+
+
+def complete_linking(
+    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, somebody: ExternalUser
+) -> Response:
+    """From now on it is an account of whoever is signed in. Raises Conflict if it is somebody else's."""
+    services = request.services
+    accounts = AccountResolver(
+        services,
+        LinkedIdentities(services.record_service(get_provider_registry(request).name_space), services.now),
+        provider,
+    )
+    account = request.signed_in_account
+    if account is None or account.session.id != waiting.origin_id:
+        return _unknown_state_page(request)
+    if not services.upstream_providers.serves_subject(provider, account.subject):
+        raise NotFound("identity provider", provider.id)
+    proved_at = account.session.last_proof_at
+    if proved_at is None or services.now - proved_at >= RECENT_AUTHENTICATION_AGE:
+        # It took too long there: who they are is proved again first.
+        return see_other(request, f"/account/identities/new/{provider.id}")
+    try:
+        accounts.link_identity(somebody, account.subject)
+    except Conflict:
+        return identity_in_use_page(request, (gettext_lazy("Your account"), "/account/security"))
+    return see_other(request, "/account/security")
+
+
+CALLBACK_HANDLERS: Mapping[UpstreamSignInPurpose, CallbackHandler] = {
+    UpstreamSignInPurpose.SIGN_IN: complete_sign_in,
+    UpstreamSignInPurpose.LINK: complete_linking,
+    UpstreamSignInPurpose.TEST: provider_check_result,
+}

@@ -1,0 +1,144 @@
+"""An account elsewhere that is nobody's here is linked in the sign-in that it was to answer."""
+
+from collections.abc import Mapping
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.authentication import dated_proofs
+from identity.domain.errors import Conflict
+from identity.domain.messages import gettext_lazy
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.users import Subject
+from identity.lazily import lazily
+from identity.pages.error_pages import render_error_page
+from identity.pages.forms import Form
+from identity.pages.sign_in_page import SignInPage
+from identity.pages.signed_in_page import RECENT_AUTHENTICATION_AGE
+from identity.plugins.upstream import unlinked_identities
+from identity.plugins.upstream.account_resolution import AccountResolver
+from identity.plugins.upstream.linked_identities import LinkedIdentities, linked_identity_id
+from identity.plugins.upstream.pages.provider_operator import describe_provider_operator
+from identity.plugins.upstream.provider_registry import get_provider_registry
+from identity.plugins.upstream.unlinked_identities import LinkIdentityInteraction, UnlinkedIdentity
+from identity.services.records import RecordService
+
+#: Whom the page was shown to, and for which account elsewhere: both may be others by now in another window.
+_ACCOUNT_FIELD, _IDENTITY_FIELD = "account", "identity"
+_DECISION_FIELD = "decision"
+
+
+class _IdentityLinkingPage(SignInPage):
+    @property
+    def records(self) -> RecordService:
+        """What the plugin keeps."""
+        records: RecordService = self.request.services.record_service(get_provider_registry(self.request).name_space)
+        return records
+
+    @lazily
+    def unlinked_identity(self) -> UnlinkedIdentity | None:
+        """What waits with this sign-in."""
+        return unlinked_identities.find_unlinked_identity(
+            self.request.services, get_provider_registry(self.request).name_space, self.pending_authorization
+        )
+
+
+class UnknownIdentityPage(_IdentityLinkingPage):
+    """/login/{request}/upstream/unlinked: nobody here is it; whoever proves who they are can link it."""
+
+    template = "upstream/unknown_identity.html"
+
+    def template_variables(self) -> Mapping[str, object] | Response:
+        """What it is called there."""
+        if self.unlinked_identity is None:
+            return self.redirect_to_next()
+        provider = self.unlinked_identity.provider
+        return {
+            "provider": provider.name,
+            "called": self.unlinked_identity.name,
+            "run_by": describe_provider_operator(provider, self.request.services),
+        }
+
+    def submit(self, form: Form) -> Response:
+        """They prove who they are, whoever is signed in at this browser."""
+        if self.unlinked_identity is not None:
+            self.request.services.sign_ins.require_reauthentication(self.pending_authorization)
+        return self.redirect_to_next()
+
+
+class ConfirmLinkingPage(_IdentityLinkingPage):
+    """/login/{request}/upstream/link: whether whoever has just proved who they are wants it linked."""
+
+    template = "upstream/confirm_linking.html"
+    fields = (_ACCOUNT_FIELD, _IDENTITY_FIELD)
+
+    @lazily
+    def subject(self) -> Subject | None:
+        """Who they are; None unless it is time to ask."""
+        return self.sign_in.authenticated_subject if self.is_next_interaction(LinkIdentityInteraction.name) else None
+
+    def template_variables(self) -> Mapping[str, object] | Response:
+        """The two accounts."""
+        found = self.unlinked_identity
+        if self.subject is None or found is None:
+            return self.redirect_to_next()
+        return {
+            "provider": found.provider.name,
+            "called": found.name,
+            "run_by": describe_provider_operator(found.provider, self.request.services),
+            "login_name": self.subject.login_name,
+            "organization": self.subject.organization.name,
+            "fits": self._account_labels(found.provider).can_sign_in(self.subject),
+            "account": self.subject.user.id,
+            "identity": linked_identity_id(found.provider, found.external_user),
+        }
+
+    def submit(self, form: Form) -> Response:
+        """Link it, or not. It is asked once."""
+        subject, found = self.subject, self.unlinked_identity
+        if subject is None or found is None:
+            return self.redirect_to_next()
+        shown = (subject.user.id, linked_identity_id(found.provider, found.external_user))
+        if (form.text(_ACCOUNT_FIELD), form.text(_IDENTITY_FIELD)) != shown or form.text(_DECISION_FIELD) not in (
+            "link",
+            "leave",
+        ):
+            return self.redirect_to_next()
+        if form.text(_DECISION_FIELD) == "link" and not self._is_fresh():
+            self.request.services.sign_ins.require_reauthentication(self.pending_authorization)
+            return self.redirect_to_next()
+        if (
+            not unlinked_identities.redeem_unlinked_identity(self.records, self.pending_authorization)
+            or form.text(_DECISION_FIELD) == "leave"
+        ):
+            return self.redirect_to_next()
+        accounts = self._account_labels(found.provider)
+        if not accounts.can_sign_in(subject):
+            return self.redirect_to_next()
+        try:
+            accounts.link_identity(found.external_user, subject)
+        except Conflict:
+            return identity_in_use_page(self.request, (gettext_lazy("Go on"), self.context.resume_path))
+        return self.redirect_to_next()
+
+    def _is_fresh(self) -> bool:
+        """True if they have proved who they are in the last ten minutes; the sign-in may have waited for longer."""
+        proved_at = (
+            self.pending_authorization.authenticated_at if dated_proofs(self.pending_authorization.proofs) else None
+        )
+        return proved_at is not None and self.request.services.now - proved_at < RECENT_AUTHENTICATION_AGE
+
+    def _account_labels(self, provider: UpstreamProvider) -> AccountResolver:
+        services = self.request.services
+        return AccountResolver(services, LinkedIdentities(self.records, services.now), provider)
+
+
+def identity_in_use_page(request: Request, action: tuple[str, str]) -> Response:
+    """The page that says that an account elsewhere is linked to somebody else here."""
+    return render_error_page(
+        request,
+        409,
+        gettext_lazy("This account is linked to somebody else here"),
+        [gettext_lazy("Sign in with it, unlink it there, then link it here.")],
+        action=action,
+    )

@@ -1,0 +1,173 @@
+"""Linked accounts, in the account: listed on the security page, linked and unlinked here."""
+
+from collections.abc import Iterable, Mapping
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.errors import NotFound
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.users import Subject
+from identity.lazily import lazily
+from identity.pages.account_extensions import SecuritySection, SecuritySectionRow
+from identity.pages.forms import Form
+from identity.pages.layout import NavigationGroup, NavigationItem
+from identity.pages.page import FormPage
+from identity.pages.rendering import ACCOUNT_PATH
+from identity.pages.signed_in_page import SignedInPage
+from identity.plugins.upstream.account_resolution import INSTANCE_ADMINISTRATOR_MESSAGE, AccountResolver
+from identity.plugins.upstream.authorization_states import UpstreamSignInPurpose
+from identity.plugins.upstream.linked_identities import LinkedIdentities, LinkedIdentity
+from identity.plugins.upstream.pages.authorization_redirect import redirect_to_provider
+from identity.plugins.upstream.pages.provider_operator import describe_provider_operator
+from identity.plugins.upstream.provider_registry import get_provider_registry
+
+SECURITY_PATH = f"{ACCOUNT_PATH}/security"
+IDENTITIES_PATH = f"{ACCOUNT_PATH}/identities"
+
+
+def load_linked_identities(request: Request) -> LinkedIdentities:
+    """The links that are kept."""
+    return LinkedIdentities(
+        request.services.record_service(get_provider_registry(request).name_space), request.services.now
+    )
+
+
+def security_sections(page: SignedInPage) -> Iterable[SecuritySection]:
+    """The accounts elsewhere that are linked, and those that could be."""
+    t, services, when = page.translator.gettext, page.request.services, page.template_macros.when
+    linked = load_linked_identities(page.request).list_user_identities(page.subject.user.id)
+    providers = services.upstream_providers
+    offered = [
+        one
+        for one in providers.list_available(page.subject.organization.id)
+        if providers.serves_subject(one, page.subject)
+    ]
+    rows = []
+    for one in linked:
+        provider = providers.find(one.provider_id)
+        if provider is None:
+            continue
+        rests = () if providers.serves_subject(provider, page.subject) else (t(INSTANCE_ADMINISTRATOR_MESSAGE),)
+        notes = (one.name, t("Linked on {date}", date=when(one.linked_at)), *rests)
+        remove = NavigationItem(label=t("Unlink …"), href=f"{IDENTITIES_PATH}/{one.id}/remove")
+        rows.append(SecuritySectionRow(name=provider.name, notes=notes, actions=(remove,)))
+    for provider in offered:
+        add = NavigationItem(label=t("Link …"), href=f"{IDENTITIES_PATH}/new/{provider.id}")
+        if all(one.provider_id != provider.id for one in linked):
+            rows.append(SecuritySectionRow(name=provider.name, notes=(t("Not linked"),), actions=(add,)))
+    if rows:
+        lead = t("Accounts that you have elsewhere, with which you sign in here.")
+        yield SecuritySection(id="identities", title=t("Linked accounts"), lead=lead, rows=tuple(rows))
+
+
+def export_linked_identities(request: Request, subject: Subject) -> object:
+    """What is kept of a person's links, for whoever takes their data along."""
+    return [
+        {"issuer": one.issuer, "subject": one.subject, "name": one.name, "linked_at": one.linked_at.isoformat()}
+        for one in load_linked_identities(request).list_user_identities(subject.user.id)
+    ]
+
+
+class _LinkedIdentityPage(SignedInPage, FormPage):
+    """A page about a linked account, for whoever has just proved who they are."""
+
+    requires_recent_authentication = True
+
+    def navigation(self) -> tuple[NavigationGroup, ...]:
+        """The way back."""
+        return (
+            NavigationGroup(
+                items=(
+                    NavigationItem(
+                        label=self.translator.gettext("Security"), href=SECURITY_PATH, icon="lock", is_current=True
+                    ),
+                )
+            ),
+        )
+
+    def common_variables(self) -> Mapping[str, object]:
+        """The frame, and who it is about."""
+        return {**super().common_variables(), "parent": self.translator.gettext("Your account"), "back": SECURITY_PATH}
+
+
+class LinkIdentityPage(_LinkedIdentityPage):
+    """Leads to a provider, to link an account there."""
+
+    template = "upstream/link_identity.html"
+
+    @property
+    def redirects_off_site(self) -> bool:
+        """True: to the provider."""
+        return True
+
+    @lazily
+    def provider(self) -> UpstreamProvider:
+        """Which one. Raises NotFound for one that is not for this person."""
+        wanted: str = self.request.matchdict["provider"]
+        providers = self.request.services.upstream_providers
+        offered: tuple[UpstreamProvider, ...] = providers.list_available(self.subject.organization.id)
+        for one in offered:
+            if one.id == wanted and providers.serves_subject(one, self.subject):
+                return one
+        raise NotFound("identity provider", wanted)
+
+    def template_variables(self) -> Mapping[str, object]:
+        """What it is called, and who runs it."""
+        return {
+            "provider": self.provider.name,
+            "run_by": describe_provider_operator(self.provider, self.request.services),
+        }
+
+    def submit(self, form: Form) -> Response:
+        """To the provider; whoever comes back from there is linked."""
+        return redirect_to_provider(
+            self.request,
+            self.provider,
+            UpstreamSignInPurpose.LINK,
+            self.signed_in_account.session.id,
+            return_path=SECURITY_PATH,
+            requires_reauthentication=True,
+        )
+
+
+class UnlinkIdentityPage(_LinkedIdentityPage):
+    """Asks first, and says what follows."""
+
+    template = "upstream/unlink_identity.html"
+
+    @lazily
+    def linked_identity(self) -> LinkedIdentity:
+        """Which one. Raises NotFound for those of others."""
+        wanted = self.request.matchdict["link"]
+        for one in load_linked_identities(self.request).list_user_identities(self.subject.user.id):
+            if one.id == wanted:
+                return one
+        raise NotFound("linked account", wanted)
+
+    @lazily
+    def provider(self) -> UpstreamProvider:
+        """Where it is. Raises NotFound if that is gone."""
+        found: UpstreamProvider = self.request.services.upstream_providers.get(self.linked_identity.provider_id)
+        return found
+
+    def template_variables(self) -> Mapping[str, object]:
+        """What it is called, and whether there is another way in."""
+        services, user_id = self.request.services, self.subject.user.id
+        others = [
+            one
+            for one in load_linked_identities(self.request).list_user_identities(user_id)
+            if one.id != self.linked_identity.id
+        ]
+        has_password = services.storage.users.find_password(user_id) is not None
+        return {
+            "provider": self.provider.name,
+            "called": self.linked_identity.name,
+            "only_way": not others and not has_password,
+        }
+
+    def submit(self, form: Form) -> Response:
+        """Unlink it."""
+        accounts = AccountResolver(self.request.services, load_linked_identities(self.request), self.provider)
+        accounts.unlink_identity(self.linked_identity, self.subject)
+        return self.redirect(SECURITY_PATH)

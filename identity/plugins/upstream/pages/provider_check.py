@@ -1,0 +1,93 @@
+"""A manager tries a provider: signs in there, and sees what it says of them. Nothing comes of it here."""
+
+import json
+from collections.abc import Mapping
+
+from pyramid.request import Request
+from pyramid.response import Response
+
+from identity.domain.errors import NotFound
+from identity.domain.permissions import organization_resource
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.http import route_contexts
+from identity.http.language_negotiation import negotiate_language
+from identity.http.route_contexts import RouteContext
+from identity.pages.forms import Form
+from identity.pages.page import FormPage
+from identity.plugins.upstream.authorization_states import PendingUpstreamSignIn, UpstreamSignInPurpose
+from identity.plugins.upstream.claim_mapping import map_claims
+from identity.plugins.upstream.pages.authorization_redirect import PERMISSION, redirect_to_provider
+from identity.plugins.upstream.provider_clients import ExternalUser
+
+#: The page of the provider in the console, where the way here begins.
+_CONSOLE = "/console/upstream-providers"
+CHECK_PATH = f"{_CONSOLE}/{{upstream_provider}}/test"
+CHECK_CONTEXT_FACTORY = route_contexts.upstream_provider_context
+
+_LONGEST_VALUE = 500
+
+
+class CheckProviderPage(FormPage):
+    """Leads to the provider."""
+
+    context: RouteContext
+    template = "upstream/check_provider.html"
+
+    @property
+    def redirects_off_site(self) -> bool:
+        """True: to the provider."""
+        return True
+
+    @property
+    def provider(self) -> UpstreamProvider:
+        """Which one."""
+        provider: UpstreamProvider = self.context.entity
+        return provider
+
+    def template_variables(self) -> Mapping[str, object]:
+        """What it is called, and where its page is."""
+        return {"provider": self.provider.name, "back": _provider_path(self.provider)}
+
+    def submit(self, form: Form) -> Response:
+        """To the provider."""
+        session_id, back = self.request.signed_in_account.session.id, _provider_path(self.provider)
+        return redirect_to_provider(
+            self.request,
+            self.provider,
+            UpstreamSignInPurpose.TEST,
+            session_id,
+            return_path=back,
+            requires_reauthentication=True,
+        )
+
+
+def provider_check_result(
+    request: Request, provider: UpstreamProvider, waiting: PendingUpstreamSignIn, somebody: ExternalUser
+) -> Response:
+    """The page that shows what the provider said. Raises NotFound for who may not change it any more."""
+    account, access = request.signed_in_account, request.services.access_control
+    principal = access.principal(account.subject)
+    if not access.may(principal, PERMISSION, organization_resource(provider.organization_id)):
+        raise NotFound("identity provider", provider.id)
+    words = request.registry.pages.catalogs.translator(negotiate_language(request))
+    claims = {name: _format_value(value) for name, value in sorted(somebody.claims.items())}
+    values: Mapping[str, object] = {
+        "provider": provider.name,
+        "issuer": somebody.issuer,
+        "subject": somebody.subject,
+        "profile": sorted(map_claims(provider, somebody.claims).items()),
+        "claims": claims,
+        "back": _provider_path(provider),
+    }
+    response: Response = request.registry.pages.render(
+        request, "upstream/provider_check_result.html", values, status=200, language=words.language
+    )
+    return response
+
+
+def _format_value(value: object) -> str:
+    return (value if isinstance(value, str) else json.dumps(value))[:_LONGEST_VALUE]
+
+
+def _provider_path(provider: UpstreamProvider) -> str:
+    return f"{_CONSOLE}/{provider.id}"

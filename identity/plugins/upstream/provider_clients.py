@@ -1,0 +1,353 @@
+"""The client side of a sign-in elsewhere: where people are sent, and what is made of the code that they bring back."""
+
+from abc import ABC, abstractmethod
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from identity.crypto import jwt
+from identity.crypto.jwk_sets import parse_ec_private_key
+from identity.crypto.rsa_keys import RsaPrivateKey
+from identity.crypto.secrets import new_token
+from identity.domain.authentication import ACR_PHISHING_RESISTANT, ACR_TWO_FACTORS
+from identity.domain.upstream_providers import ISSUERS, UpstreamAuthentication, UpstreamKind, UpstreamProvider
+from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError, parse_json_object
+from identity.plugins.upstream.id_tokens import (
+    IdTokenExpectations,
+    is_recently_authenticated,
+    verify_access_token_hash,
+    verify_id_token,
+)
+from identity.plugins.upstream.provider_metadata import ProviderMetadata, ProviderMetadataCache
+
+_ASSERTION_LIFETIME = timedelta(seconds=60)
+_CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+#: What others can say of how somebody proved who they are (RFC 8176 §2); words of their own mean nothing here.
+_AMR_VALUES = frozenset(
+    "face fpt geo hwk iris kba mca mfa otp pin pop pwd rba retina sc sms swk tel user vbm wia".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationState:
+    """A sign-in that was begun at a provider. ``anew`` if somebody was to prove there who they are, just now."""
+
+    state: str = field(repr=False)
+    nonce: str = field(repr=False)
+    code_verifier: str = field(repr=False)
+    redirect_uri: str
+    started_at: datetime
+    requires_reauthentication: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalUser:
+    """Who signed in elsewhere: known by issuer and subject, by nothing else. ``id_token`` serves to sign out there.
+
+    ``is_recently_authenticated`` is True if the provider says that they proved who they are since they were sent there.
+    """
+
+    issuer: str
+    subject: str
+    claims: Mapping[str, Any]
+    is_recently_authenticated: bool = False
+    id_token: str = field(default="", repr=False)
+
+    @property
+    def authentication_methods(self) -> tuple[str, ...]:
+        """How they proved it there, as the provider says (RFC 8176)."""
+        said, context = self.claims.get("amr"), self.claims.get("acr")
+        listed = [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+        if context in (ACR_TWO_FACTORS, ACR_PHISHING_RESISTANT):
+            listed.append("mfa")
+        return tuple(one for one in dict.fromkeys(listed) if one in _AMR_VALUES)
+
+    @property
+    def verified_email(self) -> str:
+        """The address that the provider says it has verified; empty for none."""
+        email = self.claims.get("email")
+        verified = self.claims.get("email_verified")
+        # Apple sends texts.
+        return email if isinstance(email, str) and (verified is True or verified == "true") else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamClientCredentials:
+    """By what the service is known there: the client secret, and the service's own signing key with its id."""
+
+    client_secret: str = field(repr=False)
+    key_id: str
+    signing_key: RsaPrivateKey = field(repr=False)
+
+
+class ProviderClient(ABC):
+    """One provider, as its client."""
+
+    def __init__(self, provider: UpstreamProvider, known: ProviderMetadataCache, asking: ProviderHttpSession) -> None:
+        self.provider = provider
+        self._known = known
+        self._asking = asking
+
+    @abstractmethod
+    def authorization_url(self, begun: AuthorizationState, *, login_hint: str = "", ui_locales: str = "") -> str:
+        """Where the person is sent. Raises Unreachable, Refusal."""
+
+    @abstractmethod
+    def verify_issuer(self, issuer: str | None) -> None:
+        """Raise Refusal for an answer that another provider gave, by what it calls itself (RFC 9207)."""
+
+    @abstractmethod
+    def exchange_code(
+        self, code: str, begun: AuthorizationState, credentials: UpstreamClientCredentials, now: datetime
+    ) -> ExternalUser:
+        """Who brought the code. Raises Unreachable, Refusal."""
+
+    def end_session_endpoint(self) -> str:
+        """Where people sign out there; empty if there is no such page. Raises Unreachable, Refusal."""
+        return ""
+
+
+class OpenIdProviderClient(ProviderClient):
+    """An OpenID provider (OpenID Connect Core §3.1), with what some of them want differently."""
+
+    def authorization_url(self, begun: AuthorizationState, *, login_hint: str = "", ui_locales: str = "") -> str:
+        """Where the person is sent."""
+        further: dict[str, str] = {"nonce": begun.nonce}
+        if self.provider.kind is UpstreamKind.APPLE:
+            further["response_mode"] = "form_post"
+        if begun.requires_reauthentication:
+            further |= {"prompt": "login", "max_age": "0"}
+        further |= {name: value for name, value in (("login_hint", login_hint), ("ui_locales", ui_locales)) if value}
+        return build_authorization_url(
+            self._metadata.authorization_endpoint, self.provider, self._scopes, begun, further
+        )
+
+    def verify_issuer(self, issuer: str | None) -> None:
+        """Raise Refusal for what another provider answered."""
+        metadata = self._metadata
+        if issuer is None and metadata.sends_issuer:
+            raise ProviderResponseError("the answer does not say who gave it")
+        if issuer is not None and issuer != metadata.issuer:
+            raise ProviderResponseError("another provider gave the answer")
+
+    def exchange_code(
+        self, code: str, begun: AuthorizationState, credentials: UpstreamClientCredentials, now: datetime
+    ) -> ExternalUser:
+        """Who brought the code."""
+        metadata = self._metadata
+        form = token_request_form(code, begun)
+        form, headers = self._authenticate_form(form, metadata, credentials, now)
+        answer = self._asking.post_form(metadata.token_endpoint, form, headers)
+        access_token = read_access_token(answer)
+        expected = IdTokenExpectations(
+            client_id=self.provider.client_id,
+            nonce=begun.nonce,
+            now=now,
+            since=begun.started_at if begun.requires_reauthentication else None,
+        )
+        text = answer.get("id_token")
+        claims = verify_id_token(text, metadata, self._fetch_keys, expected)
+        verify_access_token_hash(
+            claims, access_token, jwt.parse_unverified(str(text), max_length=len(str(text))).header["alg"]
+        )
+        subject: str = claims["sub"]
+        return ExternalUser(
+            issuer=metadata.issuer,
+            subject=subject,
+            claims={**self._fetch_userinfo(metadata, access_token, subject), **claims},
+            is_recently_authenticated=is_recently_authenticated(claims, begun.started_at),
+            id_token=str(text),
+        )
+
+    def end_session_endpoint(self) -> str:
+        """Where people sign out there."""
+        return self._metadata.end_session_endpoint
+
+    @property
+    def _metadata(self) -> ProviderMetadata:
+        return self._known.fetch_metadata(self.provider.effective_issuer, self._asking)
+
+    @property
+    def _scopes(self) -> str:
+        usual = "openid name email" if self.provider.kind is UpstreamKind.APPLE else "openid profile email"
+        words = (self.provider.scopes or usual).split()
+        return " ".join(dict.fromkeys(["openid", *words]))
+
+    def _fetch_keys(self, missing: bool) -> Any:
+        return self._known.fetch_keys(self._metadata.jwks_uri, self._asking, is_key_missing=missing)
+
+    def _fetch_userinfo(self, metadata: ProviderMetadata, access_token: str, subject: str) -> Mapping[str, Any]:
+        """What the provider tells besides (§5.3): of this very person, or nothing counts."""
+        if not metadata.userinfo_endpoint:
+            return {}
+        told = self._asking.get_object(metadata.userinfo_endpoint, token=access_token)
+        if told.get("sub") != subject:
+            raise ProviderResponseError("user info tells of somebody else than the ID token")
+        return told
+
+    def _authenticate_form(
+        self, form: dict[str, str], metadata: ProviderMetadata, credentials: UpstreamClientCredentials, now: datetime
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        provider = self.provider
+        if provider.kind is UpstreamKind.APPLE:
+            return {
+                **form,
+                **client_secret_post_form(
+                    provider, _create_apple_client_secret(provider, credentials.client_secret, now)
+                ),
+            }, {}
+        if provider.authentication is UpstreamAuthentication.CLIENT_SECRET_POST:
+            return {**form, **client_secret_post_form(provider, credentials.client_secret)}, {}
+        if provider.authentication is UpstreamAuthentication.CLIENT_SECRET_BASIC:
+            return form, {"Authorization": _client_secret_basic_header(provider.client_id, credentials.client_secret)}
+        assertion = _create_client_assertion(provider.client_id, metadata.token_endpoint, credentials, now)
+        named = {"client_id": provider.client_id, "client_assertion_type": _CLIENT_ASSERTION}
+        return {**form, **named, "client_assertion": assertion}, {}
+
+
+class GitHubProviderClient(ProviderClient):
+    """GitHub, which speaks OAuth alone: who somebody is its API tells."""
+
+    def authorization_url(self, begun: AuthorizationState, *, login_hint: str = "", ui_locales: str = "") -> str:
+        """Where the person is sent."""
+        further = {"login": login_hint} if login_hint else {}
+        scopes = self.provider.scopes or "read:user user:email"
+        return build_authorization_url(f"{self._base_url}/login/oauth/authorize", self.provider, scopes, begun, further)
+
+    def verify_issuer(self, issuer: str | None) -> None:
+        """Raise Refusal for what another provider answered."""
+        if issuer is not None and issuer.removesuffix("/login/oauth") != self._base_url:
+            raise ProviderResponseError("another provider gave the answer")
+
+    def exchange_code(
+        self, code: str, begun: AuthorizationState, credentials: UpstreamClientCredentials, now: datetime
+    ) -> ExternalUser:
+        """Who brought the code."""
+        form = {**token_request_form(code, begun), **client_secret_post_form(self.provider, credentials.client_secret)}
+        access_token = read_access_token(self._asking.post_form(f"{self._base_url}/login/oauth/access_token", form, {}))
+        told = self._asking.get_object(f"{self._api_url}/user", token=access_token)
+        subject = told.get("id")
+        if not isinstance(subject, int) or isinstance(subject, bool):
+            raise ProviderResponseError("GitHub names nobody")
+        email = self._verified_email(access_token)
+        claims = {
+            "preferred_username": told.get("login"),
+            "name": told.get("name"),
+            "picture": told.get("avatar_url"),
+            "profile": told.get("html_url"),
+            **({"email": email, "email_verified": True} if email else {}),
+        }
+        said = {name: value for name, value in claims.items() if value}
+        return ExternalUser(issuer=self._base_url, subject=str(subject), claims={**said, "sub": str(subject)})
+
+    def _verified_email(self, access_token: str) -> str:
+        """The primary address, if it is verified; the profile may show any."""
+        body = self._asking.get(f"{self._api_url}/user/emails", token=access_token)
+        listed = parse_json_object(b'{"emails":' + body + b"}")["emails"]
+        for one in listed if isinstance(listed, list) else []:
+            if isinstance(one, dict) and one.get("primary") is True and one.get("verified") is True:
+                return str(one.get("email", ""))
+        return ""
+
+    @property
+    def _base_url(self) -> str:
+        return self.provider.effective_issuer.rstrip("/")
+
+    @property
+    def _api_url(self) -> str:
+        return (
+            "https://api.github.com" if self._base_url == ISSUERS[UpstreamKind.GITHUB] else f"{self._base_url}/api/v3"
+        )
+
+
+def create_provider_client(
+    provider: UpstreamProvider, known: ProviderMetadataCache, asking: ProviderHttpSession
+) -> ProviderClient:
+    """The client of a provider, by its kind."""
+    kind = GitHubProviderClient if provider.kind is UpstreamKind.GITHUB else OpenIdProviderClient
+    return kind(provider, known, asking)
+
+
+def build_authorization_url(
+    endpoint: str, provider: UpstreamProvider, scopes: str, begun: AuthorizationState, further: Mapping[str, str]
+) -> str:
+    """The authorization request (RFC 6749 §4.1.1), with PKCE (RFC 7636)."""
+    # It is needed by those alone who sign in elsewhere, and takes a while to load.
+    from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
+    from authlib.oauth2.rfc7636 import create_s256_code_challenge
+
+    address: str = prepare_grant_uri(
+        endpoint,
+        provider.client_id,
+        "code",
+        redirect_uri=begun.redirect_uri,
+        scope=scopes,
+        state=begun.state,
+        code_challenge=create_s256_code_challenge(begun.code_verifier),
+        code_challenge_method="S256",
+        **further,
+    )
+    return address
+
+
+def token_request_form(code: str, begun: AuthorizationState) -> dict[str, str]:
+    """The token request (RFC 6749 §4.1.3), without what proves who asks."""
+    return {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": begun.redirect_uri,
+        "code_verifier": begun.code_verifier,
+    }
+
+
+def read_access_token(answer: Mapping[str, Any]) -> str:
+    """The access token that was given. Raises Refusal."""
+    token, kind = answer.get("access_token"), answer.get("token_type")
+    if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
+        raise ProviderResponseError("the provider gave no access token")
+    if not isinstance(kind, str) or kind.lower() != "bearer":
+        raise ProviderResponseError("the provider gave no bearer token")
+    return token
+
+
+def client_secret_post_form(provider: UpstreamProvider, secret: str) -> dict[str, str]:
+    """client_secret_post (RFC 6749 §2.3.1)."""
+    return {"client_id": provider.client_id, "client_secret": secret}
+
+
+def _client_secret_basic_header(client_id: str, secret: str) -> str:
+    """client_secret_basic (RFC 6749 §2.3.1): both form-encoded first."""
+    return "Basic " + b64encode(f"{quote(client_id, safe='')}:{quote(secret, safe='')}".encode()).decode()
+
+
+def _create_client_assertion(
+    client_id: str, audience: str, credentials: UpstreamClientCredentials, now: datetime
+) -> str:
+    """private_key_jwt (OpenID Connect Core §9); its type keeps it from being taken for anything else."""
+    made_at = int(now.timestamp())
+    claims = {
+        "iss": client_id,
+        "sub": client_id,
+        "aud": audience,
+        "iat": made_at,
+        "exp": made_at + int(_ASSERTION_LIFETIME.total_seconds()),
+        "jti": new_token(),
+    }
+    typ = "client-authentication+jwt"
+    return jwt.sign(claims, credentials.signing_key, algorithm="RS256", key_id=credentials.key_id, typ=typ)
+
+
+def _create_apple_client_secret(provider: UpstreamProvider, key: str, now: datetime) -> str:
+    """What Apple takes as a client secret: a token that its own key has signed."""
+    made_at = int(now.timestamp())
+    claims = {
+        "iss": provider.team_id,
+        "iat": made_at,
+        "exp": made_at + int(_ASSERTION_LIFETIME.total_seconds()) * 5,
+        "aud": provider.effective_issuer,
+        "sub": provider.client_id,
+    }
+    return jwt.sign_es256(claims, parse_ec_private_key(key), key_id=provider.key_id)

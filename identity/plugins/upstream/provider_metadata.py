@@ -1,0 +1,144 @@
+"""What providers say of themselves (OpenID Connect Discovery §4), and their keys; both are kept for a while."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from time import monotonic
+from typing import Any
+from urllib.parse import urlsplit
+
+from identity.crypto.jwk_sets import JwkPublicKey, parse_jwk_set
+from identity.crypto.jwt import EC_ALGORITHMS, RSA_ALGORITHMS
+from identity.crypto.rsa_keys import InvalidKey
+from identity.plugins.upstream.http_client import ProviderHttpSession, ProviderResponseError
+
+#: How long they are kept, and how soon keys are asked for again because one is missing.
+_CACHE_SECONDS = 3600.0
+MIN_REFETCH_SECONDS = 30.0
+_MAX_CACHE_ENTRIES = 500
+_LONGEST_ADDRESS = 2000
+
+#: With which we believe a signature (RFC 7518 §3.1); none of them is made with a shared secret, or with nothing.
+ACCEPTED_ALGORITHMS = frozenset({*RSA_ALGORITHMS, *EC_ALGORITHMS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderMetadata:
+    """Where a provider has what. ``algorithms`` are those with which it signs and that we believe."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str = ""
+    end_session_endpoint: str = ""
+    algorithms: frozenset[str] = ACCEPTED_ALGORITHMS
+    sends_issuer: bool = False
+
+
+class ProviderMetadataCache:
+    """Metadata and keys, by issuer. One per process."""
+
+    def __init__(self, seconds: Callable[[], float] = monotonic) -> None:
+        self._seconds = seconds
+        self._lock = Lock()
+        self._metadata: dict[str, tuple[float, ProviderMetadata]] = {}
+        self._keys: dict[str, tuple[float, tuple[JwkPublicKey, ...]]] = {}
+        self._looked_again: dict[str, float] = {}
+
+    def cached_metadata(self, issuer: str) -> ProviderMetadata | None:
+        """What is known of the provider without asking it."""
+        with self._lock:
+            at, found = self._metadata.get(issuer, (0.0, None))
+        return found if found is not None and self._seconds() < at + _CACHE_SECONDS else None
+
+    def fetch_metadata(self, issuer: str, asking: ProviderHttpSession) -> ProviderMetadata:
+        """What the provider says of itself. Raises Unreachable, Refusal."""
+        found = self.cached_metadata(issuer)
+        if found is None:
+            address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+            found = parse_metadata(asking.get_object(address), issuer)
+            self._store(self._metadata, issuer, found)
+        return found
+
+    def fetch_keys(
+        self, uri: str, asking: ProviderHttpSession, *, is_key_missing: bool = False
+    ) -> tuple[JwkPublicKey, ...]:
+        """The provider's keys; ``missing`` says that one is not among those kept. Raises Unreachable, Refusal.
+
+        A key may be shown for the first time just after a look (OpenID Connect Core §10.1.1), so within a while one
+        more look is taken, and no other, whatever keys are named.
+        """
+        now = self._seconds()
+        with self._lock:
+            at, found = self._keys.get(uri, (0.0, ()))
+            recent = now - at < MIN_REFETCH_SECONDS
+            if (
+                found
+                and now - at < _CACHE_SECONDS
+                and not (is_key_missing and self._can_refetch(uri, now, recent=recent))
+            ):
+                return found
+        try:
+            found = parse_jwk_set(asking.get(uri))
+        except InvalidKey:
+            raise ProviderResponseError("the provider's keys cannot be read") from None
+        self._store(self._keys, uri, found)
+        return found
+
+    def _can_refetch(self, uri: str, now: float, *, recent: bool) -> bool:
+        if recent and now - self._looked_again.get(uri, -MIN_REFETCH_SECONDS) < MIN_REFETCH_SECONDS:
+            return False
+        if recent:
+            if len(self._looked_again) >= _MAX_CACHE_ENTRIES:
+                self._looked_again.clear()
+            self._looked_again[uri] = now
+        return True
+
+    def _store(self, kept: dict[str, tuple[float, Any]], name: str, value: Any) -> None:
+        with self._lock:
+            if len(kept) >= _MAX_CACHE_ENTRIES:
+                kept.clear()
+            kept[name] = (self._seconds(), value)
+
+
+def parse_metadata(document: Mapping[str, Any], issuer: str) -> ProviderMetadata:
+    """The metadata, if they are those of this issuer (§4.3). Raises Refusal."""
+    if document.get("issuer") != issuer:
+        raise ProviderResponseError("the provider calls itself otherwise than it is called here")
+    listed = document.get("id_token_signing_alg_values_supported", ["RS256"])
+    algorithms = (
+        ACCEPTED_ALGORITHMS & {one for one in listed if isinstance(one, str)}
+        if isinstance(listed, list)
+        else frozenset()
+    )
+    if not algorithms:
+        raise ProviderResponseError("the provider signs with nothing that is believed here")
+    return ProviderMetadata(
+        issuer=issuer,
+        authorization_endpoint=_read_url(document, "authorization_endpoint", issuer),
+        token_endpoint=_read_url(document, "token_endpoint", issuer),
+        jwks_uri=_read_url(document, "jwks_uri", issuer),
+        userinfo_endpoint=_read_url(document, "userinfo_endpoint", issuer, needed=False),
+        end_session_endpoint=_read_url(document, "end_session_endpoint", issuer, needed=False),
+        algorithms=frozenset(algorithms),
+        sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
+    )
+
+
+def _read_url(document: Mapping[str, Any], name: str, issuer: str, *, needed: bool = True) -> str:
+    """An address of the provider: over https, unless the issuer itself is of this machine."""
+    address = document.get(name, "")
+    if address == "" and not needed:
+        return ""
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except (ValueError, TypeError, AttributeError):
+        host = None
+    plain = isinstance(address, str) and address.isascii() and address.isprintable() and " " not in address
+    if not plain or not host or len(address) > _LONGEST_ADDRESS or "@" in parts.netloc or parts.fragment:
+        raise ProviderResponseError(f"the provider's {name} is no address")
+    if parts.scheme != "https" and parts.scheme != urlsplit(issuer).scheme:
+        raise ProviderResponseError(f"the provider's {name} does not start with https://")
+    return str(address)

@@ -1,0 +1,47 @@
+"""Desk: what the plugin keeps in a process for all requests."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyramid.request import Request
+
+from identity.domain.records import RecordNamespace
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.outbound_http import DeadlineResolver, OutboundHttpClient, parse_networks
+from identity.plugins.upstream.http_client import TIMEOUT_SECONDS, HttpTransport, ProviderHttpClient
+from identity.plugins.upstream.provider_clients import ProviderClient, UpstreamClientCredentials, create_provider_client
+from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
+from identity.services.container import Services
+from identity.settings import Settings
+
+
+class ProviderRegistry:
+    """What is known of providers, and the way to them."""
+
+    def __init__(self, settings: Settings, name_space: RecordNamespace, way: HttpTransport | None = None) -> None:
+        self.name_space = name_space
+        self.known = ProviderMetadataCache()
+        networks = parse_networks(settings.allowed_networks)
+        self._asked = ProviderHttpClient(
+            way or OutboundHttpClient(networks=networks, seconds=TIMEOUT_SECONDS, resolve=DeadlineResolver())
+        )
+
+    @contextmanager
+    def provider_client(self, provider: UpstreamProvider) -> Iterator[ProviderClient]:
+        """The provider's client, for what one sign-in asks of it. Raises Unreachable."""
+        with self._asked.open_session(provider) as asking:
+            yield create_provider_client(provider, self.known, asking)
+
+
+def get_provider_registry(request: Request) -> ProviderRegistry:
+    """The one of the process."""
+    desk: ProviderRegistry = request.registry.upstream
+    return desk
+
+
+def load_client_credentials(provider: UpstreamProvider, services: Services) -> UpstreamClientCredentials:
+    """By what the service is known there; read before it is asked, since nothing is read meanwhile."""
+    key_id, key = services.signing_keys.current_signing_key()
+    return UpstreamClientCredentials(
+        client_secret=services.upstream_providers.open_secret(provider), key_id=key_id, signing_key=key
+    )

@@ -1,0 +1,142 @@
+"""Ways: at which providers somebody can sign in, and when they are sent to one at once."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from identity.domain.authentication import PASSWORD_FACTOR
+from identity.domain.login_names import LoginName
+from identity.domain.organizations import Organization
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.provider.context import Context
+from identity.provider.errors import LoginRequired, OAuthError
+from identity.provider.interaction import Interaction, SignIn
+from identity.services.container import Services
+from identity.services.sign_ins import OTHER_METHOD_STEP, STRONGEST_PROOF_STEP
+
+#: The parameter with which an application names a provider, by id or name.
+IDP_HINT_PARAM = "idp"
+#: The page between a sign-in and the provider to which it leads, below ``/login/{request}``.
+PAGE_NAME = "upstream"
+#: The factor of whoever signed in elsewhere.
+SIGN_IN_METHOD = "upstream"
+
+
+def sign_in_organization(sign_in: SignIn, services: Services) -> Organization | None:
+    """Whose people sign in: those of the organization that is required, else of the one whose domain stands in the
+    login name, else of the application's."""
+    if sign_in.required_organization is not None:
+        return sign_in.required_organization
+    named = _find_domain_organization(sign_in.login_name, services)
+    if named is not None:
+        return named
+    return None if sign_in.request is None else sign_in.request.client.organization
+
+
+def available_providers(sign_in: SignIn, services: Services) -> tuple[UpstreamProvider, ...]:
+    """The providers at which they can sign in, and the policy lets them."""
+    organization = sign_in_organization(sign_in, services)
+    if organization is None:
+        return services.upstream_providers.list_available(None)
+    found = _allowed_providers(organization, services)
+    if not sign_in.has_completed(OTHER_METHOD_STEP) or not services.policies.instance_allows_factor(SIGN_IN_METHOD):
+        return found
+    # Whether the person may, is told to whoever has proved to be it.
+    of_instance = (one for one in services.upstream_providers.list_available(organization.id) if one.instance_managed)
+    return tuple(dict.fromkeys((*found, *of_instance)))
+
+
+def next_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
+    """Where they are sent now: without being asked, or because of the login name that they have entered."""
+    if sign_in.has_completed(OTHER_METHOD_STEP) or sign_in.has_completed(STRONGEST_PROOF_STEP):
+        return None
+    named = "" if sign_in.pending is None else sign_in.pending.login_name
+    return automatic_provider(sign_in, context) or find_provider_by_domain(
+        LoginName.parse(named, sign_in.effective_organization), context
+    )
+
+
+def find_provider_by_domain(login_name: LoginName, context: Context) -> UpstreamProvider | None:
+    """Where people with a login name, or address, of this domain are sent: the organization has proven the domain.
+
+    Whether there is such a person is not asked.
+    """
+    organization = _find_domain_organization(login_name, context.services)
+    return None if organization is None else _organization_default_provider(organization, context)
+
+
+def automatic_provider(sign_in: SignIn, context: Context) -> UpstreamProvider | None:
+    """Where they are sent without being asked: to the one that the application names, or where people of the
+    organization go that it asks for, or whose domain stands in the login name that it gives."""
+    asked = sign_in.request
+    if asked is None or sign_in.has_completed(OTHER_METHOD_STEP):
+        return None
+    services = context.services
+    hint = asked.parameters.get(IDP_HINT_PARAM, "")
+    if hint:
+        found = available_providers(sign_in, services)
+        return _single_provider(one for one in found if one.id == hint) or _single_provider(
+            one for one in found if one.name == hint
+        )
+    if sign_in.required_organization is not None:
+        return _organization_default_provider(sign_in.required_organization, context)
+    return find_provider_by_domain(LoginName.parse(asked.login_hint), context)
+
+
+def _organization_default_provider(organization: Organization, context: Context) -> UpstreamProvider | None:
+    """The one to which people of the organization are sent without being asked: because its setting says so, or because
+    the policy leaves them no other way in."""
+    found = _allowed_providers(organization, context.services)
+    allowed = context.services.policies.organization_policy(organization.id).factors
+    if allowed is not None and not any(_allows_other_methods(one, context) for one in allowed):
+        return _single_provider(found)
+    return _single_provider(one for one in found if one.by_domain and one.organization_id == organization.id)
+
+
+def _allowed_providers(organization: Organization, services: Services) -> tuple[UpstreamProvider, ...]:
+    if not services.policies.allows_factor(organization, SIGN_IN_METHOD):
+        return ()
+    return services.upstream_providers.list_available(organization.id)
+
+
+def _allows_other_methods(factor: str, context: Context) -> bool:
+    """True for a way in besides other providers, so that people have something to choose."""
+    known = context.protocol.factors.get(factor)
+    return factor == PASSWORD_FACTOR or (known is not None and known.is_passwordless)
+
+
+def _find_domain_organization(login_name: LoginName | None, services: Services) -> Organization | None:
+    domain = "" if login_name is None else login_name.domain
+    if not domain:
+        return None
+    with services.read_session() as storage:
+        holder = storage.organizations.find_effective_domain(domain)
+        found = None if holder is None else storage.organizations.find(holder.organization_id)
+    return found if found is not None and found.active else None
+
+
+def _single_provider(found: Iterable[UpstreamProvider]) -> UpstreamProvider | None:
+    several = tuple(found)
+    return several[0] if len(several) == 1 else None
+
+
+class UpstreamSignInInteraction(Interaction):
+    """Nobody is signed in, and it is settled at which provider they sign in."""
+
+    name = "upstream"
+    error: ClassVar[type[OAuthError]] = LoginRequired
+    error_description = "The user is not signed in."
+
+    def is_required(self, sign_in: SignIn, context: Context) -> bool:
+        """True until somebody has proved who they are; whoever has several accounts here chooses first."""
+        if sign_in.authenticated_subject is not None or sign_in.selectable_accounts or "create" in sign_in.prompts:
+            return False
+        if sign_in.has_completed(STRONGEST_PROOF_STEP):
+            # They came from there, are nobody here yet, and are to prove here who they are.
+            return False
+        if sign_in.accounts and ("select_account" in sign_in.prompts and not sign_in.has_completed("select_account")):
+            return False
+        return automatic_provider(sign_in, context) is not None
+
+    def path(self, sign_in: SignIn) -> str:
+        """The page that leads there."""
+        return PAGE_NAME

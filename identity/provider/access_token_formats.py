@@ -1,0 +1,71 @@
+"""The two forms of an access token: opaque, and JWT (RFC 9068)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from identity.crypto.jwt import sign
+from identity.crypto.rsa_keys import RsaPrivateKey
+from identity.crypto.secrets import new_token
+from identity.domain.authentication import acr_claim, amr_claim
+from identity.domain.tokens import AccessToken, PresentedAccessToken
+from identity.provider.claims import merge_plugin_claims, scope_claims
+from identity.provider.context import Context
+from identity.provider.grant_type import Authorization
+from identity.provider.role_claims import token_role_claims
+from identity.provider.scope import OPENID_SCOPE, GrantedScopes
+
+JWT_TYPE = "at+jwt"
+
+#: Gives the key to sign with and its id, where something is signed at all.
+SigningKeyGetter = Callable[[], tuple[str, RsaPrivateKey]]
+
+
+def new_opaque_token() -> str:
+    """A token that says nothing: 256 random bits."""
+    return new_token()
+
+
+def new_jwt_access_token(
+    token: AccessToken, authorization: Authorization, granted: GrantedScopes, context: Context, *, key: SigningKeyGetter
+) -> str:
+    """A token that resource servers can read: signed, typ at+jwt, with the claims of RFC 9068 §2.2."""
+    claims: dict[str, Any] = {
+        "iss": context.issuer,
+        "sub": token.subject,
+        "aud": list(token.audience),
+        "client_id": token.client_id,
+        "scope": granted.scope_string,
+        "jti": token.id,
+        "iat": int(token.issued_at.timestamp()),
+        "exp": int(token.expires_at.timestamp()),
+    }
+    claims |= actor_claim(token)
+    if authorization.methods:
+        claims |= {**authentication_claims(authorization), "auth_time": int(authorization.authenticated_at.timestamp())}
+    client = authorization.client
+    subject = authorization.subject
+    if client is not None and client.application.access_token_userinfo_assertion and subject is not None:
+        told = scope_claims(subject.user, granted.values, context) if OPENID_SCOPE in granted else {}
+        claims = {**told, **claims}
+    if client is not None and client.application.assert_roles_in_access_token:
+        claims |= token_role_claims(authorization.subject, client, granted, context)
+    hooks = context.protocol.token_claims
+    if hooks:
+        merge_plugin_claims(claims, hooks, context, authorization=authorization, granted=granted)
+    key_id, private_key = key()
+    return sign(claims, private_key, key_id=key_id, typ=JWT_TYPE)
+
+
+def authentication_claims(authorization: Authorization | PresentedAccessToken) -> dict[str, Any]:
+    """The claims ``amr`` and ``acr``: how somebody proved to be it (OpenID Connect Core §2, RFC 9068 §2.2.1)."""
+    methods = authorization.methods
+    amr = amr_claim(methods)
+    return ({"amr": amr} if amr else {}) | {"acr": authorization.acr or acr_claim(methods)}
+
+
+def actor_claim(token: AccessToken) -> dict[str, Any]:
+    """The claim ``act``: who acts for the subject, and whom they act for in turn (RFC 8693 §4.1); empty for nobody."""
+    claims: dict[str, Any] = {}
+    for actor in reversed(token.actors):
+        claims = {"act": {"sub": actor, **claims}}
+    return claims

@@ -1,0 +1,325 @@
+"""The authorization endpoint (service description §4.2), and where a request that waited for its user goes on.
+
+A request goes through two halves, split at the moment its redirect URI is trusted: before it, errors are shown to the
+person at the browser; after it, they travel to the client. Then either a page comes first, and the request waits as a
+row whose id is in the address; or the response type says what the answer carries.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from identity.domain.applications import ApplicationClient
+from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.sessions import PendingAuthorization, SignedInAccount
+from identity.domain.users import Subject
+from identity.provider.authorization_request import (
+    AuthorizationRequest,
+    parse_authorization_request,
+    resolve_client_and_redirect_target,
+)
+from identity.provider.consent import CONSENT_INTERACTION, build_consent_summary
+from identity.provider.context import Context
+from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.errors import (
+    AccountSelectionRequired,
+    ConsentRequired,
+    InteractionRequired,
+    LoginRequired,
+    OAuthError,
+    UnmetAuthenticationRequirements,
+    UnredirectableError,
+    UntrustedRedirect,
+)
+from identity.provider.interaction import Interaction, SignIn, StepUpRequirement, next_interaction
+from identity.provider.known_browser_cookies import new_known_browser_cookies
+from identity.provider.parameters import Parameters
+from identity.provider.pending_request import parse_request_parameters, store_and_redirect
+from identity.provider.protocol_request import BrowserState, Cookie, CookieKind, ProtocolRequest, ProtocolResponse
+from identity.provider.redirect_target import RedirectTarget
+from identity.provider.response_type import Artifact
+from identity.provider.responses import redirect_response
+from identity.provider.scope import required_organization
+from identity.provider.step_up import find_step_up_requirement, initial_session_proofs
+from identity.provider.token_issuance import issue_tokens, new_code, new_family
+from identity.services.sign_ins import StaleSignIn
+
+#: Errors that say no more than that prompt=none allowed no page.
+_PAGE_NEEDED = (LoginRequired, InteractionRequired, AccountSelectionRequired, ConsentRequired)
+
+PATH = "/oauth/v2/authorize"
+
+
+def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Answer the client at once, or send the browser to the first page that is needed. Raises Unredirectable."""
+    parameters = parse_request_parameters(request)
+    client, address = _find_address(parameters, context)
+    try:
+        asked = parse_authorization_request(parameters, client, address, context)
+        if request.method == "POST":
+            # Browsers keep our cookies back from another site's POST, and send them with the GET that follows.
+            return _wait(asked, context, f"{PATH}/{{}}")
+        return _go_on(_sign_in(asked, None, request.browser_state, context), request.browser_state, context)
+    except OAuthError as error:
+        return _refusal(error, client, address, context)
+
+
+def resume(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Go on with a request that waited: its answer, or the next page.
+
+    Raises NoSignIn if it cannot go on in this browser; Unredirectable if its application is gone.
+    """
+    request_id = request.resumed_request_id or ""
+    try:
+        return _resume(request_id, request, context)
+    except StaleSignIn:
+        return redirect_response(context.settings.login_url + f"{PATH}/{request_id}")
+
+
+def _resume(request_id: str, request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    pending = context.services.sign_ins.find(request_id, request.browser_state.sign_ins.get(request_id))
+    if pending.target is not None:
+        return _go_on(_sign_in(None, pending, request.browser_state, context), request.browser_state, context)
+    parameters = Parameters(pending.parameters)
+    client, address = _find_address(parameters, context)
+    try:
+        asked = parse_authorization_request(parameters, client, address, context)
+        return _go_on(_sign_in(asked, pending, request.browser_state, context), request.browser_state, context)
+    except OAuthError as error:
+        context.services.sign_ins.finish(pending)
+        refusal = _refusal(error, client, address, context)
+        return replace(refusal, cookies=(Cookie(CookieKind.SIGN_IN, pending.id),))
+
+
+def load_sign_in(pending: PendingAuthorization, browser: BrowserState, context: Context) -> SignIn:
+    """How far a waiting request has come, for the pages that draw it. Raises OAuthError, Unredirectable."""
+    if pending.target is not None:
+        return _sign_in(None, pending, browser, context)
+    parameters = Parameters(pending.parameters)
+    client, address = _find_address(parameters, context)
+    return _sign_in(parse_authorization_request(parameters, client, address, context), pending, browser, context)
+
+
+def _find_address(parameters: Parameters, context: Context) -> tuple[ApplicationClient, RedirectTarget]:
+    try:
+        client, address = resolve_client_and_redirect_target(parameters, context)
+    except UnredirectableError as error:
+        # Only what is registered is named: a stranger's words fill no trail.
+        named = context.services.applications.find_client(parameters.get("client_id", ""))
+        _audit(error, named, context)
+        raise
+    context.redirect_targets.append(address)
+    return client, address
+
+
+def _refusal(
+    error: OAuthError, client: ApplicationClient, address: RedirectTarget, context: Context
+) -> ProtocolResponse:
+    # That a page would be needed is no refusal: clients ask with prompt=none all day long.
+    if not isinstance(error, _PAGE_NEEDED):
+        _audit(error, client, context)
+    return address.error_response(error)
+
+
+def _audit(error: OAuthError, client: ApplicationClient | None, context: Context) -> None:
+    context.services.audit.record_refusal(
+        "authorization.refused",
+        kind="application",
+        id=None if client is None else client.id,
+        organization_id=None if client is None else client.organization.id,
+        reason=error.audit_reason,
+        detail=_detail(error),
+    )
+
+
+def _detail(error: OAuthError) -> dict[str, object]:
+    # Of what was sent this alone is told: whoever registered the addresses finds the slip by it.
+    sent = error.sent if isinstance(error, UntrustedRedirect) else ""
+    return {"error": error.error, **({"redirect_uri": sent} if sent else {})}
+
+
+def _sign_in(
+    asked: AuthorizationRequest | None,
+    pending: PendingAuthorization | None,
+    browser: BrowserState,
+    context: Context,
+) -> SignIn:
+    proved: Subject | None = None
+    if pending is not None and pending.user_id is not None:
+        with context.services.read_session() as storage:
+            proved = storage.users.find_subject(pending.user_id)
+        policies = context.services.policies
+        if proved is None or not proved.is_active or not policies.filter_valid_proofs(proved, pending.proofs):
+            # What they did counts for nobody else at this browser, and not by what may not be used.
+            proved, pending = None, pending.restarted()
+    return SignIn(
+        request=asked,
+        accounts=context.services.sessions.list_by_secrets(browser.sessions.values()),
+        now=context.now,
+        is_live_session=context.services.sessions.is_live,
+        pending=pending,
+        authenticated_subject=proved,
+        required_organization=None if asked is None else required_organization(asked.scope, context),
+        browser_state=browser,
+        step_up_checker=lambda sign_in: find_step_up_requirement(sign_in, context),
+        is_allowed_session=lambda account: bool(
+            context.services.policies.filter_valid_proofs(account.subject, account.session.proofs)
+        ),
+        consent_summary_builder=lambda sign_in: build_consent_summary(sign_in, sign_in.selected_account, context),
+    )
+
+
+def _go_on(sign_in: SignIn, browser: BrowserState, context: Context) -> ProtocolResponse:
+    """The next page, or the answer."""
+    needed = next_interaction(context.protocol.interactions.values(), sign_in, context)
+    if needed is None:
+        if sign_in.step_up_requirement is not None:
+            raise _lacking(sign_in.step_up_requirement)
+        return _answer(sign_in, browser, context)
+    if sign_in.request is not None and sign_in.request.is_silent:
+        raise needed.error(needed.error_description)
+    return _show(needed, sign_in, context)
+
+
+def _show(needed: Interaction, sign_in: SignIn, context: Context) -> ProtocolResponse:
+    if sign_in.pending is not None:
+        return redirect_response(context.settings.login_url + _page(needed, sign_in, sign_in.pending.id))
+    if sign_in.request is None:
+        raise ValueError("a sign-in of the service's own pages waits from its beginning")
+    return _wait(sign_in.request, context, _page(needed, sign_in, "{}"))
+
+
+def _page(needed: Interaction, sign_in: SignIn, request_id: str) -> str:
+    below = needed.path(sign_in)
+    return f"/login/{request_id}/{below}" if below else f"/login/{request_id}"
+
+
+def _wait(asked: AuthorizationRequest, context: Context, path: str) -> ProtocolResponse:
+    return store_and_redirect(asked.parameters, path, context, login_name=asked.login_hint, ui_locales=asked.ui_locales)
+
+
+def _answer(sign_in: SignIn, browser: BrowserState, context: Context) -> ProtocolResponse:
+    """What was asked for, from the session that was chosen or that starts now."""
+    cookies: list[Cookie] = []
+    pending = sign_in.pending
+    if pending is not None:
+        # First of all, so that of racing tabs one goes on.
+        context.services.sign_ins.finish(pending)
+        cookies.append(Cookie(CookieKind.SIGN_IN, pending.id))
+    account = sign_in.selected_account
+    if sign_in.authenticated_subject is not None and pending is not None:
+        account, secret = context.services.sessions.start(
+            sign_in.authenticated_subject,
+            sign_in.accounts,
+            proofs=initial_session_proofs(sign_in, context),
+            user_agent=browser.user_agent,
+            at=pending.authenticated_at,
+            client_id=pending.client_id,
+            known=bool(
+                context.services.known_browsers.list_ids(sign_in.authenticated_subject.user.id, browser.known_browsers)
+            ),
+        )
+        age = account.session.ends_at - context.now
+        cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, age))
+        cookies.extend(_superseded(sign_in, account))
+        cookies.extend(new_known_browser_cookies(account.subject.user.id, browser, context.services))
+    elif account is not None and pending is not None and pending.proofs:
+        account, secret = context.services.sessions.step_up(account, pending.proofs, client_id=pending.client_id)
+        age = account.session.ends_at - context.now
+        cookies.append(Cookie(CookieKind.SESSION, account.session.id, secret, age))
+    if (
+        account is None
+        or not sign_in.is_live(account)
+        or (sign_in.authenticated_subject is None and not sign_in.is_fresh(account))
+    ):
+        # No interaction stands for this: without pages for signing in, nobody is let through.
+        account = None
+    if sign_in.request is None:
+        if account is None or pending is None or pending.target is None:
+            raise LoginRequired("The user is not signed in.")
+        context.services.sessions.select(account)
+        return redirect_response(context.settings.login_url + pending.target, *cookies)
+    asked = sign_in.request
+    try:
+        response = asked.redirect_target.success_response(_members(sign_in, account, asked, context))
+    except OAuthError as error:
+        # The person may well be signed in now, even if the client gets nothing.
+        response = _refusal(error, asked.client, asked.redirect_target, context)
+    return replace(response, cookies=tuple(cookies)) if cookies else response
+
+
+def _lacking(need: StepUpRequirement) -> OAuthError:
+    """No interaction stands for this: without pages for factors, nobody is let through who lacks one."""
+    if need.is_client_request:
+        return UnmetAuthenticationRequirements("The user cannot be authenticated in the way that acr asks for.")
+    return InteractionRequired("The user has to prove who they are by a second factor.")
+
+
+def _superseded(sign_in: SignIn, account: SignedInAccount) -> list[Cookie]:
+    """Cookies of expired sessions of the same person: the new session stands for them."""
+    return [
+        Cookie(CookieKind.SESSION, one.session.id)
+        for one in sign_in.accounts
+        if one.subject.user.id == account.subject.user.id and one.session.id != account.session.id
+    ]
+
+
+def _members(
+    sign_in: SignIn, account: SignedInAccount | None, asked: AuthorizationRequest, context: Context
+) -> dict[str, Any]:
+    """The members of the answer (service description §4.2)."""
+    if account is None:
+        raise LoginRequired("The user is not signed in.")
+    if asked.required_subject_id not in (None, account.subject.user.id):
+        raise LoginRequired("Another user is signed in than the one that the request names.")
+    offer = (
+        sign_in.consent_summary
+        if account is sign_in.selected_account
+        else build_consent_summary(sign_in, account, context)
+    )
+    if offer.needs_consent or (
+        CONSENT_INTERACTION in sign_in.prompts and not sign_in.has_completed(CONSENT_INTERACTION)
+    ):
+        # As with signing in: without a page for it, nobody is taken to have agreed.
+        raise ConsentRequired("The user has to consent.")
+    authorization, granted, issues = offer.authorization, offer.granted, asked.response_type.artifacts
+    context.services.sessions.touch(account)
+    members: dict[str, Any] = {}
+    code: AuthorizationCode | None = None
+    if issues & {Artifact.CODE, Artifact.ACCESS_TOKEN}:
+        if Artifact.CODE in issues:
+            members["code"], code = new_code(
+                authorization, granted, context, redirect_uri=asked.redirect_uri, code_challenge=asked.code_challenge
+            )
+        family = new_family(authorization, granted, context)
+        context.services.tokens.store_family(family, code, is_last_write=not asked.response_type.uses_front_channel)
+    if asked.response_type.uses_front_channel:
+        tokens = issue_tokens(
+            authorization,
+            granted,
+            context,
+            access_token=Artifact.ACCESS_TOKEN in issues,
+            code=members.get("code"),
+        )
+        members |= tokens.response_members()
+    return members
+
+
+ENDPOINT = Endpoint(
+    name="authorize",
+    path=PATH,
+    host=EndpointHost.LOGIN,
+    methods=("GET", "POST"),
+    discovery_member="authorization_endpoint",
+    writes=True,
+    handle=handle,
+)
+
+RESUME = Endpoint(
+    name="authorize.resume",
+    path=f"{PATH}/{{request}}",
+    host=EndpointHost.LOGIN,
+    methods=("GET",),
+    discovery_member=None,
+    writes=True,
+    handle=resume,
+)

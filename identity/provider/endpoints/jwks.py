@@ -1,0 +1,50 @@
+"""The published signing keys (service description §4.8, RFC 7517 §5)."""
+
+import json
+from datetime import datetime
+
+from identity.provider.cacheable_document import CacheableDocument, CachedDocumentSources
+from identity.provider.context import Context
+from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.protocol_registry import ProtocolRegistry
+from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
+from identity.services.signing_keys import Published
+
+
+def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Waiting, active and retired public keys; never a private member, never an empty set.
+
+    The bytes are kept for as long as the same keys are published.
+    """
+    published = context.services.signing_keys.published_keys()
+    document = _made(context.protocol, published)
+    if document is None:
+        members = {"keys": [public.to_jwk(key.id, key.algorithm) for key, public in published]}
+        document = CacheableDocument.from_bytes(json.dumps(members).encode(), max_age=context.settings.jwks_max_age)
+        context.protocol.documents["keys"] = published, document
+    return document.response(request.if_none_match)
+
+
+def find_cached_document(keeping: CachedDocumentSources, now: datetime) -> CacheableDocument | None:
+    """The document, while the key list need not be read again."""
+    schedule = keeping.ring.fresh(now)
+    return None if schedule is None else _made(keeping.protocol, keeping.ring.published(schedule, now))
+
+
+def _made(protocol: ProtocolRegistry, published: Published) -> CacheableDocument | None:
+    """The document of just these keys, if it was the last one that was made."""
+    keys, document = protocol.documents.get("keys", ((), None))
+    return document if keys == published else None
+
+
+ENDPOINT = Endpoint(
+    name="keys",
+    path="/oauth/v2/keys",
+    host=EndpointHost.BASE,
+    methods=("GET",),
+    discovery_member="jwks_uri",
+    writes=False,
+    allows_cors=True,
+    handle=handle,
+    cached_document=find_cached_document,
+)

@@ -1,0 +1,35 @@
+"""The revocation endpoint (service description §4.6, RFC 7009)."""
+
+from identity.domain.errors import Denied
+from identity.provider.context import Context
+from identity.provider.endpoint import Endpoint, EndpointHost
+from identity.provider.errors import InvalidGrant
+from identity.provider.parameters import refuse_secrets
+from identity.provider.protocol_request import ProtocolRequest, ProtocolResponse
+
+
+def handle(request: ProtocolRequest, context: Context) -> ProtocolResponse:
+    """Revoke a token of the client: 200 with an empty body, also for an unknown one.
+
+    ``token_type_hint`` is not needed to find it. Raises InvalidGrant for another client's token, which stays live.
+    """
+    refuse_secrets(request.query)
+    parameters = request.parse_form()
+    client = context.provider.authenticate(request, parameters, context)
+    try:
+        context.services.tokens.revoke_token(parameters.require_value("token"), client)
+    except Denied as refusal:
+        raise InvalidGrant("the token was issued to another client", reason=str(refusal)) from None
+    return ProtocolResponse(200)
+
+
+ENDPOINT = Endpoint(
+    name="revoke",
+    path="/oauth/v2/revoke",
+    host=EndpointHost.BASE,
+    methods=("POST",),
+    discovery_member="revocation_endpoint",
+    writes=True,
+    allows_cors=True,
+    handle=handle,
+)

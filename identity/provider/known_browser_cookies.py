@@ -1,0 +1,13 @@
+"""The cookie by which an account knows a browser again (identity.services.known_browsers)."""
+
+from identity.provider.protocol_request import BrowserState, Cookie, CookieKind
+from identity.services.container import Services
+from identity.services.known_browsers import KNOWN_BROWSER_LIFETIME
+
+
+def new_known_browser_cookies(user_id: str, browser: BrowserState, services: Services) -> list[Cookie]:
+    """Cookies that make the browser one that the user signed in at, in place of what it has from before."""
+    known = services.known_browsers
+    id_, text = known.remember(user_id)
+    former = [Cookie(CookieKind.KNOWN_BROWSER, one) for one in known.list_ids(user_id, browser.known_browsers)]
+    return [Cookie(CookieKind.KNOWN_BROWSER, id_, text, KNOWN_BROWSER_LIFETIME), *former]

@@ -1,0 +1,41 @@
+"""Protocol: what the plugins offer, collected once and frozen."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from identity.provider.client_authentication import ClientAuthenticationMethod
+from identity.provider.grant_type import GrantType
+from identity.provider.response_type import ResponseType
+from identity.provider.scope import Scopes
+
+if TYPE_CHECKING:
+    from identity.provider.directory import Directory
+    from identity.provider.endpoint import Endpoint
+    from identity.provider.factor import Factor
+    from identity.provider.interaction import Interaction
+    from identity.provider.logout_handler import LogoutHandler
+
+#: A plugin's name with its implementation of a contribution hook.
+NamedHook = tuple[str, Callable[..., Mapping[str, Any] | None]]
+
+
+@dataclass(frozen=True)
+class ProtocolRegistry:
+    """The registry that endpoints consult; resolved into dicts at start, because a dict is faster than a hook call."""
+
+    grant_types: Mapping[str, GrantType]
+    response_types: Mapping[frozenset[str], ResponseType]
+    interactions: Mapping[str, "Interaction"]
+    factors: Mapping[str, "Factor"]
+    scopes: Scopes
+    client_authentication_methods: Mapping[str, ClientAuthenticationMethod]
+    directories: Mapping[str, "Directory[Any]"] = field(default_factory=dict)
+    logout_handlers: Mapping[str, "LogoutHandler"] = field(default_factory=dict)
+    user_claims: tuple[NamedHook, ...] = ()
+    token_claims: tuple[NamedHook, ...] = ()
+    discovery: tuple[NamedHook, ...] = ()
+    #: Those of the service, then those that plugins add while they are configured.
+    endpoints: list["Endpoint"] = field(default_factory=list)
+    #: Documents that do not depend on the request, by endpoint.
+    documents: dict[str, Any] = field(default_factory=dict)

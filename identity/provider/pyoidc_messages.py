@@ -1,0 +1,184 @@
+"""Our messages: pyoidc's message classes, made to say what this service means."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, NoReturn
+
+from oic.extension.message import TokenIntrospectionResponse as _TokenIntrospectionResponse
+from oic.oauth2.message import (
+    SINGLE_OPTIONAL_STRING,
+    ErrorResponse,
+    MessageTuple,
+    list_serializer,
+    sp_sep_list_serializer,
+)
+from oic.oic.message import AccessTokenResponse as _AccessTokenResponse
+from oic.oic.message import AuthorizationRequest as _AuthorizationRequest
+from oic.oic.message import AuthorizationResponse as _AuthorizationResponse
+from oic.oic.message import IdToken as _IdToken
+from oic.oic.message import OIDCMessageFactory
+from oic.oic.message import OpenIDSchema as _OpenIDSchema
+from oic.oic.message import ProviderConfigurationResponse as _ProviderConfigurationResponse
+
+from identity.crypto.jwt import sign
+from identity.crypto.rsa_keys import RsaPrivateKey
+
+__all__ = ["ErrorResponse"]
+
+
+_PLAIN = frozenset({str, int, bool})
+_TEXTS = {str}
+_PLAIN_OR_LIST = _PLAIN | {list}
+
+
+class ForbiddenSignature(Exception):
+    """pyoidc asked for a signature in another way than the one we make."""
+
+
+class _UntaggedMessage:
+    """A message whose members have no language tags, and whose values mostly are what they should be already.
+
+    pyoidc takes every name apart twice, and looks for nested messages in every value. Here it is asked about what is
+    not plain.
+    """
+
+    c_param: ClassVar[dict[str, Any]]
+    #: The types of members that are kept as they are, None where pyoidc makes something of them. Words that stand in
+    #: one text remain there.
+    _kept: ClassVar[dict[str, type | None]]
+    #: How lists are written.
+    _written: ClassVar[dict[str, Any]]
+    _dict: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        cls._kept = {name: _kept_as(one) for name, one in cls.c_param.items()}
+        cls._written = {name: one.serializer for name, one in cls.c_param.items() if isinstance(one.type, list)}
+
+    @staticmethod
+    def _extract_cparam(key: str, definitions: dict[str, Any]) -> Any:
+        return definitions.get(key)
+
+    def from_dict(self, dictionary: dict[str, Any], **more: Any) -> Any:
+        """As pyoidc's. Raises its errors."""
+        values = dictionary.values()
+        kind: Any = type(self)
+        others = _not_kept(kind, tuple(dictionary), tuple(map(type, values)))
+        lists = [value for value in values if type(value) is list]
+        if "" in values or not all({*map(type, value)} == _TEXTS and value != [""] for value in lists):
+            others = frozenset(dictionary)
+        if not others:
+            self._dict.update(dictionary)
+        for name in dictionary if others else ():
+            if name in others:
+                super().from_dict({name: dictionary[name]}, **more)  # type: ignore[misc]
+            else:
+                self._dict[name] = dictionary[name]
+        return self
+
+    def to_dict(self, lev: int = 0) -> dict[str, Any]:
+        """As pyoidc's."""
+        if not _PLAIN_OR_LIST.issuperset(map(type, self._dict.values())):
+            nested: dict[str, Any] = super().to_dict(lev)  # type: ignore[misc]
+            return nested
+        members = dict(self._dict)
+        for name, serializer in self._written.items():
+            if type(members.get(name)) is list:
+                members[name] = serializer(members[name], "dict", lev)
+        return members
+
+
+@lru_cache(maxsize=500)
+def _not_kept(message: Any, names: tuple[str, ...], kinds: tuple[type, ...]) -> frozenset[str]:
+    """Of members of these names, with values of these kinds, those that pyoidc would make something of."""
+    kept = message._kept
+    return frozenset(
+        name
+        for name, kind in zip(names, kinds, strict=True)
+        if kept.get(name, kind) is not kind or kind not in _PLAIN_OR_LIST
+    )
+
+
+def _kept_as(definition: Any) -> type | None:
+    """The type of values that pyoidc leaves as they are."""
+    if definition.serializer is list_serializer:
+        return list
+    if definition.serializer is sp_sep_list_serializer:
+        return str
+    return next((kind for kind in _PLAIN if kind is definition.type), None)
+
+
+class AuthorizationRequestMessage(_AuthorizationRequest):  # type: ignore[misc]
+    """An authorization request (OpenID Connect Core §3.1.2.1) with prompt=create and PKCE.
+
+    It only turns texts into lists and numbers. Every rule is checked by ``authorization_request``, which knows the
+    error code for each; pyoidc's ``verify`` would read request objects and hints without checking signatures.
+    """
+
+    c_param: ClassVar[dict[str, Any]] = {
+        **_AuthorizationRequest.c_param,
+        "code_challenge": SINGLE_OPTIONAL_STRING,
+        "code_challenge_method": SINGLE_OPTIONAL_STRING,
+        # Taken as it is: whether it is a number is told in words of ours.
+        "max_age": SINGLE_OPTIONAL_STRING,
+        "claims": SINGLE_OPTIONAL_STRING,
+    }
+
+    def verify(self, **_: object) -> NoReturn:
+        """Refuse."""
+        raise TypeError("authorization requests are checked by identity.provider.authorization_request")
+
+
+class AuthorizationResponse(_UntaggedMessage, _AuthorizationResponse):  # type: ignore[misc]
+    """The answer of the authorization endpoint, errors included (RFC 6749 §4.1.2, §4.2.2)."""
+
+
+class AccessTokenResponse(_UntaggedMessage, _AccessTokenResponse):  # type: ignore[misc]
+    """The answer of the token endpoint (RFC 6749 §5.1)."""
+
+
+class TokenIntrospectionResponse(_UntaggedMessage, _TokenIntrospectionResponse):  # type: ignore[misc]
+    """The answer of the introspection endpoint (RFC 7662 §2.2)."""
+
+
+class OpenIDSchema(_UntaggedMessage, _OpenIDSchema):  # type: ignore[misc]
+    """The answer of the userinfo endpoint (OpenID Connect Core §5.3.2)."""
+
+
+class ProviderConfigurationResponse(_ProviderConfigurationResponse):  # type: ignore[misc]
+    """The discovery document (OpenID Connect Discovery §3).
+
+    pyoidc's defaults are dropped: what the document says is derived, never assumed.
+    """
+
+    c_default: ClassVar[dict[str, Any]] = {}
+
+
+class MessageFactory(OIDCMessageFactory):  # type: ignore[misc]
+    """pyoidc's factory with our messages in it."""
+
+    configuration_endpoint = MessageTuple(OpenIDSchema, ProviderConfigurationResponse)
+
+
+@dataclass(frozen=True, slots=True)
+class IdTokenSigningKey:
+    """How an ID token is to be signed."""
+
+    key_id: str
+    private_key: RsaPrivateKey
+
+
+class IdToken(_UntaggedMessage, _IdToken):  # type: ignore[misc]
+    """An ID token whose signature comes from our crypto layer, never from pyjwkest."""
+
+    def to_jwt(self, key: object = None, algorithm: str = "", **_: object) -> str:
+        """The signed token. ``key`` is an IdTokenSignature.
+
+        Raises SignatureRefused for every other key and for every algorithm but RS256.
+        """
+        if algorithm != "RS256" or not isinstance(key, IdTokenSigningKey):
+            raise ForbiddenSignature("an ID token is signed with RS256 and a key of the service")
+        claims = self.to_dict()
+        # pyoidc writes an audience of one as a list; a string is what every client reads (RFC 7519 §4.1.3).
+        if isinstance(claims["aud"], list) and len(claims["aud"]) == 1:
+            claims["aud"] = claims["aud"][0]
+        return sign(claims, key.private_key, algorithm=algorithm, key_id=key.key_id)

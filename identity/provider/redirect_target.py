@@ -1,0 +1,55 @@
+"""ReturnAddress: where the answer to an authorization request goes, and in what form."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from identity.provider.errors import OAuthError
+from identity.provider.protocol_request import FormPost, ProtocolResponse
+from identity.provider.response_type import ResponseMode
+
+#: Codes and tokens must not reach anybody through the next request's Referer.
+_HEADERS = {"Cache-Control": "no-store", "Pragma": "no-cache", "Referrer-Policy": "no-referrer"}
+
+
+#: How many characters of an address are told.
+_LONGEST = 200
+_CREDENTIALS = re.compile(r"(?<=//)[^/]*@")
+
+
+def redact_uri(uri: str) -> str:
+    """An address that somebody sent, fit to be told: without query, fragment and credentials, which can be secrets,
+    and without what does not print; cut if it is long."""
+    bare = _CREDENTIALS.sub("", re.split(r"[?#]", uri, maxsplit=1)[0])
+    printable = "".join(each for each in bare[: 4 * _LONGEST] if each.isprintable())
+    return printable if len(printable) <= _LONGEST else printable[:_LONGEST] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class RedirectTarget:
+    """A trusted redirect URI with response mode, state and issuer; all answers carry the last two (RFC 9207)."""
+
+    uri: str
+    mode: ResponseMode
+    state: str | None
+    issuer: str
+    application: str
+
+    def success_response(self, members: Mapping[str, Any]) -> ProtocolResponse:
+        """These members, delivered: a redirect (303), or a page that posts them."""
+        from identity.provider.pyoidc_messages import AuthorizationResponse
+
+        message = AuthorizationResponse(**members, iss=self.issuer)
+        if self.state is not None:
+            message["state"] = self.state
+        if self.mode is ResponseMode.FORM_POST:
+            fields = {name: str(value) for name, value in message.to_dict().items()}
+            form = FormPost(self.uri, fields, self.application)
+            return ProtocolResponse(200, headers=_HEADERS, form_post=form)
+        location = message.request(self.uri, self.mode is ResponseMode.FRAGMENT)
+        return ProtocolResponse(303, headers={**_HEADERS, "Location": location})
+
+    def error_response(self, error: OAuthError) -> ProtocolResponse:
+        """The error, delivered (service description §7)."""
+        return self.success_response({"error": error.error, "error_description": error.description})

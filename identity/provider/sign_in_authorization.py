@@ -1,0 +1,46 @@
+"""What a sign-in authorizes: the answer of the authorization endpoint starts from here, and so does its preview."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from identity.crypto.secrets import new_id
+from identity.domain.applications import ApplicationClient
+from identity.domain.users import Subject
+from identity.provider.claims_request import ClaimsRequest
+from identity.provider.grant_type import Authorization
+from identity.provider.response_type import Artifact
+from identity.provider.scope import OFFLINE_ACCESS_SCOPE
+
+
+def authorization_from_sign_in(
+    subject: Subject,
+    client: ApplicationClient,
+    requested_scopes: Iterable[str],
+    artifacts: frozenset[Artifact],
+    *,
+    authenticated_at: datetime,
+    session_id: str,
+    nonce: str | None,
+    methods: tuple[str, ...],
+    acr: str = "",
+    claims: ClaimsRequest,
+) -> Authorization:
+    """A person who is signed in, for an answer that issues these artifacts; they are of a family yet to begin."""
+    return Authorization(
+        subject=subject,
+        client=client,
+        client_id=client.id,
+        # Without a code there is no refresh token (OpenID Connect Core §11).
+        requested_scopes=tuple(
+            word for word in requested_scopes if word != OFFLINE_ACCESS_SCOPE or Artifact.CODE in artifacts
+        ),
+        authenticated_at=authenticated_at,
+        session_id=session_id,
+        family_id=new_id(),
+        nonce=nonce,
+        includes_id_token=Artifact.ID_TOKEN in artifacts,
+        methods=methods,
+        acr=acr,
+        userinfo_claims=claims.userinfo,
+        id_token_claims=claims.id_token,
+    )

@@ -1,0 +1,189 @@
+"""Assurance: whether somebody proved enough, and by which factors they could prove more.
+
+What is asked for comes from the policy of the person's organization, from what they have set up, and from the client:
+``acr_values`` and an essential ``acr`` claim (OpenID Connect Core §3.1.2.1, §5.5.1.1; RFC 9470).
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import datetime
+
+from identity.domain.authentication import (
+    ACR_TWO_FACTORS,
+    ACR_VALUES,
+    REMEMBERED_FACTOR,
+    Proof,
+    dated_proofs,
+    proof_methods,
+    satisfies_acr,
+)
+from identity.domain.policies import SIGN_IN_ONLY_RULES, Policy, SecondFactorRule
+from identity.domain.users import HumanUser, Subject
+from identity.provider.context import Context
+from identity.provider.errors import InvalidGrant, LoginRequired, UnmetAuthenticationRequirements
+from identity.provider.factor import Factor
+from identity.provider.grant_type import Authorization
+from identity.provider.interaction import SignIn, StepUpRequirement
+from identity.services.sign_ins import STRONGEST_PROOF_STEP
+
+#: The interaction by which somebody proves more.
+FACTOR_INTERACTION = "factor"
+
+_UNMET = "The user cannot be authenticated in the way that acr asks for."
+
+
+def list_proofs(sign_in: SignIn) -> tuple[Proof, ...]:
+    """What whoever is to answer has proved: in their session, and in this sign-in."""
+    given = () if sign_in.pending is None else sign_in.pending.proofs
+    if sign_in.authenticated_subject is not None or sign_in.selected_account is None:
+        return given
+    return (*sign_in.selected_account.session.proofs, *given)
+
+
+def requested_acr(sign_in: SignIn) -> tuple[tuple[str, ...], bool]:
+    """The classes that the client asks for, of ACR_VALUES, in its order, and whether it asks for them.
+
+    An essential claim counts before ``acr_values``, of which words that nobody knows ask for nothing.
+    """
+    asked = sign_in.request
+    if asked is None or not (asked.acr_values or asked.claims.acr_values):
+        return (), asked is not None and asked.claims.acr_values is not None
+    values = asked.acr_values if asked.claims.acr_values is None else asked.claims.acr_values
+    known = tuple(one for one in values if one in ACR_VALUES)
+    return known, bool(known) or asked.claims.acr_values is not None
+
+
+def find_step_up_requirement(sign_in: SignIn, context: Context) -> StepUpRequirement | None:
+    """What is still to be proved; None if nothing is, or nobody is there.
+
+    Raises UnmetAuthenticationRequirements where a client asks for what there is no way to; LoginRequired where somebody
+    signed in elsewhere, nobody knows when, and they have no factor here.
+    """
+    subject = sign_in.subject
+    if subject is None or not isinstance(subject.user, HumanUser):
+        return None
+    if (
+        sign_in.requires_dated_proof
+        and sign_in.authenticated_subject is not None
+        and not dated_proofs(list_proofs(sign_in))
+    ):
+        return _proof_here(sign_in, context)
+    policies = context.services.policies
+    policy = policies.subject_policy(subject)
+    wanted, asked = requested_acr(sign_in)
+    if (
+        not asked
+        and policy.second_factor in SIGN_IN_ONLY_RULES
+        and sign_in.authenticated_subject is None
+        and not sign_in.own_page_requirements
+    ):
+        # Who was signed in before they set one up is not asked until they sign in again.
+        return None
+    proved = proof_methods(list_proofs(sign_in))
+    if asked and not any(satisfies_acr(proved, one) for one in wanted):
+        return _need(sign_in, context, proved, wanted, by_client=True)
+    if satisfies_acr(proved, ACR_TWO_FACTORS):
+        return None
+    if sign_in.own_page_requirements.get("acr") == STRONGEST_PROOF_STEP or sign_in.has_completed(STRONGEST_PROOF_STEP):
+        need = _need(sign_in, context, proved, (ACR_TWO_FACTORS,), by_client=False)
+        if need.factors:
+            return need
+    if policy.second_factor is SecondFactorRule.OFF or remembered_proof(sign_in, policy, context):
+        return None
+    if sign_in.authenticated_subject is None and not policies.lacks_factor(subject, proved):
+        return None
+    need = _need(sign_in, context, proved, (ACR_TWO_FACTORS,), by_client=False)
+    return need if need.factors or policies.requires_second_factor(subject) else None
+
+
+def _proof_here(sign_in: SignIn, context: Context) -> StepUpRequirement:
+    """A factor of ours, since nobody knows when they signed in elsewhere (OpenID Connect Core §3.1.2.1)."""
+    need = _need(sign_in, context, proof_methods(list_proofs(sign_in)), (ACR_TWO_FACTORS,), by_client=False)
+    if not need.factors:
+        raise LoginRequired("It is not known when the user was authenticated.")
+    return replace(need, enrollable_factors=())
+
+
+def remembered_proof(sign_in: SignIn, policy: Policy, context: Context) -> Proof | None:
+    """That a second factor was proved at this browser some time ago, which stands for one by the policy; a client that
+    asks for two factors has them asked for."""
+    subject = sign_in.subject
+    if subject is None or not policy.remember_browser:
+        return None
+    held = next((one for one in list_proofs(sign_in) if one.factor == REMEMBERED_FACTOR), None)
+    if held is not None or sign_in.authenticated_subject is None or not sign_in.browser_state.remembered_browsers:
+        return held
+    known = context.services.remembered_browsers
+    since = known.remembered_since(
+        subject.user.id, sign_in.browser_state.remembered_browsers, policy.remember_browser_lifetime
+    )
+    return None if since is None else Proof(REMEMBERED_FACTOR, (REMEMBERED_FACTOR,), since)
+
+
+def can_step_up(subject: Subject, proved: Collection[str], context: Context) -> bool:
+    """True if somebody who proved to be it by these methods has set up a factor by which they would prove more."""
+    if satisfies_acr(proved, ACR_TWO_FACTORS):
+        return False
+    had = _enrolled(subject, allowed_factors(context, context.services.policies.subject_policy(subject)), context)
+    return any(satisfies_acr((*proved, *one.methods), ACR_TWO_FACTORS) for one in had)
+
+
+def initial_session_proofs(sign_in: SignIn, context: Context) -> tuple[Proof, ...]:
+    """The proofs with which a session of whoever has just proved to be it begins."""
+    given, subject = list_proofs(sign_in), sign_in.subject
+    if subject is None or satisfies_acr(proof_methods(given), ACR_TWO_FACTORS):
+        return given
+    kept = remembered_proof(sign_in, context.services.policies.subject_policy(subject), context)
+    return given if kept is None else (*given, kept)
+
+
+def allowed_factors(context: Context, policy: Policy) -> tuple[Factor, ...]:
+    """The factors that the policy lets people use, besides the password."""
+    if policy.second_factor is SecondFactorRule.OFF:
+        return ()
+    allowed = policy.factors
+    return tuple(one for one in context.protocol.factors.values() if allowed is None or one.name in allowed)
+
+
+def refuse_without_factor(authorization: Authorization, context: Context) -> None:
+    """Raise InvalidGrant if the policy asks more of a person than they proved when the grant began."""
+    subject = authorization.subject
+    if subject is not None and context.services.policies.lacks_factor(subject, authorization.methods):
+        raise InvalidGrant("the user has to sign in again, with a second factor")
+
+
+def _need(
+    sign_in: SignIn, context: Context, proved: Collection[str], wanted: tuple[str, ...], *, by_client: bool
+) -> StepUpRequirement:
+    subject = sign_in.subject
+    if subject is None:
+        raise ValueError("somebody is there")
+    services = context.services
+    usable = allowed_factors(context, services.policies.subject_policy(subject))
+    enrolled = _enrolled(subject, usable, context)
+    for acr in wanted:
+        by = tuple(one.name for one in enrolled if satisfies_acr((*proved, *one.methods), acr))
+        if by:
+            return StepUpRequirement(acr, by_client, by)
+    possible = [one for one in usable if not one.is_backup and one.can_enrol(subject, services)]
+    for acr in wanted:
+        to_enrol = tuple(one.name for one in possible if satisfies_acr((*proved, *one.methods), acr))
+        if to_enrol and enrolled and not satisfies_acr(proved, ACR_TWO_FACTORS):
+            # Nobody sets up another factor by the password alone who has one.
+            return StepUpRequirement(acr, by_client, tuple(one.name for one in enrolled), to_enrol)
+        if to_enrol:
+            return StepUpRequirement(acr, by_client, (), to_enrol)
+    if by_client:
+        raise UnmetAuthenticationRequirements(_UNMET)
+    return StepUpRequirement(ACR_TWO_FACTORS, by_client)
+
+
+def _enrolled(subject: Subject, usable: tuple[Factor, ...], context: Context) -> tuple[Factor, ...]:
+    """Those of the factors that the person has set up, the one that was used last first, and spare ones last; having
+    spare ones alone asks for nothing."""
+    used: dict[str, datetime] = {}
+    for one in context.services.factors.list_enrolments(subject.user.id) if usable else ():
+        used[one.factor] = max(used.get(one.factor, one.added_at), one.last_used_at or one.added_at)
+    enrolled = tuple(one for one in usable if one.name in used)
+    enrolled = tuple(sorted(enrolled, key=lambda one: (not one.is_backup, used[one.name]), reverse=True))
+    return enrolled if any(not one.is_backup for one in enrolled) else ()

@@ -1,0 +1,292 @@
+"""From an Authorization and granted scopes to tokens: the only place where tokens are minted."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from identity.crypto.jwt import left_half_hash
+from identity.crypto.secrets import new_id, new_token, token_digest
+from identity.domain.authorization_codes import AuthorizationCode
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.domain.users import ServiceUser, TokenFormat
+from identity.domain.validators import MAX_TOKEN_LIFETIME
+from identity.provider import access_token_formats
+from identity.provider.access_token_formats import SigningKeyGetter
+from identity.provider.claims import requested_claims, scope_claims
+from identity.provider.context import Context
+from identity.provider.errors import InvalidGrant
+from identity.provider.grant_type import Authorization
+from identity.provider.role_claims import token_role_claims
+from identity.provider.scope import OFFLINE_ACCESS_SCOPE, OPENID_SCOPE, GrantedScopes
+from identity.services.signing_keys import ALGORITHM
+from identity.storage.errors import RowNotFound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedTokens:
+    """What an answer carries; ``expires_in`` is the access token's, or that of an ID token alone, in seconds."""
+
+    scope: str
+    expires_in: int
+    access_token: str | None = None
+    id_token: str | None = None
+    refresh_token: str | None = None
+
+    def response_members(self) -> dict[str, Any]:
+        """The answer's members (service description §2.4); what is absent is left out."""
+        members: dict[str, Any] = {"token_type": "Bearer", "expires_in": self.expires_in, "scope": self.scope}
+        if self.access_token is not None:
+            members["access_token"] = self.access_token
+        if self.id_token is not None:
+            members["id_token"] = self.id_token
+        if self.refresh_token is not None:
+            members["refresh_token"] = self.refresh_token
+        return members
+
+
+@dataclass(frozen=True, slots=True)
+class MintedTokens:
+    """Tokens as their bearers show them, and as they are to be recorded."""
+
+    tokens: IssuedTokens
+    access_token: AccessToken | None
+    refresh_token: RefreshToken | None
+
+
+def issue_tokens(
+    authorization: Authorization,
+    granted: GrantedScopes,
+    context: Context,
+    *,
+    access_token: bool = True,
+    code: str | None = None,
+) -> IssuedTokens:
+    """Mint, record and return the tokens of one authorization; an ID token alone without ``access_token``.
+
+    The ID token vouches for a ``code`` that travels beside it.
+    """
+    key = context.services.signing_keys.current_signing_key
+    minted = mint_tokens(authorization, granted, context, key=key, access_token=access_token, code=code)
+    # Recorded last: unless the grant had to note something, the write begins here, after the signature, and ends here.
+    # What was looked up before may be gone by now.
+    try:
+        if authorization.single_use_credential is not None:
+            authorization.single_use_credential.consume(minted.access_token, minted.refresh_token, context)
+        elif minted.access_token is not None:
+            context.services.tokens.store_access_token(minted.access_token)
+    except RowNotFound:
+        raise InvalidGrant("the grant is not valid any more") from None
+    return minted.tokens
+
+
+def mint_tokens(
+    authorization: Authorization,
+    granted: GrantedScopes,
+    context: Context,
+    *,
+    key: SigningKeyGetter,
+    access_token: bool = True,
+    code: str | None = None,
+) -> MintedTokens:
+    """The tokens of one authorization, signed by this key; until they are recorded, they open nothing."""
+    token, text = _access_token(authorization, granted, context, key) if access_token else (None, None)
+    id_token = None
+    if authorization.includes_id_token and OPENID_SCOPE in granted:
+        id_token = _id_token(authorization, granted, text, context, key, code=code)
+    refresh, refresh_text = _refresh_token(authorization, context)
+    lifetime = _id_token_lifetime(authorization, context) if token is None else token.expires_at - token.issued_at
+    tokens = IssuedTokens(
+        scope=granted.scope_string,
+        expires_in=int(lifetime.total_seconds()),
+        access_token=text,
+        id_token=id_token,
+        refresh_token=refresh_text,
+    )
+    return MintedTokens(tokens, token, refresh)
+
+
+def new_code(
+    authorization: Authorization,
+    granted: GrantedScopes,
+    context: Context,
+    *,
+    redirect_uri: str,
+    code_challenge: str | None,
+) -> tuple[str, AuthorizationCode]:
+    """A code that will bring the tokens of the authorization's family, and what it stands for (RFC 6749 §4.1.2)."""
+    if authorization.subject is None or authorization.family_id is None:
+        raise ValueError("a code is about a person, and brings a family of tokens")
+    text = new_token()
+    code = AuthorizationCode(
+        digest=token_digest(text),
+        family_id=authorization.family_id,
+        client_id=authorization.client_id,
+        user_id=authorization.subject.user.id,
+        redirect_uri=redirect_uri,
+        scope=granted.values,
+        issued_at=context.now,
+        expires_at=context.now + context.settings.authorization_code_lifetime,
+        authenticated_at=authorization.authenticated_at,
+        session_id=authorization.session_id,
+        nonce=authorization.nonce,
+        code_challenge=code_challenge,
+    )
+    return text, code
+
+
+def new_family(authorization: Authorization, granted: GrantedScopes, context: Context) -> TokenFamily:
+    """The family that ties together all that comes from one sign-in of one person for one client."""
+    if authorization.subject is None or authorization.client is None or authorization.family_id is None:
+        raise ValueError("a family has an id, and is about a person and an application")
+    offline = OFFLINE_ACCESS_SCOPE in granted
+    settings = context.settings
+    longest = settings.refresh_token_max_age if offline else MAX_TOKEN_LIFETIME
+    return TokenFamily(
+        id=authorization.family_id,
+        user_id=authorization.subject.user.id,
+        client_id=authorization.client.id,
+        scope=granted.values,
+        started_at=context.now,
+        # A used code is told from an unknown one for as long as its family is kept.
+        ends_at=context.now + settings.authorization_code_lifetime + longest,
+        session_id=authorization.session_id,
+        offline=offline,
+        methods=authorization.methods,
+        acr=authorization.acr,
+        authenticated_at=authorization.authenticated_at,
+        userinfo_claims=authorization.userinfo_claims,
+        id_token_claims=authorization.id_token_claims,
+    )
+
+
+def _refresh_token(authorization: Authorization, context: Context) -> tuple[RefreshToken | None, str | None]:
+    refreshing = authorization.refresh_token_terms
+    if refreshing is None or authorization.subject is None or authorization.family_id is None:
+        return None, None
+    text = new_token()
+    ends_at = refreshing.ends_at if authorization.ends_at is None else min(refreshing.ends_at, authorization.ends_at)
+    token = RefreshToken(
+        id=new_id(),
+        digest=token_digest(text),
+        family_id=authorization.family_id,
+        user_id=authorization.subject.user.id,
+        client_id=authorization.client_id,
+        scope=refreshing.scope,
+        issued_at=context.now,
+        expires_at=min(context.now + context.settings.refresh_token_idle_timeout, ends_at),
+        ends_at=ends_at,
+        authenticated_at=authorization.authenticated_at,
+        session_id=authorization.session_id,
+        predecessor_id=refreshing.predecessor_id,
+    )
+    return token, text
+
+
+def _access_token(
+    authorization: Authorization, granted: GrantedScopes, context: Context, key: SigningKeyGetter
+) -> tuple[AccessToken, str]:
+    user = None if authorization.subject is None else authorization.subject.user
+    client = authorization.client
+    form = _format(authorization)
+    made = partial(
+        AccessToken,
+        id=new_id(),
+        format=form,
+        subject=authorization.client_id if user is None else user.id,
+        user_id=None if user is None else user.id,
+        client_id=authorization.client_id,
+        application_id=None if client is None else client.id,
+        key_id=authorization.key_id,
+        secret_id=authorization.secret_id,
+        client_secret_id=authorization.client_secret_id,
+        family_id=authorization.family_id,
+        session_id=authorization.session_id,
+        scope=granted.values,
+        audience=granted.audience,
+        issued_at=context.now,
+        expires_at=context.now + _access_token_lifetime(authorization, context),
+        actors=authorization.actors,
+    )
+    if form is TokenFormat.JWT:
+        text = access_token_formats.new_jwt_access_token(made(digest=b""), authorization, granted, context, key=key)
+    else:
+        text = access_token_formats.new_opaque_token()
+    return made(digest=token_digest(text)), text
+
+
+def _id_token(
+    authorization: Authorization,
+    granted: GrantedScopes,
+    access_token: str | None,
+    context: Context,
+    key: SigningKeyGetter,
+    *,
+    code: str | None,
+) -> str:
+    application = None if authorization.client is None else authorization.client.application
+    subject = authorization.subject
+    # With an access token in hand the client can ask for the rest itself (OpenID Connect Core §5.4).
+    assert_userinfo = access_token is None or (application is not None and application.id_token_userinfo_assertion)
+    claims: dict[str, Any] = {}
+    if access_token is not None:
+        claims["at_hash"] = left_half_hash(access_token, ALGORITHM)
+    if code is not None:
+        claims["c_hash"] = left_half_hash(code, ALGORITHM)
+    if authorization.methods:
+        claims |= access_token_formats.authentication_claims(authorization)
+    if assert_userinfo and subject is not None:
+        claims |= scope_claims(subject.user, granted.values, context)
+    if subject is not None:
+        claims |= requested_claims(subject.user, authorization.id_token_claims, context)
+    if application is not None and application.assert_roles_in_id_token:
+        claims |= token_role_claims(authorization.subject, authorization.client, granted, context)
+    if authorization.session_id is not None:
+        claims["sid"] = authorization.session_id
+    from identity.provider.pyoidc_provider import IdTokenContent
+
+    content = IdTokenContent(
+        subject=authorization.client_id if subject is None else subject.user.id,
+        client_id=authorization.client_id,
+        issued_at=context.now,
+        lifetime=_id_token_lifetime(authorization, context),
+        authenticated_at=authorization.authenticated_at,
+        nonce=authorization.nonce,
+        claims=claims,
+    )
+    return context.provider.id_token(content, key=key())
+
+
+def _format(authorization: Authorization) -> TokenFormat:
+    if authorization.client is not None:
+        return authorization.client.application.access_token_type
+    user = None if authorization.subject is None else authorization.subject.user
+    return user.access_token_type if isinstance(user, ServiceUser) else TokenFormat.OPAQUE
+
+
+def _access_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
+    return _capped(_usual_lifetime(authorization, context), authorization, context)
+
+
+def _usual_lifetime(authorization: Authorization, context: Context) -> timedelta:
+    settings = context.settings
+    if authorization.client is not None and authorization.client.application.access_token_lifetime is not None:
+        return authorization.client.application.access_token_lifetime
+    if authorization.subject is not None and isinstance(authorization.subject.user, ServiceUser):
+        return max(settings.access_token_lifetime, settings.service_user_token_min_lifetime)
+    return settings.access_token_lifetime
+
+
+def _id_token_lifetime(authorization: Authorization, context: Context) -> timedelta:
+    own = None if authorization.client is None else authorization.client.application.id_token_lifetime
+    return _capped(own or context.settings.id_token_lifetime, authorization, context)
+
+
+def _capped(lifetime: timedelta, authorization: Authorization, context: Context) -> timedelta:
+    """The lifetime, unless the authorization ends before. Raises InvalidGrant once it has ended."""
+    if authorization.ends_at is None:
+        return lifetime
+    left = authorization.ends_at - context.now
+    if left < timedelta(seconds=1):
+        raise InvalidGrant("what was presented has ended")
+    return min(lifetime, left)

@@ -1,0 +1,403 @@
+"""Preview: which tokens and claims a user and an application would get, and why; nothing is issued or recorded.
+
+It goes the way of real tokens (``authorization_from_sign_in`` and the grants themselves, ``admission.admitted``, ``issuing.mint``) up
+to the point where they are recorded, with a key to sign that nobody publishes. So it cannot tell anything else than
+what is issued.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from identity.crypto.jwt import parse_unverified
+from identity.crypto.rsa_keys import RsaPrivateKey, generate_rsa_private_key
+from identity.crypto.secrets import new_id
+from identity.domain.applications import ApplicationClient
+from identity.domain.authentication import PASSWORD_METHOD
+from identity.domain.authorization_codes import PresentedCode
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.tokens import PresentedAccessToken, PresentedRefreshToken
+from identity.domain.users import HumanUser, ServiceUser, Subject, TokenFormat
+from identity.provider.authorization_checks import check_and_resolve_scopes
+from identity.provider.authorization_request import require_response_type
+from identity.provider.claim_reasons import ClaimReasons, ClaimsCarrier, ExplainedClaim
+from identity.provider.claims import scope_claims
+from identity.provider.claims_request import ClaimsRequest
+from identity.provider.consent import lacks_consent
+from identity.provider.context import Context
+from identity.provider.endpoints import introspection, userinfo
+from identity.provider.endpoints.token import require_grant_type
+from identity.provider.errors import (
+    AccessDenied,
+    InsufficientScope,
+    InvalidClient,
+    InvalidGrant,
+    InvalidRequest,
+    OAuthError,
+    UnknownApplication,
+)
+from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, PreviewUnsupported
+from identity.provider.response_type import Artifact
+from identity.provider.role_claims import token_role_claims
+from identity.provider.scope import (
+    OFFLINE_ACCESS_SCOPE,
+    GrantedScopes,
+    require_openid_scope,
+    required_organization,
+)
+from identity.provider.sign_in_authorization import authorization_from_sign_in
+from identity.provider.token_issuance import MintedTokens, mint_tokens, new_code, new_family
+
+_LONGEST = 1024 * 1024
+
+_NO_ROLES = {
+    ClaimsCarrier.ACCESS_TOKEN: (
+        gettext_lazy("Role claims in the access token"),
+        gettext_lazy("The application does not assert roles in access tokens."),
+    ),
+    ClaimsCarrier.ID_TOKEN: (
+        gettext_lazy("Role claims in the ID token"),
+        gettext_lazy("The application does not assert roles in ID tokens."),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewedClaims:
+    """A token, or an answer about the access token. ``format`` is that of an access token."""
+
+    carrier: ClaimsCarrier
+    claims: tuple[ExplainedClaim, ...] = ()
+    format: TokenFormat | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OmittedItem:
+    """Something that was asked for or could be expected, and why it is not there."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrantPreview:
+    """What one way brings: a grant type, or (None) a sign-in. With ``refusal`` the client is told that error."""
+
+    grant_type: str | None
+    granted: tuple[str, ...] = ()
+    audience: tuple[str, ...] = ()
+    previewed_claims: tuple[PreviewedClaims, ...] = ()
+    omitted: tuple[OmittedItem, ...] = ()
+    error: OAuthError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenPreviewResult:
+    """What would come out, way by way, and the grant types that do not tell what they would bring."""
+
+    grant_previews: tuple[GrantPreview, ...]
+    unsupported_grant_types: tuple[str, ...]
+
+
+def preview_tokens(
+    subject: Subject | None,
+    client: ApplicationClient | None,
+    requested_scopes: tuple[str, ...],
+    response_type: str,
+    context: Context,
+) -> TokenPreviewResult:
+    """All that a user, an application, or both together would get for the scopes that are asked.
+
+    A person signs in to the application, with an authorization request of this ``response_type``. Then every grant is
+    asked what it would bring, and again when one before has brought something that it wants to see.
+    """
+    run = _PreviewRun(PreviewInput(subject=subject, client=client, requested_scopes=requested_scopes), context)
+    if client is not None and subject is not None and isinstance(subject.user, HumanUser):
+        run.sign_in(subject, client, response_type)
+    if not any(way.refusal for way in run.ways):
+        run.ask(context.protocol.grant_types.values())
+    return TokenPreviewResult(tuple(way.told() for way in run.ways), tuple(run.untold))
+
+
+@cache
+def _nobodys_key() -> tuple[str, RsaPrivateKey]:
+    """A key that is never published: what it signs is worth nothing."""
+    return "preview", generate_rsa_private_key()
+
+
+@dataclass
+class _PreviewRun:
+    """One preview in the making; ``supposed`` grows with what was brought."""
+
+    supposed: PreviewInput
+    context: Context
+    ways: "list[_GrantPreviewBuilder]" = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
+
+    def sign_in(self, subject: Subject, client: ApplicationClient, response_type: str) -> None:
+        """The way through the authorization endpoint."""
+        asked, context = self.supposed.requested_scopes, self.context
+        with self._way(None) as way:
+            if not client.is_active:
+                raise UnknownApplication("client_id names no active application")
+            issues = require_response_type(response_type, client, context).artifacts
+            if not asked:
+                raise InvalidRequest("parameter scope is missing")
+            require_openid_scope(asked)
+            organization = required_organization(asked, context)
+            _require_active(subject)
+            authorization = authorization_from_sign_in(
+                subject,
+                client,
+                asked,
+                issues,
+                authenticated_at=context.now,
+                session_id=new_id(),
+                nonce="nonce",
+                methods=(PASSWORD_METHOD,),
+                claims=ClaimsRequest(),
+            )
+            way.admit(authorization, organization=organization, error=AccessDenied)
+            if lacks_consent(authorization, way.granted, context):
+                way.leave_out(
+                    gettext_lazy("Consent"),
+                    gettext_lazy("The person is asked first whether the application may have this."),
+                )
+            family = new_family(authorization, way.granted, context)
+            text = None
+            if Artifact.CODE in issues:
+                text, code = new_code(authorization, way.granted, context, redirect_uri="", code_challenge=None)
+                way.carried.append(PreviewedClaims(carrier=ClaimsCarrier.CODE, expires_at=code.expires_at))
+                self.supposed = replace(self.supposed, code=PresentedCode(code, family, subject))
+            if issues - {Artifact.CODE}:
+                way.mint(authorization, access_token=Artifact.ACCESS_TOKEN in issues, code=text)
+            way.tell_scopes(asked)
+
+    def ask(self, grants: Iterable[GrantType]) -> None:
+        """The ways through the token endpoint."""
+        before = None
+        while self.supposed != before:
+            before = self.supposed
+            grants = [grant for grant in grants if not self._asked(grant)]
+
+    def _asked(self, grant: GrantType) -> bool:
+        """False if the grant is not for these, or waits for something to be brought."""
+        client = self.supposed.client
+        if grant.client_requirement is ClientRequirement.REQUIRED and client is None:
+            return False
+        authorization, refusal = None, None
+        try:
+            authorization = grant.preview(self.supposed, self.context)
+        except PreviewUnsupported:
+            if (
+                grant.client_requirement is ClientRequirement.NONE
+                or client is None
+                or grant.grant_type in client.application.grant_types
+            ):
+                self.untold.append(grant.grant_type)
+            return True
+        except OAuthError as error:
+            refusal = error
+        if authorization is None and refusal is None:
+            return False
+        with self._way(grant.grant_type) as way:
+            if client is not None and grant.client_requirement is not ClientRequirement.NONE:
+                if not client.is_active:
+                    raise InvalidClient("the application, its project or its organization is deactivated")
+                require_grant_type(grant.grant_type, client)
+            _require_active(self.supposed.subject)
+            if refusal is not None:
+                raise refusal
+            if authorization is not None:
+                way.admit(authorization, error=InvalidGrant)
+                self._remember(way.mint(authorization), authorization)
+                way.tell_scopes(authorization.requested_scopes)
+        return True
+
+    def _remember(self, minted: MintedTokens, authorization: Authorization) -> None:
+        code, token = self.supposed.code, minted.refresh_token
+        if code is not None and token is not None and self.supposed.refresh_token is None:
+            presented = PresentedRefreshToken(token, code.family, authorization.subject)
+            self.supposed = replace(self.supposed, refresh_token=presented)
+
+    @contextmanager
+    def _way(self, grant_type: str | None) -> "Iterator[_GrantPreviewBuilder]":
+        """One more way, which a refusal ends."""
+        way = _GrantPreviewBuilder(grant_type, self.context)
+        self.ways.append(way)
+        try:
+            yield way
+        except OAuthError as refusal:
+            way.refusal = refusal
+
+
+def _require_active(subject: Subject | None) -> None:
+    if subject is not None and not subject.is_active:
+        raise InvalidGrant("the user is deactivated")
+
+
+@dataclass
+class _GrantPreviewBuilder:
+    """One way in the making."""
+
+    grant_type: str | None
+    context: Context
+    granted: GrantedScopes = field(default=GrantedScopes((), ()), init=False)
+    carried: list[PreviewedClaims] = field(default_factory=list, init=False)
+    left_out: list[OmittedItem] = field(default_factory=list, init=False)
+    refusal: OAuthError | None = field(default=None, init=False)
+
+    def told(self) -> GrantPreview:
+        return GrantPreview(
+            grant_type=self.grant_type,
+            granted=self.granted.values,
+            audience=self.granted.audience,
+            previewed_claims=tuple(self.carried),
+            omitted=tuple(self.left_out),
+            error=self.refusal,
+        )
+
+    def admit(
+        self, authorization: Authorization, *, organization: Organization | None = None, error: type[OAuthError]
+    ) -> None:
+        """What is granted. Raises the error if something stands against the user, or InvalidScope."""
+        self.granted = check_and_resolve_scopes(authorization, self.context, organization=organization, error=error)
+        self._subject, self._client = authorization.subject, authorization.client
+        self._claims = (
+            {} if self._subject is None else dict(scope_claims(self._subject.user, self.granted.values, self.context))
+        )
+        self._roles = token_role_claims(self._subject, self._client, self.granted, self.context)
+        self._asked = authorization.requested_scopes
+        self._reasons = ClaimReasons(authorization, self.granted, self.context)
+
+    def mint(self, authorization: Authorization, *, access_token: bool = True, code: str | None = None) -> MintedTokens:
+        """What is issued at this point."""
+        minted = mint_tokens(
+            authorization, self.granted, self.context, key=_nobodys_key, access_token=access_token, code=code
+        )
+        if minted.access_token is not None:
+            self._carry_access_token(minted)
+        if minted.tokens.id_token is not None:
+            self._carry_id_token(minted)
+        if minted.refresh_token is not None:
+            self.carried.append(
+                PreviewedClaims(carrier=ClaimsCarrier.REFRESH_TOKEN, expires_at=minted.refresh_token.expires_at)
+            )
+        if minted.access_token is not None:
+            issued = PresentedAccessToken(
+                minted.access_token,
+                self._subject,
+                self._client,
+                methods=authorization.methods,
+                acr=authorization.acr,
+                authenticated_at=authorization.authenticated_at,
+            )
+            self._carry_answers(issued)
+        return minted
+
+    def _carry_access_token(self, minted: MintedTokens) -> None:
+        token, text = minted.access_token, minted.tokens.access_token
+        if token is None or text is None:
+            return
+        claims = _claims_in(text) if token.format is TokenFormat.JWT else {}
+        self.carried.append(
+            PreviewedClaims(
+                carrier=ClaimsCarrier.ACCESS_TOKEN,
+                claims=self._reasons.explain(ClaimsCarrier.ACCESS_TOKEN, claims),
+                format=token.format,
+                expires_at=token.expires_at,
+            )
+        )
+        if token.format is TokenFormat.JWT:
+            self._tell_missing_roles(ClaimsCarrier.ACCESS_TOKEN, claims)
+
+    def _carry_id_token(self, minted: MintedTokens) -> None:
+        claims = _claims_in(minted.tokens.id_token or "")
+        fronted = minted.access_token is None
+        self.carried.append(
+            PreviewedClaims(
+                carrier=ClaimsCarrier.ID_TOKEN,
+                claims=self._reasons.explain(ClaimsCarrier.ID_TOKEN, claims, without_access_token=fronted),
+                expires_at=datetime.fromtimestamp(claims["exp"], self.context.now.tzinfo),
+            )
+        )
+        self._tell_missing_roles(ClaimsCarrier.ID_TOKEN, claims)
+        missing = [name for name in self._claims if name not in claims]
+        if missing:
+            asks_itself = gettext_lazy("The client has an access token and can ask userinfo for them.")
+            switched_off = gettext_lazy(
+                "The application has an access token and can ask userinfo for them; “User Info inside ID Token” is off."
+            )
+            self.leave_out(
+                gettext_lazy("{claims} in the ID token", claims=", ".join(missing)),
+                asks_itself if self._client is None else switched_off,
+            )
+
+    def _carry_answers(self, issued: PresentedAccessToken) -> None:
+        """What the access token opens."""
+        try:
+            members = userinfo.userinfo_claims(issued, self.context)
+            self.carried.append(
+                PreviewedClaims(
+                    carrier=ClaimsCarrier.USERINFO, claims=self._reasons.explain(ClaimsCarrier.USERINFO, members)
+                )
+            )
+        except InsufficientScope:
+            about_nobody = gettext_lazy("The token is about no user.")
+            self.leave_out(
+                "userinfo", about_nobody if issued.subject is None else gettext_lazy("The scope openid is missing.")
+            )
+        members = introspection.introspection_members(issued, self.context)
+        self.carried.append(
+            PreviewedClaims(
+                carrier=ClaimsCarrier.INTROSPECTION, claims=self._reasons.explain(ClaimsCarrier.INTROSPECTION, members)
+            )
+        )
+
+    def tell_scopes(self, asked: Iterable[str]) -> None:
+        """Which of the asked scopes were dropped, and which of the granted ones bring nothing."""
+        for word in dict.fromkeys(asked):
+            if word not in self.granted:
+                self.leave_out(gettext_lazy("scope {scope}", scope=word), self._why_dropped(word))
+        if self._subject is None:
+            return
+        scopes = self.context.protocol.scopes
+        for word in self.granted.values if not isinstance(self._subject.user, ServiceUser) else ():
+            unknown = sorted(scopes.claims_opened((word,)) - self._claims.keys())
+            if unknown:
+                self.leave_out(
+                    gettext_lazy("{claims} of the scope {scope}", claims=", ".join(unknown), scope=word),
+                    gettext_lazy("Nothing is known of it."),
+                )
+        if self._reasons.role_scopes and not self._roles:
+            self.leave_out(
+                gettext_lazy("Role claims"), gettext_lazy("The user has no such role in a project of the audience.")
+            )
+
+    def _why_dropped(self, word: str) -> str:
+        if self.context.protocol.scopes.find_scope(word) is None:
+            return gettext_lazy("There is no such scope.")
+        if word != OFFLINE_ACCESS_SCOPE:
+            return gettext_lazy("Its namespace is not one of this service.")
+        if self._client is None or self._subject is None:
+            return gettext_lazy("Who acts for itself gets no refresh token: it can ask again at any time.")
+        if word not in self._asked:
+            return gettext_lazy("Without a code there is no refresh token.")
+        return gettext_lazy("The application may not use refresh tokens.")
+
+    def _tell_missing_roles(self, carrier: ClaimsCarrier, claims: Mapping[str, Any]) -> None:
+        if self._client is not None and self._roles and not self._roles.keys() & claims.keys():
+            self.leave_out(*_NO_ROLES[carrier])
+
+    def leave_out(self, what: str, why: str) -> None:
+        """Note what does not come, and why."""
+        self.left_out.append(OmittedItem(what, why))
+
+
+def _claims_in(text: str) -> dict[str, Any]:
+    return parse_unverified(text, max_length=_LONGEST).claims

@@ -1,0 +1,352 @@
+"""Who may do what: roles add, deny hooks subtract, the default is no."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TypeVar
+
+from identity.domain.audit import AuditEvent
+from identity.domain.errors import Denied, NotFound
+from identity.domain.instance import Instance
+from identity.domain.managers import Manager, ManagerRole
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.permissions import (
+    GRANTEE_PERMISSIONS,
+    INSTANCE_KEY,
+    INSTANCE_RESOURCE,
+    INSTANCE_WRITE,
+    PERMISSIONS,
+    SIGN_IN_PERMISSIONS,
+    ManagerLevel,
+    Resource,
+    ResourceKey,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.users import HumanUser, Subject, User
+from identity.services.base import ReadSessionFactory
+from identity.services.lookup import Lookup
+from identity.storage.backend import Storage
+from identity.storage.paging import PageRequest, ResultPage, single_page
+from identity.storage.stores.organizations import ORGANIZATION_SORT_KEYS
+
+#: What lists show, and where plugins may leave rows out.
+VisibleEntity = Organization | Project | ProjectGrant | UserGrant | Manager | Subject | AuditEvent
+VisibleEntityT = TypeVar("VisibleEntityT", bound=VisibleEntity)
+
+#: A plugin's veto: principal, permission, resource, lookup → the reason, or None.
+DenyHook = Callable[["Principal", str, Resource, Lookup], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks for something: a user with all manager roles held anywhere, read at request time.
+
+    ``subject`` is None for the operator on the machine, who may do everything.
+    """
+
+    subject: Subject | None
+    manager_entries: tuple[Manager, ...] = ()
+
+    @property
+    def id(self) -> str | None:
+        """The user's id; None for the operator."""
+        return None if self.subject is None else self.subject.user.id
+
+
+#: Whoever can run the program with the ini file; HTTP never makes one.
+OPERATOR_PRINCIPAL = Principal(None)
+
+
+class AccessControl:
+    """Answers for one transaction."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        roles: Mapping[str, ManagerRole],
+        deny: DenyHook | None,
+        look: ReadSessionFactory | None = None,
+        instance: Callable[[], Instance | None] = lambda: None,
+    ) -> None:
+        self._storage = storage
+        self._roles = roles
+        self._deny = deny
+        self._look = look or (lambda: nullcontext(storage))
+        self._instance = instance
+
+    def load_principal(self, subject: Subject) -> Principal:
+        """The user as a principal, with the roles held right now."""
+        return Principal(subject, self._storage.managers.list_for_user(subject.user.id))
+
+    def list_permissions(self, principal: Principal, resource: Resource) -> frozenset[str]:
+        """Everything that the principal's roles allow at the resource, before any veto."""
+        if principal.subject is None:
+            return PERMISSIONS
+        if not principal.subject.is_active:
+            return frozenset()
+        allowed: set[str] = set()
+        for manager in principal.manager_entries:
+            if manager.resource in resource.lineage:
+                allowed |= self._of_roles(manager.roles)
+            elif resource.grantee is not None and manager.resource == resource.grantee:
+                allowed |= self._of_roles(manager.roles) & GRANTEE_PERMISSIONS
+        return frozenset(allowed)
+
+    def is_permitted(self, principal: Principal, permission: str, resource: Resource) -> bool:
+        """True if roles allow it and no plugin denies it. A plugin that fails denies."""
+        return self.denial_reason(principal, permission, resource) is None
+
+    def denial_reason(self, principal: Principal, permission: str, resource: Resource) -> str | None:
+        """Why the principal may not, as a sentence; None if it may."""
+        if permission not in self.list_permissions(principal, resource):
+            return gettext_lazy("This needs the permission {permission}.", permission=permission)
+        # Whoever manages the instance signs in by what is decided there.
+        own = permission in SIGN_IN_PERMISSIONS and self._is_own(resource)
+        if own and INSTANCE_WRITE not in self.list_permissions(principal, INSTANCE_RESOURCE):
+            return gettext_lazy(
+                "In the instance's own organization this needs {permission}.", permission=INSTANCE_WRITE
+            )
+        if self._deny is None or principal.subject is None:
+            return None
+        return self._deny(principal, permission, resource, Lookup(self._look))
+
+    def denial_reason_within(self, principal: Principal, permission: str, resource: Resource) -> str | None:
+        """The same for something that one may do to parts of the resource: None if it may for at least one of them."""
+        if self.permitted_children(principal, permission, resource) == frozenset():
+            return gettext_lazy("This needs the permission {permission}.", permission=permission)
+        if self._deny is None or principal.subject is None:
+            return None
+        return self._deny(principal, permission, resource, Lookup(self._look))
+
+    def permitted_children(
+        self, principal: Principal, permission: str, resource: Resource
+    ) -> frozenset[ResourceKey] | None:
+        """The parts of an organization for which the principal's roles hold the permission; None for all of it."""
+        if permission in self.list_permissions(principal, resource):
+            return None
+        if principal.subject is None or not principal.subject.is_active:
+            return frozenset()
+        held = tuple(manager for manager in principal.manager_entries if permission in self._of_roles(manager.roles))
+        return frozenset(
+            one.resource for one, known in self._known_by(principal, held) if resource.organization_id == known
+        )
+
+    def can_see_organization(self, principal: Principal, organization_id: str | None) -> bool:
+        """True if the principal may know that the organization exists: it holds a role at the instance, there, at a
+        project of it, or belongs to it and manages a project grant that it gave or holds. None stands for the instance.
+
+        A project grant shows neither side to the other: its managers see the organization that they belong to.
+        """
+        if principal.subject is None:
+            return True
+        reaching = self._reaching(principal)
+        if any(one.resource == INSTANCE_KEY for one in reaching):
+            return True
+        return any(known == organization_id for _, known in self._known_by(principal, reaching))
+
+    def can_see_resource(self, principal: Principal, resource: Resource) -> bool:
+        """True if the principal may know that the resource exists: it sees its organization, or the one that holds it,
+        or has a role there or above."""
+        if self.can_see_organization(principal, resource.organization_id):
+            return True
+        if resource.grantee is not None and self.can_see_organization(principal, resource.grantee.id):
+            return True
+        return any(one.resource in resource.lineage for one in self._reaching(principal))
+
+    def visible_manager_organizations(self, principal: Principal, resource: Resource) -> frozenset[str] | None:
+        """Whose people the principal may know among the managers of the resource, by organization; None for all.
+
+        At a project grant there are two sides, and each is shown its own.
+        """
+        if resource.grantee is None or self.visible_organization_ids(principal) is None:
+            return None
+        return frozenset(
+            side
+            for side in (resource.organization_id, resource.grantee.id)
+            if side is not None and self.can_see_organization(principal, side)
+        )
+
+    def page_organizations(self, principal: Principal, request: PageRequest) -> ResultPage[Organization]:
+        """The organizations that the principal may know of, usually by name; those of a few are all on one page."""
+        stored, seen = self._storage.organizations, self.visible_organization_ids(principal)
+        found = (
+            stored.page(request)
+            if seen is None
+            else single_page(stored.find_many(seen).values(), request, ORGANIZATION_SORT_KEYS)
+        )
+        return self.filter_page(principal, found)
+
+    def filter_page(self, principal: Principal, found: ResultPage[VisibleEntityT]) -> ResultPage[VisibleEntityT]:
+        """The page without rows that a plugin denies to the principal. Where plugins deny, nobody is told a total."""
+        if self._deny is None or principal.subject is None:
+            return found
+        return ResultPage(tuple(self.filter_visible(principal, found)), found.next_cursor)
+
+    def filter_visible(self, principal: Principal, found: Iterable[VisibleEntityT]) -> Iterable[VisibleEntityT]:
+        """What no plugin denies to the principal of what its roles let it read; each place is asked about once."""
+        if self._deny is None or principal.subject is None:
+            return found
+        verdicts: dict[tuple[str, Resource], str | None] = {}
+        rows = []
+        for row in found:
+            place = self._place(row)
+            if place not in verdicts:
+                verdicts[place] = self._deny(principal, *place, Lookup(self._look))
+            if verdicts[place] is None:
+                rows.append(row)
+        return rows
+
+    def _place(self, row: VisibleEntity) -> tuple[str, Resource]:
+        """Which permission lets the row be read, and where it is judged."""
+        match row:
+            case Organization():
+                return "organization.read", organization_resource(row.id)
+            case Project():
+                return "project.read", project_resource(row)
+            case ProjectGrant():
+                return "project_grant.read", self.get_resource(ResourceKey(ManagerLevel.PROJECT_GRANT, row.id))
+            case UserGrant():
+                derived = row.project_grant_id is not None
+                level = ManagerLevel.PROJECT_GRANT if derived else ManagerLevel.PROJECT
+                return "user_grant.read", self.get_resource(ResourceKey(level, row.project_grant_id or row.project_id))
+            case Manager():
+                return f"{row.resource.level}_manager.read", self.get_resource(row.resource)
+            case Subject():
+                kind = "user" if isinstance(row.user, HumanUser) else "service_user"
+                return f"{kind}.read", organization_resource(row.organization.id)
+        organization_id = row.organization_id
+        return "audit_event.read", INSTANCE_RESOURCE if organization_id is None else organization_resource(
+            organization_id
+        )
+
+    def visible_organization_ids(self, principal: Principal) -> frozenset[str] | None:
+        """The ids of the organizations that the principal may know of; None for all."""
+        if principal.subject is None or "organization.read" in self.list_permissions(principal, INSTANCE_RESOURCE):
+            return None
+        return frozenset(known for _, known in self._known_by(principal, self._reaching(principal)))
+
+    def list_grantable_roles(self, principal: Principal, resource: Resource) -> tuple[ManagerRole, ...]:
+        """The roles of the resource's level that the principal may grant there, in the order of the plugins."""
+        held = self.list_permissions(principal, resource)
+        roles = self._roles.values()
+        return tuple(role for role in roles if role.level is resource.key.level and role.permissions <= held)
+
+    def require(self, principal: Principal, permission: str, resource: Resource) -> None:
+        """Raise Denied, saying why, unless the principal may."""
+        reason = self.denial_reason(principal, permission, resource)
+        if reason is not None:
+            raise Denied(reason, permission=permission)
+
+    def get_resource(self, key: ResourceKey) -> Resource:
+        """The named resource with what lies above it. Raises NotFound."""
+        if key.level is ManagerLevel.INSTANCE:
+            return INSTANCE_RESOURCE
+        if key.level is ManagerLevel.ORGANIZATION:
+            if self._storage.organizations.find(key.id) is None:
+                raise NotFound("organization", key.id)
+            return organization_resource(key.id)
+        if key.level is ManagerLevel.PROJECT:
+            project = self._storage.projects.find(key.id)
+            if project is None:
+                raise NotFound("project", key.id)
+            return project_resource(project)
+        grant = self._storage.project_grants.find(key.id)
+        project = None if grant is None else self._storage.projects.find(grant.project_id)
+        if grant is None or project is None:
+            raise NotFound("project grant", key.id)
+        return project_grant_resource(grant, project)
+
+    def require_not_more_privileged(self, principal: Principal, user: User) -> None:
+        """Raise Denied if the user holds, at the instance or in the organization that it belongs to, a permission that
+        the principal lacks there.
+
+        Whoever could issue a key for such a user, or change its state, would gain power. A role elsewhere trusts the
+        organization to which the user belongs, and takes nothing from those who manage users there.
+        """
+        if self._above(principal, lambda: self._storage.managers.list_for_user(user.id), home=user.organization_id):
+            raise Denied(gettext_lazy("This user holds manager roles beyond your own."))
+
+    def require_no_more_privileged_role(self, principal: Principal, user_id: str) -> None:
+        """The same for roles held anywhere: for whoever decides over the user's roles, and not over the user."""
+        if self._above(principal, lambda: self._storage.managers.list_for_user(user_id)):
+            raise Denied(gettext_lazy("This user holds manager roles beyond your own."))
+
+    def require_no_more_privileged_user(
+        self, principal: Principal, organization_id: str, *, except_instance_managers: bool = False
+    ) -> None:
+        """The same for every user of the organization: what happens to it happens to all who live there.
+
+        With ``except_instance_managers`` it does not happen to those who have a role at the instance.
+        """
+        found = self._storage.managers.list_for_users_of_organization(organization_id)
+        spared = (
+            {one.user_id for one in found if one.resource == INSTANCE_KEY}
+            if except_instance_managers
+            else frozenset[str]()
+        )
+        if self._above(principal, lambda: (one for one in found if one.user_id not in spared), home=organization_id):
+            raise Denied(gettext_lazy("A user of this organization holds manager roles beyond your own."))
+
+    def require_grantable(self, principal: Principal, role: ManagerRole, resource: Resource) -> None:
+        """Raise Denied if the role holds a permission that the principal lacks at the resource."""
+        missing = role.permissions - self.list_permissions(principal, resource)
+        if missing:
+            raise Denied(
+                gettext_lazy(
+                    "You cannot grant {role}: it holds {permissions}, which you lack.",
+                    role=role.name,
+                    permissions=", ".join(sorted(missing)[:3]),
+                ),
+                permission=min(missing),
+            )
+
+    def _above(self, principal: Principal, find: Callable[[], Iterable[Manager]], *, home: str | None = None) -> bool:
+        """True if one of the managers holds more than the principal does there; with a ``home`` those count alone who
+        are managers at the instance, in that organization, or of what was granted to it."""
+        if principal.subject is None:
+            return False
+        for manager in find():
+            resource = self.get_resource(manager.resource)
+            concerned = (resource.organization_id, None if resource.grantee is None else resource.grantee.id)
+            elsewhere = home is not None and resource.organization_id is not None and home not in concerned
+            if not elsewhere and not self._of_roles(manager.roles) <= self.list_permissions(principal, resource):
+                return True
+        return False
+
+    def _is_own(self, resource: Resource) -> bool:
+        """True for the organization that holds the service itself."""
+        instance = self._instance()
+        return instance is not None and instance.organization_id == resource.organization_id
+
+    def _reaching(self, principal: Principal) -> tuple[Manager, ...]:
+        """Where the principal holds a role that brings anything."""
+        if principal.subject is None or not principal.subject.is_active:
+            return ()
+        return tuple(manager for manager in principal.manager_entries if self._of_roles(manager.roles))
+
+    def _known_by(self, principal: Principal, managers: tuple[Manager, ...]) -> Iterator[tuple[Manager, str]]:
+        """Each manager with an organization of which the role tells the principal."""
+        at_grants = {one.resource.id for one in managers if one.resource.level is ManagerLevel.PROJECT_GRANT}
+        grants = self._storage.project_grants.find_many(at_grants) if at_grants else {}
+        home = None if principal.subject is None else principal.subject.organization.id
+        for one in managers:
+            if one.resource.level is not ManagerLevel.PROJECT_GRANT:
+                if one.organization_id is not None:
+                    yield one, one.organization_id
+            elif home is not None:
+                grant = grants.get(one.resource.id)
+                if home == one.organization_id or (grant is not None and home == grant.organization_id):
+                    yield one, home
+
+    def _of_roles(self, names: frozenset[str]) -> frozenset[str]:
+        permissions: set[str] = set()
+        for name in names:
+            # A role whose plugin is no longer loaded brings nothing.
+            role = self._roles.get(name)
+            if role is not None:
+                permissions |= role.permissions
+        return frozenset(permissions)

@@ -1,0 +1,110 @@
+"""Deletions: people delete their accounts, and have two weeks to change their minds."""
+
+import logging
+from datetime import datetime, timedelta
+
+from identity.domain.errors import Conflict, Denied
+from identity.domain.messages import gettext_lazy
+from identity.domain.users import HumanUser, Subject
+from identity.services.access_control import OPERATOR_PRINCIPAL, AccessControl, Principal
+from identity.services.base import TransactionState, translate_storage_errors
+from identity.services.crud import EntityService
+from identity.services.legal_holds import LegalHoldService
+from identity.services.managers import refuse_last_owner
+from identity.services.policies import PolicyService
+from identity.services.sessions import SessionService
+from identity.services.users import UserService
+
+log = logging.getLogger(__name__)
+
+#: How long somebody can change their mind.
+DELETION_DELAY = timedelta(days=14)
+
+#: How long an account under a legal hold is left alone.
+_HELD_FOR = timedelta(days=1)
+
+_AT_ONCE = 100
+
+
+class AccountDeletionService(EntityService[HumanUser]):
+    """Until the day comes the account is as it was, but that nobody is signed in to it: whoever signs in is asked first
+    whether it is to stay."""
+
+    kind = "user"
+    store = "users"
+
+    def __init__(
+        self,
+        state: TransactionState,
+        access: AccessControl,
+        legal_holds: LegalHoldService,
+        policies: PolicyService,
+        sessions: SessionService,
+        users: UserService,
+    ) -> None:
+        super().__init__(state)
+        self._access, self._legal_holds, self._policies = access, legal_holds, policies
+        self._sessions, self._users = sessions, users
+
+    def is_allowed(self, subject: Subject) -> bool:
+        """True if the policy lets people of the organization delete their accounts."""
+        return bool(self._policies.subject_policy(subject).account_deletion)
+
+    def schedule(self, subject: Subject) -> datetime:
+        """When the account goes, from which the person is signed out everywhere; what was opened as them ends.
+
+        Raises Denied where the policy does not allow it, Conflict for the last owner and under a legal hold, NotFound.
+        """
+        if not self.is_allowed(subject):
+            raise Denied(gettext_lazy("People of this organization cannot delete their accounts."))
+        before = self._users.get(subject.user.id)
+        self._refuse_last_owner(before)
+        self._legal_holds.refuse_user_removal(before)
+        at = before.deletion_at or self._now + DELETION_DELAY
+        self._update("user.deletion_asked", before, self._next_version(before, deletion_at=at))
+        self._sessions.revoke_access(subject)
+        return at
+
+    def cancel_own(self, subject: Subject) -> None:
+        """Have the account stay, as the person wants who has proved who they are. Raises NotFound, Conflict."""
+        before = self._users.get(subject.user.id)
+        with self._audit.acting_as(before.id):
+            self._update("user.deletion_withdrawn", before, self._next_version(before, deletion_at=None))
+
+    def cancel(self, user_id: str, *, by: Principal) -> HumanUser:
+        """The same by whoever manages the person. Raises NotFound, Conflict; Denied if they hold more rights."""
+        before = self._users.get(user_id)
+        self._access.require_not_more_privileged(by, before)
+        return self._update("user.deletion_withdrawn", before, self._next_version(before, deletion_at=None))
+
+    def list_due(self) -> tuple[str, ...]:
+        """Whose day has come, by id: as many as are taken up at a time."""
+        return self._storage.users.list_due_deletions(self._now, _AT_ONCE)
+
+    def delete_account(self, user_id: str) -> bool:
+        """Delete the account; False if it has to stay, as its person has become the last owner: then nothing is due.
+
+        Under a legal hold it stays for another day, and is looked at again. Raises NotFound; Conflict if the person
+        changed their mind at this very moment.
+        """
+        before = self._users.get(user_id)
+        if before.deletion_at is None or before.deletion_at > self._now:
+            return False
+        if self._legal_holds.list_holds_on_user(before):
+            with translate_storage_errors("user", user_id):
+                self._store.update(self._next_version(before, deletion_at=self._now + _HELD_FOR))
+            return False
+        try:
+            self._refuse_last_owner(before)
+        except Conflict:
+            log.warning("the account of the last owner is kept, which was to be deleted")
+            self._update("user.deletion_withdrawn", before, self._next_version(before, deletion_at=None))
+            return False
+        # Written first, so that nobody keeps an account that goes, nor the other way round.
+        with translate_storage_errors("user", user_id):
+            self._store.update(self._next_version(before))
+        self._users.remove(user_id, by=OPERATOR_PRINCIPAL)
+        return True
+
+    def _refuse_last_owner(self, user: HumanUser) -> None:
+        refuse_last_owner(self._storage, lambda owner: owner.user_id == user.id)

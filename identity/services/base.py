@@ -1,0 +1,80 @@
+"""What every use case that changes a stored thing does alike."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.instance import Instance
+from identity.domain.messages import gettext_lazy
+from identity.services.audit import AuditRecorder, dump_fields
+from identity.storage.backend import Storage
+from identity.storage.errors import DuplicateValue, RowNotFound, StaleRow
+
+Value = TypeVar("Value")
+
+#: Opens a storage to read from; see Services.look.
+ReadSessionFactory = Callable[[], AbstractContextManager[Storage]]
+#: Tells the instance; see Services.instance.
+InstanceGetter = Callable[[], Instance | None]
+
+
+_CHANGED = gettext_lazy("This was changed by somebody else meanwhile. Read it again, then repeat.")
+_VALUE_TAKEN = gettext_lazy("This value is taken.")
+
+
+@contextmanager
+def translate_storage_errors(
+    kind: str, identifier: str, duplicate_messages: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Turn a store's answer into a use case's.
+
+    Missing becomes NotFound, Stale becomes Conflict, Duplicate becomes Invalid with the sentence that ``taken`` has for
+    the field.
+    """
+    try:
+        yield
+    except RowNotFound:
+        raise NotFound(kind, identifier) from None
+    except StaleRow:
+        raise Conflict(_CHANGED) from None
+    except DuplicateValue as taken_field:
+        sentence = (duplicate_messages or {}).get(taken_field.field, _VALUE_TAKEN)
+        raise Invalid({taken_field.field: sentence}) from None
+
+
+def refuse_stale(version: int, expected: int | None) -> None:
+    """Raise Conflict unless the version is the one that is expected, or none is."""
+    if expected is not None and version != expected:
+        raise Conflict(_CHANGED)
+
+
+@dataclass(slots=True)
+class TransactionState:
+    """What the services of one transaction share; for ``look`` see Services."""
+
+    storage: Storage
+    audit: AuditRecorder
+    now: datetime
+    look: ReadSessionFactory
+
+
+class Service:
+    """Base of the services. Each is made with the others that it works with, which ``bundle`` puts together."""
+
+    def __init__(self, state: TransactionState) -> None:
+        self._storage, self._audit = state.storage, state.audit
+        self._now, self._look = state.now, state.look
+
+    def _require_found(self, value: Value | None, kind: str, identifier: str) -> Value:
+        if value is None:
+            raise NotFound(kind, identifier)
+        return value
+
+    def _record_snapshot(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
+        self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=dump_fields(value))
+
+    def _record_removed(self, event: str, kind: str, value: Any, organization_id: str | None) -> None:
+        self._audit.record(event, kind=kind, id=value.id, organization_id=organization_id, detail=dump_fields(value))

@@ -1,0 +1,166 @@
+"""How documents describe an instance or an organization: each thing by the members of the commands that make it.
+
+What a document does not say stays as it is, or becomes what the command says by itself. A list that is not given is
+left alone; None stands for "not given" everywhere but in lifetimes, where it is the instance's own, and in rules of
+policies, where it leaves the rule to the level above.
+"""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from identity.crypto.secrets import is_id
+from identity.domain.messages import gettext_lazy
+from identity.services.commands import Command
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.branding import ChangeBranding
+from identity.services.commands.documents import Document
+from identity.services.commands.field_types import Domain, Name, RoleKey, UserName
+from identity.services.commands.managers import ManagerRoleNames
+from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.projects import AddProjectRole, CreateProject
+from identity.services.commands.service_users import AddServiceUserKey, CreateServiceUser, UploadServiceUserKey
+from identity.services.commands.upstream_providers import CreateUpstreamProvider
+from identity.services.commands.users import ChangeHumanUser
+
+_CLIENT_ID = re.compile(r"[0-9a-f]{32}")
+
+
+def _id(text: str) -> str:
+    if not is_id(text):
+        raise ValueError(gettext_lazy("Enter an id such as 01903f8e-7b2a-7c3d-8e4f-5a6b7c8d9e0f."))
+    return text
+
+
+def _client_id(text: str) -> str:
+    if not _CLIENT_ID.fullmatch(text):
+        raise ValueError(gettext_lazy("Enter a client id: 32 digits and letters from a to f."))
+    return text
+
+
+EntityId = Annotated[str, AfterValidator(_id)]
+ClientId = Annotated[str, AfterValidator(_client_id)]
+#: A user by user name, where the organization is clear, by login name, or by id.
+UserReference = Annotated[str, Field(min_length=1, max_length=500)]
+#: An organization by primary domain, name or id.
+OrganizationReference = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class ManagerSpec(Command):
+    """A user and all manager roles that it holds at what it is listed under."""
+
+    user: UserReference
+    roles: ManagerRoleNames
+
+
+class UserGrantSpec(Command):
+    """A user and all roles that it has in a project."""
+
+    user: UserReference
+    roles: frozenset[RoleKey] = frozenset()
+    active: bool = True
+
+
+class ProjectGrantSpec(Command):
+    """A project granted to another organization. ``user_grants`` are those that derive from it; names without a domain
+    are names in that organization."""
+
+    organization: OrganizationReference
+    roles: frozenset[RoleKey] = frozenset()
+    active: bool = True
+    user_grants: tuple[UserGrantSpec, ...] | None = None
+    managers: tuple[ManagerSpec, ...] | None = None
+
+
+class ApplicationSpec(RegisterApplication):
+    """An application; its secrets are in no document."""
+
+    id: ClientId | None = None
+    active: bool = True
+    branding: ChangeBranding | None = None
+
+
+class ProjectSpec(CreateProject):
+    """A project with everything in it. ``user_grants`` are those of the organization's own users."""
+
+    id: EntityId | None = None
+    active: bool = True
+    roles: tuple[AddProjectRole, ...] | None = None
+    applications: tuple[ApplicationSpec, ...] | None = None
+    grants: tuple[ProjectGrantSpec, ...] | None = None
+    user_grants: tuple[UserGrantSpec, ...] | None = None
+    managers: tuple[ManagerSpec, ...] | None = None
+
+
+class UserSpec(ChangeHumanUser):
+    """A person; passwords are in no document."""
+
+    id: EntityId | None = None
+    active: bool = True
+    user_name: UserName
+    given_name: Name
+    family_name: Name
+
+
+class ServiceUserKeySpec(UploadServiceUserKey):
+    """The public half of a service user's key."""
+
+    id: EntityId | None = None
+
+
+class ServiceUserSpec(CreateServiceUser):
+    """A program's account. With ``generated_key`` it gets a key whenever none is live besides those of ``keys``."""
+
+    id: EntityId | None = None
+    active: bool = True
+    keys: tuple[ServiceUserKeySpec, ...] | None = None
+    generated_key: AddServiceUserKey | None = None
+
+
+class UpstreamProviderSpec(CreateUpstreamProvider):
+    """An identity provider; exports leave its secret out."""
+
+    id: EntityId | None = None
+    active: bool = True
+
+
+class OrganizationSpec(Command):
+    """An organization with everything in it."""
+
+    id: EntityId | None = None
+    name: Name
+    primary_domain: Domain | None = None
+    registration: bool | None = None
+    active: bool = True
+    branding: ChangeBranding | None = None
+    policy: ChangePolicy | None = None
+    users: tuple[UserSpec, ...] | None = None
+    service_users: tuple[ServiceUserSpec, ...] | None = None
+    projects: tuple[ProjectSpec, ...] | None = None
+    upstream_providers: tuple[UpstreamProviderSpec, ...] | None = None
+    managers: tuple[ManagerSpec, ...] | None = None
+
+
+class OrganizationDocument(Document):
+    """One exported organization. ``instance`` is the id of the own project of the instance that it comes from."""
+
+    format: Literal["identity-organization"]
+    version: Literal[1]
+    instance: EntityId
+    organization: OrganizationSpec
+
+
+class InstanceSpec(Command):
+    """What is held at the instance itself."""
+
+    policy: ChangePolicy | None = None
+    managers: tuple[ManagerSpec, ...] | None = None
+
+
+class DesiredState(Document):
+    """What an instance shall be like."""
+
+    version: Literal[1]
+    instance: InstanceSpec | None = None
+    organizations: tuple[OrganizationSpec, ...] | None = None

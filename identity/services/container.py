@@ -1,0 +1,351 @@
+"""Services: every use case, for one transaction, as endpoints, pages and plugins see them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime
+
+from identity.domain.audit import AuditEvent
+from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
+from identity.domain.instance import Instance
+from identity.domain.permissions import Resource
+from identity.domain.records import CORE_NAMESPACE, RecordNamespace
+from identity.domain.users import Subject
+from identity.lazily import lazily
+from identity.services.access_control import AccessControl
+from identity.services.account_deletions import AccountDeletionService
+from identity.services.account_recovery import AccountRecoveryService
+from identity.services.applications import ApplicationService
+from identity.services.attempts import AttemptService
+from identity.services.audit import AuditRecorder, AuditTrail
+from identity.services.base import TransactionState
+from identity.services.branding import BrandingService
+from identity.services.capabilities import Capabilities
+from identity.services.consents import ConsentService
+from identity.services.cursors import CursorService
+from identity.services.domains import OrganizationDomainService
+from identity.services.factors import FactorService
+from identity.services.form_tokens import FormTokenService
+from identity.services.idempotency import IdempotencyService
+from identity.services.instance_managers import InstanceManagerService
+from identity.services.known_browsers import KnownBrowserService
+from identity.services.legal_holds import LegalHoldService
+from identity.services.login_names import LoginNameService
+from identity.services.lookup import Lookup
+from identity.services.mails import MailService
+from identity.services.managers import ManagerService
+from identity.services.notifications import NotificationService
+from identity.services.one_time_links import OneTimeLinkService
+from identity.services.organizations import OrganizationService
+from identity.services.outbox import OutboxService
+from identity.services.overview import OverviewService
+from identity.services.passwords import PasswordService
+from identity.services.policies import PolicyService
+from identity.services.process_state import ProcessState
+from identity.services.project_grants import ProjectGrantService
+from identity.services.projects import ProjectService
+from identity.services.records import RecordService
+from identity.services.registration import RegistrationService
+from identity.services.remembered_browsers import RememberedBrowserService
+from identity.services.service_users import ServiceUserService
+from identity.services.sessions import SessionService
+from identity.services.sign_ins import SignInService
+from identity.services.signing_keys import SigningKeyService
+from identity.services.statistics import StatisticsService
+from identity.services.tokens import TokenService
+from identity.services.upstream_providers import UpstreamProviderService
+from identity.services.user_grants import UserGrantService
+from identity.services.users import UserService
+from identity.storage.backend import Storage
+
+
+class Services(ABC):
+    """One attribute per service, constructed on first use with the others that it works with.
+
+    ``storage`` is what they work on, to read from: the services know the rules of changes. ``now`` is the moment at
+    which all of it happens, ``audit`` what is recorded and refused. ``language`` is the one that whoever acts would
+    read; empty where nobody said so.
+    """
+
+    storage: Storage
+    now: datetime
+    audit: AuditRecorder
+    language: str
+
+    def __init__(self, process: ProcessState, state: TransactionState) -> None:
+        self._process, self._state = process, state
+        self._settings, self._sealer = process.settings, process.sealer
+        self.storage, self.now, self.audit = state.storage, state.now, state.audit
+
+    @abstractmethod
+    def read_session(self) -> AbstractContextManager[Storage]:
+        """A storage to look things up in without making writers wait: nothing is locked before the first write.
+
+        What is found may be gone when it is written about; stores then answer Missing.
+        """
+
+    @abstractmethod
+    def find_instance(self) -> Instance | None:
+        """The instance, None before bootstrap. It never changes, so a process asks once."""
+
+    @abstractmethod
+    def _note_queued(self, kind: str) -> None:
+        """Remember that a message of this kind is to be sent after the commit."""
+
+    @property
+    def recorded_events(self) -> list[AuditEvent]:
+        """The events that were written in this transaction."""
+        return self.audit.recorded_events
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the loaded plugins offer."""
+        return self._process.capabilities
+
+    def deletion_impact(self, removed: DeletionTarget, id: str) -> DeletionImpact:  # noqa: A002
+        """What falls with a thing that is removed, in numbers; sessions and tokens count while they are live."""
+        return self.storage.deletion_impact.count(removed, id, self.now)
+
+    def record_service(self, name_space: RecordNamespace) -> RecordService:
+        """What a plugin keeps in its own name space."""
+        return RecordService(self._state, self._sealer, name_space)
+
+    @lazily
+    def _core_records(self) -> RecordService:
+        return self.record_service(RecordNamespace(CORE_NAMESPACE))
+
+    def _has_way(self, subject: Subject, allows: Callable[[str], bool]) -> bool:
+        """True if a plugin knows of an allowed way in which the person can sign in."""
+        return any(allows(factor) and has(subject, self) for factor, has in self.capabilities.sign_in_method_checks)
+
+    @lazily
+    def access_control(self) -> AccessControl:
+        """Who may do what."""
+        return AccessControl(
+            self.storage, self._process.manager_roles, self._process.deny_hook, self.read_session, self.find_instance
+        )
+
+    @lazily
+    def lookup(self) -> Lookup:
+        """What hooks may read."""
+        return Lookup(self.read_session)
+
+    @lazily
+    def audit_trail(self) -> AuditTrail:
+        """What was recorded and refused, to be read."""
+        return AuditTrail(self.storage)
+
+    @lazily
+    def organizations(self) -> OrganizationService:
+        return OrganizationService(
+            self._state,
+            self.find_instance,
+            self.access_control,
+            self.domains,
+            self.legal_holds,
+            self.policies,
+            self.upstream_providers,
+        )
+
+    @lazily
+    def domains(self) -> OrganizationDomainService:
+        return OrganizationDomainService(self._state, self.access_control, self.find_instance, self._settings)
+
+    @lazily
+    def projects(self) -> ProjectService:
+        # Every token needs projects, which need managers, and so half of the services, only to create one.
+        def add_creator(user_id: str, resource: Resource) -> None:
+            self.managers.add_creator(user_id, resource)
+
+        return ProjectService(self._state, self.find_instance, self.access_control, add_creator)
+
+    @lazily
+    def project_grants(self) -> ProjectGrantService:
+        return ProjectGrantService(self._state, self.access_control)
+
+    @lazily
+    def user_grants(self) -> UserGrantService:
+        return UserGrantService(self._state, self.access_control, self.project_grants)
+
+    @lazily
+    def users(self) -> UserService:
+        return UserService(
+            self._state,
+            self.attempts,
+            self.factors,
+            self.legal_holds,
+            self.passwords,
+            self.one_time_links,
+            self.policies,
+            self.sessions,
+            self.consents,
+            self.access_control,
+        )
+
+    @lazily
+    def passwords(self) -> PasswordService:
+        return PasswordService(
+            self._state,
+            self.attempts,
+            self.instance_managers,
+            self.login_names,
+            self.known_browsers,
+            self.sessions,
+            self.one_time_links,
+            self._process.hasher,
+            self.policies,
+            self._process.password_blocklist,
+            self._settings,
+        )
+
+    @lazily
+    def account_recovery(self) -> AccountRecoveryService:
+        return AccountRecoveryService(self._state, self.passwords, self.sessions)
+
+    @lazily
+    def account_deletions(self) -> AccountDeletionService:
+        return AccountDeletionService(
+            self._state, self.access_control, self.legal_holds, self.policies, self.sessions, self.users
+        )
+
+    @lazily
+    def legal_holds(self) -> LegalHoldService:
+        return LegalHoldService(self._state)
+
+    @lazily
+    def attempts(self) -> AttemptService:
+        return AttemptService(self._state, self.policies, self.domains, self._settings)
+
+    @lazily
+    def login_names(self) -> LoginNameService:
+        return LoginNameService(self._state, self.policies, self.instance_managers, self.find_instance)
+
+    @lazily
+    def known_browsers(self) -> KnownBrowserService:
+        return KnownBrowserService(self._state, self._sealer)
+
+    @lazily
+    def instance_managers(self) -> InstanceManagerService:
+        return InstanceManagerService(self._state)
+
+    @lazily
+    def policies(self) -> PolicyService:
+        return PolicyService(
+            self._state,
+            self._settings,
+            self._process.capabilities,
+            self.instance_managers,
+            self._process.policy_cache,
+            self._core_records,
+        )
+
+    @lazily
+    def factors(self) -> FactorService:
+        return FactorService(self._state, self.remembered_browsers, self._core_records)
+
+    @lazily
+    def remembered_browsers(self) -> RememberedBrowserService:
+        return RememberedBrowserService(self._state, self._core_records)
+
+    @lazily
+    def registration(self) -> RegistrationService:
+        return RegistrationService(self._state, self.one_time_links, self.mails, self.policies)
+
+    @lazily
+    def one_time_links(self) -> OneTimeLinkService:
+        return OneTimeLinkService(self._state, self._sealer, self._settings)
+
+    @lazily
+    def mails(self) -> MailService:
+        return MailService(self._state, self.outbox, self._process.deliveries)
+
+    @lazily
+    def notifications(self) -> NotificationService:
+        return NotificationService(self._state, self.mails, lambda: self.language)
+
+    @lazily
+    def outbox(self) -> OutboxService:
+        return OutboxService(self._state, self._sealer, self._process.deliveries, self._note_queued)
+
+    @lazily
+    def sessions(self) -> SessionService:
+        return SessionService(self._state, self.instance_managers, self.policies, self._settings)
+
+    @lazily
+    def sign_ins(self) -> SignInService:
+        return SignInService(self._state, self._settings)
+
+    @lazily
+    def service_users(self) -> ServiceUserService:
+        return ServiceUserService(
+            self._state,
+            self.access_control,
+            self.find_instance,
+            self.legal_holds,
+            self._process.last_used_tracker,
+            self._settings,
+        )
+
+    @lazily
+    def applications(self) -> ApplicationService:
+        return ApplicationService(
+            self._state, self.access_control, self.projects, self._process.capabilities, self._process.last_used_tracker
+        )
+
+    @lazily
+    def upstream_providers(self) -> UpstreamProviderService:
+        return UpstreamProviderService(self._state, self._sealer, self.access_control, self.instance_managers)
+
+    @lazily
+    def branding(self) -> BrandingService:
+        return BrandingService(self._state, self.applications)
+
+    @lazily
+    def consents(self) -> ConsentService:
+        return ConsentService(self._state)
+
+    @lazily
+    def managers(self) -> ManagerService:
+        return ManagerService(
+            self._state,
+            self.access_control,
+            self._process.capabilities,
+            self.factors,
+            self.instance_managers,
+            self.policies,
+            self.sessions,
+            self._process.manager_roles,
+            self._has_way,
+        )
+
+    @lazily
+    def tokens(self) -> TokenService:
+        return TokenService(
+            self._state, self.projects, self._process.key_ring, self._process.last_used_tracker, self._settings
+        )
+
+    @lazily
+    def signing_keys(self) -> SigningKeyService:
+        return SigningKeyService(self._state, self._process.key_ring, self._settings)
+
+    @lazily
+    def overview(self) -> OverviewService:
+        return OverviewService(self._state, self.access_control, self.signing_keys)
+
+    @lazily
+    def statistics(self) -> StatisticsService:
+        return StatisticsService(
+            self._state, self._process.key_ring, self._settings, self.legal_holds, self._process.deliveries
+        )
+
+    @lazily
+    def cursors(self) -> CursorService:
+        return CursorService(self._state, self._sealer)
+
+    @lazily
+    def form_tokens(self) -> FormTokenService:
+        return FormTokenService(self._state, self._sealer)
+
+    @lazily
+    def idempotency(self) -> IdempotencyService:
+        return IdempotencyService(self._state, self._sealer)

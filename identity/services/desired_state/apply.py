@@ -1,0 +1,63 @@
+"""Apply: an instance brought to a described state."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.service_user_keys import KeyFile
+from identity.services.access_control import Principal
+from identity.services.commands.desired_state import DesiredState
+from identity.services.commands.documents import decode_document
+from identity.services.container import Services
+from identity.services.desired_state.managers import ensure_managers
+from identity.services.desired_state.organizations import ensure_organizations, prune_organizations
+from identity.services.desired_state.policies import ensure_policy
+from identity.services.desired_state.reconciler import Reconciler, RegisteredCredentials, StateChange
+from identity.services.policies import INSTANCE_OWNER_ID as OF_INSTANCE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyResult:
+    """What became different, all described applications, and the only copies of new keys by login name."""
+
+    state_changes: tuple[StateChange, ...]
+    applications: tuple[RegisteredCredentials, ...]
+    key_files: tuple[tuple[str, KeyFile], ...]
+
+
+def parse_desired_state(values: Mapping[str, object]) -> DesiredState:
+    """The state that these values describe, as far as they can be read: `apply` tells all that is wrong.
+
+    Raises Invalid with a sentence for each place that is wrong if nothing can be.
+    """
+    return decode_document(DesiredState, values)
+
+
+def apply_desired_state(
+    services: Services, state: DesiredState, *, by: Principal, prune: bool = False, with_secrets: bool = False
+) -> ApplyResult:
+    """Make the instance what is described; what is so already is left alone.
+
+    With ``prune`` what stands in the described lists' place without being in them is removed. With ``with_secrets``
+    each described application that could have a secret and has none gets one. To learn what would change, abort the
+    transaction.
+
+    Raises Invalid with a sentence for each place that does not fit, such as ``organizations[0].users[2].user_name``,
+    and then nothing may be committed; Denied.
+    """
+    build = Reconciler(services, state.parse_report, by=by, prune=prune, with_secrets=with_secrets)
+    if state.instance is not None:
+        # First: what organizations may say depends on it.
+        ensure_policy(build, "instance", state.instance.policy, OF_INSTANCE, "the instance")
+    if state.organizations is not None:
+        prune_organizations(build, "organizations")
+        described = [(f"organizations[{number}]", one) for number, one in enumerate(state.organizations)]
+        ensure_organizations(build, described)
+    if state.instance is not None:
+        ensure_managers(build, "instance", state.instance.managers, INSTANCE_RESOURCE, None, "the instance")
+    build.finish()
+    return ApplyResult(
+        state_changes=tuple(build.state_changes),
+        applications=tuple(build.applications),
+        key_files=tuple(build.key_files),
+    )

@@ -1,0 +1,63 @@
+"""What is there already, by the names that documents have for it."""
+
+from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
+
+from identity.domain.errors import Invalid, NotFound
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import name_key
+from identity.domain.organizations import Organization
+from identity.storage.backend import Storage
+from identity.storage.paging import iterate_rows
+
+DUPLICATE_SPEC = gettext_lazy("This is described twice.")
+
+Row = TypeVar("Row")
+
+
+class ExistingRows(Generic[Row]):
+    """The rows of one list by name, as they were before the walk came to them."""
+
+    def __init__(self, kind: str, rows: Iterable[Row]) -> None:
+        self._kind = kind
+        self._by_name: dict[str, list[Any]] = {}
+        row: Any
+        for row in rows:
+            self._by_name.setdefault(name_key(row.name), []).append(row)
+        self._asked: set[str] = set()
+
+    def find(self, described: Any) -> Row | None:
+        """By id, else by name. Raises NotFound for an id, Invalid for a name of several or one that was asked before.
+
+        Names need not be unique; but where a document speaks by names, the same name is the same thing.
+        """
+        if described.id is not None:
+            having = (one for several in self._by_name.values() for one in several if one.id == described.id)
+            found: Row | None = next(having, None)
+            if found is None:
+                raise NotFound(self._kind, described.id)
+            return found
+        key = name_key(described.name)
+        if key in self._asked:
+            raise Invalid({"name": DUPLICATE_SPEC})
+        self._asked.add(key)
+        return require_unambiguous(described.name, self._by_name.get(key, []))
+
+
+def find_organizations_by_name(storage: Storage, name: str) -> list[Organization]:
+    """The organizations of this name."""
+    rows = iterate_rows(storage.organizations.page)
+    return [one for one in rows if name_key(one.name) == name_key(name)]
+
+
+def require_unambiguous(name: str, found: list[Row]) -> Row | None:
+    """The only one of this name; None if there is none. Raises Invalid if there are several."""
+    if len(found) > 1:
+        raise Invalid(
+            {
+                "name": gettext_lazy(
+                    "There are several of the name {name}. Add the id of the one that is meant.", name=name
+                )
+            }
+        )
+    return found[0] if found else None

@@ -1,0 +1,68 @@
+"""Managers as described."""
+
+from functools import partial
+
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.permissions import Resource
+from identity.services.commands.desired_state import ManagerSpec
+from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.desired_state.reconciler import ChangeAction, Reconciler
+from identity.storage.paging import iterate_rows
+
+_MANAGER = "manager"
+
+
+def ensure_managers(
+    build: Reconciler,
+    path: str,
+    described: tuple[ManagerSpec, ...] | None,
+    resource: Resource,
+    users_of: Organization | None,
+    where: str,
+) -> None:
+    """The managers of a resource; names without a domain are those of users of the organization."""
+    if described is None:
+        return
+    managers = build.services.managers
+    build.services.access_control.require(build.principal, f"{resource.key.level}_manager.write", resource)
+    for number, one in enumerate(described):
+        _ensure_manager(build, f"{path}.managers[{number}]", one, resource, users_of, where)
+    build.prune_rows(
+        f"{path}.managers",
+        _MANAGER,
+        lambda: iterate_rows(partial(managers.page, resource, by=build.principal)),
+        key=lambda manager: (_MANAGER, manager.id),
+        name=lambda manager: f"{_login_name(build, manager)} of {where}",
+        remove=lambda manager: managers.remove(manager.id, by=build.principal),
+    )
+
+
+def _ensure_manager(
+    build: Reconciler, path: str, described: ManagerSpec, resource: Resource, users_of: Organization | None, where: str
+) -> None:
+    managers = build.services.managers
+    subject = build.resolve_user(path, described.user, users_of)
+    if subject is None:
+        with build.collect_problems(path):
+            managers.require_grantable_roles(resource, described.roles, build.principal)
+        return
+    name, roles = f"{subject.login_name} of {where}", ", ".join(sorted(described.roles))
+    with build.collect_problems(path):
+        held = build.storage.managers.list_for_user(subject.user.id)
+        manager = next((one for one in held if one.resource == resource.key), None)
+        if manager is None:
+            manager = managers.add(
+                resource, AddManager(user_id=subject.user.id, roles=described.roles), by=build.principal
+            )
+            build.record_change(ChangeAction.ADD, _MANAGER, name, roles)
+        if not build.mark_seen(path, _MANAGER, manager.id):
+            return
+        if manager.roles != described.roles:
+            managers.change(manager.id, ChangeManager(roles=described.roles), by=build.principal)
+            build.record_change(ChangeAction.CHANGE, _MANAGER, name, f"{', '.join(sorted(manager.roles))} → {roles}")
+
+
+def _login_name(build: Reconciler, manager: Manager) -> str:
+    subject = build.storage.users.find_subject(manager.user_id)
+    return manager.user_id if subject is None else subject.login_name

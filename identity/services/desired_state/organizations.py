@@ -1,0 +1,86 @@
+"""Organizations as described, with all that is in them."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from identity.domain.errors import NotFound
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.services.commands.desired_state import OrganizationSpec
+from identity.services.commands.organizations import ChangeOrganization, CreateOrganization
+from identity.services.desired_state.branding import ensure_branding
+from identity.services.desired_state.existing_rows import find_organizations_by_name, require_unambiguous
+from identity.services.desired_state.managers import ensure_managers
+from identity.services.desired_state.policies import ensure_policy
+from identity.services.desired_state.project_grants import ensure_project_grants
+from identity.services.desired_state.projects import ensure_projects
+from identity.services.desired_state.reconciler import EntityKind, Reconciler, command_from_spec
+from identity.services.desired_state.upstream_providers import ensure_upstream_providers
+from identity.services.desired_state.user_grants import ensure_user_grants
+from identity.services.desired_state.users import ensure_service_users, ensure_users
+from identity.storage.paging import iterate_rows
+
+
+def ensure_organizations(build: Reconciler, described: Sequence[tuple[str, OrganizationSpec]]) -> list[Organization]:
+    """Those that were found or made. First what stands by itself, then what speaks of it: grants, then managers."""
+    found: list[tuple[str, OrganizationSpec, Organization]] = []
+    for path, one in described:
+        organization = ensure_organization(build, path, one)
+        if organization is not None:
+            found.append((path, one, organization))
+            ensure_branding(build, path, organization.primary_domain, organization, one.branding)
+            ensure_policy(build, path, one.policy, organization.id, organization.primary_domain)
+            ensure_users(build, path, organization, one.users)
+            ensure_service_users(build, path, organization, one.service_users)
+            ensure_upstream_providers(build, path, organization, one.upstream_providers)
+    projects = [project for path, one, owner in found for project in ensure_projects(build, path, owner, one.projects)]
+    grants = [grant for project in projects for grant in ensure_project_grants(build, project)]
+    for project in projects:
+        ensure_user_grants(build, project)
+    for grant in grants:
+        ensure_user_grants(build, grant)
+    for path, one, owner in found:
+        ensure_managers(build, path, one.managers, organization_resource(owner.id), owner, owner.primary_domain)
+    for place in (*projects, *grants):
+        ensure_managers(build, place.path, place.spec.managers, place.resource, place.users_organization, place.name)
+    return [organization for _, _, organization in found]
+
+
+def ensure_organization(build: Reconciler, path: str, described: OrganizationSpec) -> Organization | None:
+    """The organization alone."""
+    organizations = build.services.organizations
+
+    def make() -> Organization:
+        build.services.access_control.require(build.principal, "organization.create", INSTANCE_RESOURCE)
+        return organizations.create(
+            command_from_spec(described, CreateOrganization), by=build.principal, id=build.new_entity_id(described)
+        )
+
+    kind: EntityKind[Organization] = EntityKind(organizations, ChangeOrganization)
+    name = described.primary_domain or described.name
+    return build.ensure(path, name, described, kind, find=partial(_find, build, described), create=make)
+
+
+def prune_organizations(build: Reconciler, path: str) -> None:
+    """Remove, at the end, organizations that the document does not speak of; the instance's own one stays."""
+    own = build.own_organization_id
+    kind: EntityKind[Organization] = EntityKind(build.services.organizations, ChangeOrganization)
+    build.prune_entities(
+        path,
+        kind,
+        lambda: (one for one in iterate_rows(build.storage.organizations.page) if one.id != own),
+        lambda one: f"{one.primary_domain} ({one.name})",
+    )
+
+
+def _find(build: Reconciler, described: OrganizationSpec) -> Organization | None:
+    """By id, else by primary domain, else by name. Raises NotFound for an id, Invalid for a name of several."""
+    stored = build.storage.organizations
+    if described.id is not None:
+        found = stored.find(described.id)
+        if found is None:
+            raise NotFound("organization", described.id)
+        return found
+    if described.primary_domain is not None:
+        return stored.find_by_domain(described.primary_domain)
+    return require_unambiguous(described.name, find_organizations_by_name(build.storage, described.name))

@@ -1,0 +1,29 @@
+"""Policies as described."""
+
+from identity.domain.permissions import INSTANCE_RESOURCE as OF_INSTANCE
+from identity.domain.permissions import organization_resource
+from identity.domain.policies import Policy
+from identity.services.commands.policies import ChangePolicy
+from identity.services.desired_state.reconciler import ChangeAction, Reconciler, describe_differences
+from identity.services.policies import INSTANCE_OWNER_ID
+
+_POLICY = "policy"
+
+
+def ensure_policy(build: Reconciler, path: str, described: ChangePolicy | None, owner: str, where: str) -> None:
+    """The rules that the instance or an organization sets; what is not described of them stays, null is set no more."""
+    if described is None:
+        return
+    at_instance = owner == INSTANCE_OWNER_ID
+    permission, resource = (
+        ("instance.write", OF_INSTANCE) if at_instance else ("organization_policy.write", organization_resource(owner))
+    )
+    build.services.access_control.require(build.principal, permission, resource)
+    policies = build.services.policies
+    before: Policy = policies.get_stored_policy(owner).policy
+    with build.collect_problems(f"{path}.policy"):
+        after = policies.change(owner, described).policy
+        different = {name: getattr(after, name) for name in sorted(described.model_fields_set)}
+        different = {name: value for name, value in different.items() if value != getattr(before, name)}
+        if different:
+            build.record_change(ChangeAction.CHANGE, _POLICY, where, describe_differences(before, different))

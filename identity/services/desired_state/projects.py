@@ -1,0 +1,173 @@
+"""Projects as described, with their roles and applications."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from identity.domain.applications import Application
+from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.permissions import Resource, project_grant_resource, project_resource
+from identity.domain.projects import Project, ProjectGrant, ProjectRole
+from identity.services.commands.applications import ChangeApplication, RegisterApplication
+from identity.services.commands.desired_state import ApplicationSpec, ProjectGrantSpec, ProjectSpec
+from identity.services.commands.projects import AddProjectRole, ChangeProject, ChangeProjectRole, CreateProject
+from identity.services.desired_state.branding import ensure_branding
+from identity.services.desired_state.existing_rows import ExistingRows
+from identity.services.desired_state.reconciler import (
+    ChangeAction,
+    EntityKind,
+    Reconciler,
+    RegisteredCredentials,
+    command_from_spec,
+    describe_differences,
+    diff_entities,
+    diff_spec,
+)
+from identity.storage.paging import iterate_rows
+
+_ROLE = "project role"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleScope:
+    """Where roles are given: a project, or its grant to another organization. ``users_of`` is whose users get them."""
+
+    path: str
+    name: str
+    spec: ProjectSpec | ProjectGrantSpec
+    project: Project
+    users_organization: Organization
+    grant: ProjectGrant | None = None
+
+    @property
+    def resource(self) -> Resource:
+        """Where managers hold roles."""
+        return (
+            project_resource(self.project) if self.grant is None else project_grant_resource(self.grant, self.project)
+        )
+
+
+def ensure_projects(
+    build: Reconciler, path: str, organization: Organization, described: tuple[ProjectSpec, ...] | None
+) -> list[RoleScope]:
+    """The projects of an organization, as far as they were found or made."""
+    if described is None:
+        return []
+    build.require("project.create", organization)
+    build.require("project.write", organization)
+    projects = build.services.projects
+    kind: EntityKind[Project] = EntityKind(projects, ChangeProject)
+    rows = partial(iterate_rows, partial(build.storage.projects.page, organization.id))
+    present = ExistingRows[Project](kind.name, [] if build.create_all else rows())
+    places = []
+    for number, one in enumerate(described):
+        place, name = f"{path}.projects[{number}]", f"{organization.primary_domain} / {one.name}"
+        create = partial(projects.create, organization.id, command_from_spec(one, CreateProject), by=build.principal)
+        make = partial(create, id=build.new_entity_id(one))
+        project = build.ensure(place, name, one, kind, find=partial(present.find, one), create=make)
+        if project is not None:
+            places.append(RoleScope(place, name, one, project, organization))
+            _ensure_roles(build, place, name, organization, project, one.roles)
+            _ensure_applications(build, place, name, organization, project, one.applications)
+    own = build.own_project_id
+    build.prune_entities(
+        f"{path}.projects",
+        kind,
+        lambda: (one for one in rows() if one.id != own),
+        lambda project: f"{organization.primary_domain} / {project.name}",
+    )
+    return places
+
+
+def _ensure_roles(
+    build: Reconciler,
+    path: str,
+    where: str,
+    organization: Organization,
+    project: Project,
+    described: tuple[AddProjectRole, ...] | None,
+) -> None:
+    if described is None:
+        return
+    build.require("project_role.write", organization)
+    projects = build.services.projects
+    present = {role.key: role for role in projects.list_roles(project.id)}
+    for number, one in enumerate(described):
+        place = f"{path}.roles[{number}]"
+        if not build.mark_seen(place, _ROLE, project.id, one.key):
+            continue
+        with build.collect_problems(place):
+            _ensure_role(build, f"{where} / {one.key}", project, one, present.get(one.key))
+    build.prune_rows(
+        f"{path}.roles",
+        _ROLE,
+        lambda: projects.list_roles(project.id),
+        key=lambda role: (_ROLE, project.id, role.key),
+        name=lambda role: f"{where} / {role.key}",
+        remove=lambda role: projects.remove_role(project.id, role.key),
+        effects=lambda role: build.services.storage.deletion_impact.count_role_grants(project.id, role.key),
+    )
+
+
+def _ensure_role(
+    build: Reconciler, name: str, project: Project, described: AddProjectRole, role: ProjectRole | None
+) -> None:
+    projects = build.services.projects
+    if role is None:
+        projects.add_role(project.id, described)
+        build.record_change(ChangeAction.ADD, _ROLE, name)
+        return
+    differing = diff_spec(described, role, ChangeProjectRole)
+    if differing:
+        after = projects.change_role(project.id, role.key, ChangeProjectRole(**differing))
+        changed = diff_entities(role, after, ChangeProjectRole)
+        if changed:
+            build.record_change(ChangeAction.CHANGE, _ROLE, name, describe_differences(role, changed))
+
+
+def _ensure_applications(
+    build: Reconciler,
+    path: str,
+    where: str,
+    organization: Organization,
+    project: Project,
+    described: tuple[ApplicationSpec, ...] | None,
+) -> None:
+    if described is None:
+        return
+    build.require("application.write", organization)
+    applications = build.services.applications
+    kind: EntityKind[Application] = EntityKind(applications, ChangeApplication)
+    rows = partial(iterate_rows, partial(build.storage.applications.page, project.id))
+    present = ExistingRows[Application](kind.name, [] if build.create_all else rows())
+    for number, one in enumerate(described):
+        place, name = f"{path}.applications[{number}]", f"{where} / {one.name}"
+        command = command_from_spec(one, RegisterApplication)
+        add = partial(applications.register, project.id, command, by=build.principal, id=build.new_entity_id(one))
+        application = build.ensure(place, name, one, kind, find=partial(_find_application, present, one), create=add)
+        if application is not None:
+            ensure_branding(build, place, name, application, one.branding)
+            build.applications.append(
+                RegisteredCredentials(name, application.id, _first_secret(build, name, application))
+            )
+    build.prune_entities(f"{path}.applications", kind, rows, lambda application: f"{where} / {application.name}")
+
+
+def _first_secret(build: Reconciler, name: str, application: Application) -> str | None:
+    applications = build.services.applications
+    if not build.with_secrets or application.is_public or applications.list_secrets(application.id):
+        return None
+    build.record_change(ChangeAction.ADD, "client secret", name)
+    _, text = applications.add_secret(application.id, by=build.principal)
+    return text
+
+
+def _find_application(present: ExistingRows[Application], described: ApplicationSpec) -> Application | None:
+    """By id, else by name. Raises NotFound; Invalid for a name of several, and for an application of another type."""
+    found = present.find(described)
+    if found is not None and found.type is not described.type:
+        raise Invalid(
+            {"type": gettext_lazy("The type of an application does not change. This one is {type}.", type=found.type)}
+        )
+    return found

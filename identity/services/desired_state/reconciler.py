@@ -1,0 +1,431 @@
+"""Build: one walk through a document. It collects what changes, and every problem with its place in the document."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
+from identity.domain.entity import entity_fields
+from identity.domain.errors import Conflict, Invalid, NotFound
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource
+from identity.domain.service_user_keys import KeyFile
+from identity.domain.users import Address, HumanUser, Subject
+from identity.services.access_control import Principal
+from identity.services.audit import to_json_value
+from identity.services.commands import Command
+from identity.services.commands.documents import ParseReport
+from identity.services.commands.streaming_import import MAX_PROBLEMS
+from identity.services.commands.users import ChangeAddress
+from identity.services.container import Services
+from identity.services.desired_state.existing_rows import (
+    DUPLICATE_SPEC,
+    find_organizations_by_name,
+    require_unambiguous,
+)
+
+#: What use cases call a member that documents call otherwise.
+_MEMBERS = {"user_id": "user", "organization_id": "organization", "project_id": "user"}
+
+
+class ChangeAction(StrEnum):
+    """What happens to a thing."""
+
+    ADD = "add"
+    CHANGE = "change"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """One thing that becomes different: its kind, its name in full, and in what, or what falls with it."""
+
+    action: ChangeAction
+    kind: str
+    name: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredCredentials:
+    """A described application: its name in full, its client id, and the secret that it was given just now."""
+
+    name: str
+    client_id: str
+    secret: str | None = field(default=None, repr=False)
+
+
+class StoredEntity(Protocol):
+    """What can be described."""
+
+    @property
+    def id(self) -> str:
+        """The id."""
+
+    @property
+    def active(self) -> bool:
+        """False while it is deactivated."""
+
+
+EntityT = TypeVar("EntityT", bound=StoredEntity)
+RowT = TypeVar("RowT")
+Stores = TypeVar("Stores", bound=StoredEntity)
+ResultT = TypeVar("ResultT")
+CommandT = TypeVar("CommandT", bound=Command)
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, slots=True)
+class EntityKind(Generic[EntityT]):
+    """The use cases of one kind of thing, and the command that changes it."""
+
+    service: Any
+    change_type: type[Command]
+
+    @property
+    def name(self) -> str:
+        """How documents call the kind."""
+        name: str = self.service.kind
+        return name.replace("_", " ")
+
+
+class Reconciler:
+    """One document, as far as it could be read, and one transaction.
+
+    Permissions on use cases that do not ask themselves are asked for here.
+
+    ``fresh`` makes everything anew, with the ids of the document if ``keep_ids``; otherwise things are found by their
+    names. ``prune`` removes what the document's lists do not name. ``with_secrets`` gives each described application
+    that could have a secret and has none its first one. ``finish`` ends the walk.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        reading: ParseReport,
+        *,
+        by: Principal,
+        fresh: bool = False,
+        keep_ids: bool = False,
+        prune: bool = False,
+        with_secrets: bool = False,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self.services = services
+        self._reading = reading
+        self.storage = services.storage
+        self.principal = by
+        self.create_all = fresh
+        self.with_secrets = with_secrets
+        self.problems: dict[str, str] = {}
+        self.state_changes: list[StateChange] = []
+        self.applications: list[RegisteredCredentials] = []
+        self.key_files: list[tuple[str, KeyFile]] = []
+        #: Hears of each so many people that were made.
+        self.progress = progress
+        self._keep_ids = keep_ids
+        # What could not be read is not gone.
+        self._prune = prune and not reading.problems
+        self._ids: dict[str, str] = {}
+        self._seen: set[tuple[str, ...]] = set()
+        self._at_the_end: list[Callable[[], None]] = []
+
+    @property
+    def own_organization_id(self) -> str | None:
+        """The instance's own organization, which stays."""
+        instance = self.services.find_instance()
+        return None if instance is None else instance.organization_id
+
+    @property
+    def own_project_id(self) -> str | None:
+        """The instance's own project, which stays."""
+        instance = self.services.find_instance()
+        return None if instance is None else instance.project_id
+
+    def finish(self) -> None:
+        """Do what had to wait: deactivate and remove, the last described first. Raises Invalid with all problems."""
+        while self._at_the_end:
+            self._at_the_end.pop()()
+        problems = self._reading.merge_problems(self.problems)
+        if problems:
+            raise Invalid(self._reading.truncate_problems(problems))
+
+    def iter_items(self, path: str, described: Sequence[ItemT]) -> Iterator[tuple[int, ItemT]]:
+        """The items of a list with their numbers, wherever they are kept."""
+        spooled = self._reading.streamed_lists.get(path)
+        return enumerate(described) if described or spooled is None else iter(spooled)
+
+    def defer(self, do: Callable[[], None]) -> None:
+        """Put off what takes something away, so that nothing falls that the document still speaks of."""
+        self._at_the_end.append(do)
+
+    def record_change(self, action: ChangeAction, kind: str, name: str, detail: str = "") -> None:
+        """Remember what becomes different."""
+        self.state_changes.append(StateChange(action, kind, name, detail))
+
+    def add_problem(self, path: str, sentence: str) -> None:
+        """Remember what is wrong at this place; the first thing counts. Raises Invalid when it has become too much."""
+        self.problems.setdefault(path, sentence)
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise Invalid(self._reading.truncate_problems(self._reading.merge_problems(self.problems)))
+
+    @contextmanager
+    def collect_problems(self, path: str) -> Iterator[None]:
+        """Turn the refusal of a use case into problems at this place. Denied goes on: it is nobody's slip."""
+        try:
+            yield
+        except Invalid as refusal:
+            for name, sentence in refusal.fields.items():
+                self.add_problem(f"{path}.{_MEMBERS.get(name, name)}", sentence)
+        except (NotFound, Conflict) as refusal:
+            self.add_problem(path, str(refusal))
+
+    def try_step(self, path: str, do: Callable[[], ResultT]) -> ResultT | None:
+        """What it returns; None if it was refused, which is a problem at this place then."""
+        with self.collect_problems(path):
+            return do()
+        return None
+
+    def require(self, permission: str, organization: Organization) -> None:
+        """Raise Denied unless the caller may do this in the organization."""
+        self.services.access_control.require(self.principal, permission, organization_resource(organization.id))
+
+    def new_entity_id(self, described: Any) -> str | None:
+        """The id that a new thing gets; None for one of its own."""
+        return described.id if self._keep_ids else None
+
+    def mark_seen(self, path: str, *key: str) -> bool:
+        """True the first time; a problem the second time that the document speaks of the same thing."""
+        if self.has_seen(*key):
+            self.add_problem(path, DUPLICATE_SPEC)
+            return False
+        self._seen.add(key)
+        return True
+
+    def has_seen(self, *key: str) -> bool:
+        """True if the document has spoken of the thing."""
+        return key in self._seen
+
+    def register_id(self, path: str, described: Any, stored_id: str) -> None:
+        """Which stored thing the document means by an id of its own."""
+        own = getattr(described, "id", None)
+        if own is not None and self._ids.setdefault(own, stored_id) != stored_id:
+            self.add_problem(f"{path}.id", gettext_lazy("Something else in the document has this id."))
+
+    def ensure(
+        self,
+        path: str,
+        name: str,
+        spec: Any,
+        kind: EntityKind[EntityT],
+        *,
+        find: Callable[[], EntityT | None],
+        create: Callable[[], EntityT],
+    ) -> EntityT | None:
+        """The thing as it is described, found or made; None if that did not work."""
+        with self.collect_problems(path):
+            stored = None if self.create_all else find()
+            if stored is None:
+                thing = create()
+                self.record_change(ChangeAction.ADD, kind.name, name)
+            else:
+                thing = stored
+            if not self.mark_seen(path, kind.name, thing.id):
+                return None
+            self.register_id(path, spec, thing.id)
+            before = thing
+            self._refuse_other(spec, thing)
+            wanted = diff_spec(spec, thing, kind.change_type)
+            if wanted:
+                thing = kind.service.change(thing.id, kind.change_type(**wanted), by=self.principal)
+                # Use cases tidy up what they are given: only what is stored otherwise than before has changed.
+                changed = diff_entities(before, thing, kind.change_type)
+                if changed and stored is not None:
+                    self.record_change(ChangeAction.CHANGE, kind.name, name, describe_differences(before, changed))
+            self._set_state(path, name, spec, kind, thing, told=stored is not None)
+            return thing
+        return None
+
+    def _refuse_other(self, described: Any, thing: Any) -> None:
+        """Raise Invalid for what is described otherwise than it is and can never be changed."""
+        present, declared = command_values(thing), entity_fields(type(thing))
+        fixed = {
+            name
+            for name in described.model_fields_set & declared.keys()
+            if declared[name].is_settable and not declared[name].is_mutable and getattr(described, name) is not None
+        }
+        problems = {
+            name: gettext_lazy("This is never changed. It is {value} here.", value=_text(present[name]))
+            for name in sorted(fixed)
+            if getattr(described, name) != present[name]
+        }
+        if problems:
+            raise Invalid(problems)
+
+    def prune_rows(
+        self,
+        path: str,
+        kind: str,
+        find_rows: Callable[[], Iterable[RowT]],
+        *,
+        key: Callable[[RowT], tuple[str, ...]],
+        name: Callable[[RowT], str],
+        remove: Callable[[RowT], object],
+        effects: Callable[[RowT], DeletionImpact] | None = None,
+    ) -> None:
+        """Remove, at the end, the rows that the document has not spoken of; nothing unless asked to prune."""
+        if self._prune:
+            self.defer(lambda: self._remove_unseen(path, kind, find_rows, key, name, remove, effects))
+
+    def prune_entities(
+        self, path: str, kind: EntityKind[Any], rows: Callable[[], Iterable[Stores]], name: Callable[[Stores], str]
+    ) -> None:
+        """The same for things that ``ensure`` makes."""
+        self.prune_rows(
+            path,
+            kind.name,
+            rows,
+            key=lambda thing: (kind.name, thing.id),
+            name=name,
+            remove=lambda thing: kind.service.remove(thing.id, by=self.principal),
+            effects=lambda thing: self.services.deletion_impact(DeletionTarget.from_kind(kind.service.kind), thing.id),
+        )
+
+    def resolve_user(self, path: str, reference: str, organization: Organization | None) -> Subject | None:
+        """The user that the document means; None, and a problem, if there is no such."""
+        users = self.storage.users
+        found = None
+        if reference in self._ids:
+            found = users.find_subject(self._ids[reference])
+        elif "@" in reference:
+            found = users.find_by_login_name(reference)
+        elif organization is not None:
+            named = users.find_by_name(organization.id, reference)
+            found = None if named is None else users.find_subject(named.id)
+        if found is None and not self.create_all:
+            found = users.find_subject(reference)
+        if found is None and {reference, reference.partition("@")[0]} & self._reading.rejected_texts:
+            return None
+        if found is None or not self.services.access_control.can_see_organization(
+            self.principal, found.organization.id
+        ):
+            self.add_problem(f"{path}.user", gettext_lazy("There is no user {name}.", name=reference))
+            return None
+        return found
+
+    def resolve_organization(self, path: str, reference: str) -> Organization | None:
+        """The organization that the document means; None, and a problem, if that is unclear."""
+        stored = self.storage.organizations
+        found = stored.find_by_domain(reference) or stored.find(self._ids.get(reference, reference))
+        if found is None and not self.create_all:
+            found = self.try_step(
+                path, lambda: require_unambiguous(reference, find_organizations_by_name(self.storage, reference))
+            )
+        if found is None and reference in self._reading.rejected_texts:
+            return None
+        if found is None or not self.services.access_control.can_see_organization(self.principal, found.id):
+            self.add_problem(f"{path}.organization", gettext_lazy("There is no organization {name}.", name=reference))
+            return None
+        return found
+
+    def _set_state(
+        self, path: str, name: str, described: Any, kind: EntityKind[EntityT], thing: EntityT, *, told: bool
+    ) -> None:
+        if "active" not in described.model_fields_set or described.active == thing.active:
+            return
+        if described.active:
+            kind.service.reactivate(thing.id, by=self.principal)
+            self.record_change(ChangeAction.CHANGE, kind.name, name, "reactivated")
+            return
+
+        def deactivate() -> None:
+            if self.try_step(path, lambda: kind.service.deactivate(thing.id, by=self.principal)) and told:
+                self.record_change(ChangeAction.CHANGE, kind.name, name, "deactivated")
+
+        self.defer(deactivate)
+
+    def _remove_unseen(
+        self,
+        path: str,
+        kind: str,
+        rows: Callable[[], Iterable[RowT]],
+        key: Callable[[RowT], tuple[str, ...]],
+        name: Callable[[RowT], str],
+        remove: Callable[[RowT], object],
+        effects: Callable[[RowT], DeletionImpact] | None,
+    ) -> None:
+        for row in list(rows()):
+            if self.has_seen(*key(row)):
+                continue
+            words = "" if effects is None else _effect_words(effects(row))
+            with self.collect_problems(path):
+                remove(row)
+                self.record_change(ChangeAction.REMOVE, kind, name(row), words)
+
+
+def command_from_spec(described: Any, command: type[CommandT]) -> CommandT:
+    """The command that makes what is described."""
+    given = {name: getattr(described, name) for name in _given(described, command)}
+    return command(**{name: value for name, value in given.items() if value is not None})
+
+
+def diff_spec(described: Any, thing: Any, command: type[Command]) -> dict[str, Any]:
+    """What a command of this type has to change so that the thing is as described."""
+    present, declared = command_values(thing), entity_fields(type(thing))
+    wanted = {name: getattr(described, name) for name in sorted(_given(described, command))}
+    return {
+        name: value
+        for name, value in wanted.items()
+        if not (value is None and not (name in declared and declared[name].nullable))
+        and not _same(name, value, present.get(name))
+    }
+
+
+def diff_entities(before: Any, after: Any, command: type[Command]) -> dict[str, Any]:
+    """What such a command has changed, by its members."""
+    was, is_ = command_values(before), command_values(after)
+    return {name: is_[name] for name in command.model_fields if name in is_ and is_[name] != was[name]}
+
+
+def command_values(thing: Any) -> Mapping[str, object]:
+    """The thing's values by the names that commands have for them."""
+    if isinstance(thing, HumanUser):
+        return {"user_name": thing.user_name, **command_values(thing.profile)}
+    return {one.name: getattr(thing, one.name) for one in fields(thing)}
+
+
+def _given(described: Any, command: type[Command]) -> Set[str]:
+    given: Set[str] = described.model_fields_set & command.model_fields.keys()
+    return given
+
+
+def _same(name: str, wanted: Any, present: Any) -> bool:
+    """True if changing it would change nothing. The order of a response type's words means nothing."""
+    if name == "response_types":
+        wanted, present = ({frozenset(one.split()) for one in words} for words in (wanted, present))
+    elif isinstance(wanted, tuple):
+        wanted = tuple(dict.fromkeys(wanted))
+    elif isinstance(wanted, ChangeAddress):
+        wanted = Address(**wanted.model_dump())
+    return bool(wanted == present)
+
+
+def describe_differences(thing: Any, differing: Mapping[str, Any]) -> str:
+    """What becomes different of the thing, for people."""
+    before = command_values(thing)
+    return "; ".join(f"{name}: {_text(before.get(name))} → {_text(value)}" for name, value in differing.items())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, ChangeAddress):
+        value = Address(**value.model_dump())
+    return json.dumps(to_json_value(value), ensure_ascii=False)
+
+
+def _effect_words(effects: DeletionImpact) -> str:
+    numbers = {one.name.replace("_", " "): getattr(effects, one.name) for one in fields(effects)}
+    return ", ".join(f"{name}: {number}" for name, number in numbers.items() if number)

@@ -1,0 +1,54 @@
+"""Identity providers as described."""
+
+from functools import partial
+
+from identity.domain.organizations import Organization
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.services.commands.desired_state import UpstreamProviderSpec
+from identity.services.commands.upstream_providers import ChangeUpstreamProvider, CreateUpstreamProvider
+from identity.services.desired_state.existing_rows import ExistingRows
+from identity.services.desired_state.reconciler import ChangeAction, EntityKind, Reconciler, command_from_spec
+from identity.storage.paging import iterate_rows
+
+
+def ensure_upstream_providers(
+    build: Reconciler, path: str, organization: Organization, described: tuple[UpstreamProviderSpec, ...] | None
+) -> None:
+    """The identity providers of an organization. A secret that is not described stays as it is."""
+    if described is None:
+        return
+    build.require("upstream_provider.write", organization)
+    providers = build.services.upstream_providers
+    kind: EntityKind[UpstreamProvider] = EntityKind(providers, ChangeUpstreamProvider)
+    rows = partial(iterate_rows, partial(build.storage.upstream_providers.page, organization.id))
+    present = ExistingRows[UpstreamProvider](kind.name, [] if build.create_all else rows())
+
+    def name_of(one: UpstreamProvider | UpstreamProviderSpec) -> str:
+        return f"{organization.primary_domain} / {one.name}"
+
+    for number, one in enumerate(described):
+        place, make = (
+            f"{path}.upstream_providers[{number}]",
+            partial(providers.create, organization.id, by=build.principal),
+        )
+        found = build.ensure(
+            place,
+            name_of(one),
+            # What becomes different is told, and the secret is not.
+            one.model_copy(update={"client_secret": None}),
+            kind,
+            find=partial(present.find, one),
+            create=partial(make, command_from_spec(one, CreateUpstreamProvider), id=build.new_entity_id(one)),
+        )
+        if found is not None and one.client_secret and not providers.has_secret(found, one.client_secret):
+            with build.collect_problems(place):
+                providers.change(found.id, ChangeUpstreamProvider(client_secret=one.client_secret), by=build.principal)
+                build.record_change(ChangeAction.CHANGE, kind.name, name_of(one), "client_secret")
+    build.prune_rows(
+        f"{path}.upstream_providers",
+        kind.name,
+        rows,
+        key=lambda one: (kind.name, one.id),
+        name=name_of,
+        remove=lambda one: providers.remove(one.id, by=build.principal),
+    )

@@ -1,0 +1,184 @@
+"""People and service users as described, with the service users' keys."""
+
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from identity.crypto.rsa_keys import parse_rsa_public_key
+from identity.domain.deletion_impact import DeletionTarget
+from identity.domain.errors import Invalid, NotFound
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.users import HumanUser, ServiceUser
+from identity.services.audit import to_json_value
+from identity.services.commands.desired_state import ServiceUserKeySpec, ServiceUserSpec, UserSpec
+from identity.services.commands.service_users import (
+    AddServiceUserKey,
+    ChangeServiceUser,
+    CreateServiceUser,
+    UploadServiceUserKey,
+)
+from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
+from identity.services.desired_state.reconciler import ChangeAction, EntityKind, Reconciler, command_from_spec
+from identity.services.users import ImportedUser
+from identity.storage.paging import iterate_rows
+from identity.storage.stores.users import UserKind
+
+_KEY = "service user key"
+_AT_ONCE = 500
+
+UserT = TypeVar("UserT", HumanUser, ServiceUser)
+
+
+def ensure_users(
+    build: Reconciler, path: str, organization: Organization, described: tuple[UserSpec, ...] | None
+) -> None:
+    """The people of an organization. New ones get no password: they ask for a link, or somebody makes one for them."""
+    if described is None:
+        return
+    build.require("user.write", organization)
+    users = build.services.users
+    kind: EntityKind[HumanUser] = EntityKind(users, ChangeHumanUser)
+    if build.create_all:
+        _add_people(build, path, organization, described)
+        return
+    for number, one in enumerate(described):
+        build.ensure(
+            f"{path}.users[{number}]",
+            _login_name(one.user_name, organization),
+            one,
+            kind,
+            find=partial(_find, build, organization, one, HumanUser),
+            create=partial(
+                users.create, organization.id, command_from_spec(one, CreateHumanUser), id=build.new_entity_id(one)
+            ),
+        )
+    build.prune_entities(
+        f"{path}.users",
+        kind,
+        lambda: iterate_rows(partial(build.storage.users.page, organization.id, UserKind.HUMAN)),
+        lambda user: _login_name(user.user_name, organization),
+    )
+
+
+def _add_people(build: Reconciler, path: str, organization: Organization, described: tuple[UserSpec, ...]) -> None:
+    """All of them as new ones, many at once."""
+    people = build.iter_items(f"{path}.users", described)
+    while part := list(islice(people, _AT_ONCE)):
+        wanted = [ImportedUser(one, one.active, build.new_entity_id(one)) for _, one in part]
+        made = build.services.users.create_many(organization.id, wanted)
+        for (number, one), user in zip(part, made, strict=True):
+            place = f"{path}.users[{number}]"
+            with build.collect_problems(place):
+                if isinstance(user, Invalid):
+                    raise user
+                build.register_id(place, one, user.id)
+        build.progress(len(part))
+
+
+def ensure_service_users(
+    build: Reconciler, path: str, organization: Organization, described: tuple[ServiceUserSpec, ...] | None
+) -> None:
+    """The service users of an organization with their keys."""
+    if described is None:
+        return
+    build.require("service_user.write", organization)
+    users = build.services.service_users
+    kind: EntityKind[ServiceUser] = EntityKind(users, ChangeServiceUser)
+    for number, one in build.iter_items(f"{path}.service_users", described):
+        place, name = f"{path}.service_users[{number}]", _login_name(one.user_name, organization)
+        user = build.ensure(
+            place,
+            name,
+            one,
+            kind,
+            find=partial(_find, build, organization, one, ServiceUser),
+            create=partial(
+                users.create, organization.id, command_from_spec(one, CreateServiceUser), id=build.new_entity_id(one)
+            ),
+        )
+        if user is not None:
+            _ensure_keys(build, place, name, user, one)
+    build.prune_entities(
+        f"{path}.service_users",
+        kind,
+        lambda: iterate_rows(partial(build.storage.users.page, organization.id, UserKind.SERVICE)),
+        lambda user: _login_name(user.user_name, organization),
+    )
+
+
+def _ensure_keys(build: Reconciler, path: str, name: str, user: ServiceUser, described: ServiceUserSpec) -> None:
+    for number, one in enumerate(described.keys or ()):
+        with build.collect_problems(f"{path}.keys[{number}]"):
+            _ensure_key(build, f"{path}.keys[{number}]", name, user, one)
+    if described.generated_key is not None:
+        live = (one for one in _keys(build, user) if one.is_live(build.services.now))
+        if all(build.has_seen(_KEY, one.id) for one in live):
+            with build.collect_problems(f"{path}.generated_key"):
+                _generate_key(build, name, user, described.generated_key)
+    elif described.keys is not None:
+        build.prune_rows(
+            f"{path}.keys",
+            _KEY,
+            lambda: _keys(build, user),
+            key=lambda key: (_KEY, key.id),
+            name=lambda key: f"{key.id} of {name}",
+            remove=lambda key: build.services.service_users.remove_key(user.id, key.id, by=build.principal),
+            effects=lambda key: build.services.deletion_impact(DeletionTarget.KEY, key.id),
+        )
+
+
+def _ensure_key(build: Reconciler, path: str, name: str, user: ServiceUser, described: ServiceUserKeySpec) -> None:
+    """The key, found by its numbers. One that has expired is passed over; it opens nothing."""
+    public_key = parse_rsa_public_key(described.public_key).to_der()
+    present = (
+        None if build.create_all else next((one for one in _keys(build, user) if one.public_key == public_key), None)
+    )
+    if present is None:
+        if described.expires_at is not None and described.expires_at <= build.services.now:
+            return
+        users, command = build.services.service_users, command_from_spec(described, UploadServiceUserKey)
+        key = users.upload_key(user.id, command, by=build.principal, id=build.new_entity_id(described))
+        build.record_change(ChangeAction.ADD, _KEY, f"of {name}")
+    else:
+        key = present
+        if described.expires_at not in (None, key.expires_at):
+            expires_at = to_json_value(key.expires_at)
+            raise Invalid(
+                {"expires_at": gettext_lazy("Keys do not change: this one says {expiration}.", expiration=expires_at)}
+            )
+    if build.mark_seen(path, _KEY, key.id):
+        build.register_id(path, described, key.id)
+
+
+def _generate_key(build: Reconciler, name: str, user: ServiceUser, described: AddServiceUserKey) -> None:
+    file = build.services.service_users.add_key(user.id, described, by=build.principal)
+    build.key_files.append((name, file))
+    build.record_change(ChangeAction.ADD, _KEY, f"of {name}", "generated")
+
+
+def _keys(build: Reconciler, user: ServiceUser) -> list[ServiceUserKey]:
+    return list(iterate_rows(partial(build.storage.credentials.page, ServiceUserKey, user.id)))
+
+
+def _find(
+    build: Reconciler, organization: Organization, described: UserSpec | ServiceUserSpec, kind: type[UserT]
+) -> UserT | None:
+    """By id, else by user name. Raises NotFound for an id, Invalid for a user of the other kind."""
+    stored = build.storage.users
+    if described.id is None:
+        found = stored.find_by_name(organization.id, described.user_name)
+    else:
+        found = stored.find(described.id)
+        if found is None or found.organization_id != organization.id:
+            raise NotFound("user", described.id)
+    if found is not None and not isinstance(found, kind):
+        raise Invalid(
+            {"user_name": gettext_lazy("The organization has a user of this name of the other kind. Choose another.")}
+        )
+    return found
+
+
+def _login_name(user_name: str, organization: Organization) -> str:
+    return f"{user_name}@{organization.primary_domain}"

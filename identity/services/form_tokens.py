@@ -1,0 +1,57 @@
+"""Tickets: what a page gives out and takes back once. Nothing is stored before it comes back."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from identity.crypto import base64url
+from identity.crypto.sealing import Sealer, UnsealingError
+from identity.crypto.secrets import new_id, token_digest
+from identity.domain.records import CORE_NAMESPACE, Record
+from identity.services.base import Service, TransactionState
+
+_KIND = "ticket"
+
+
+class FormTokenService(Service):
+    """Each is sealed for one purpose, which says all that it is bound to: a page, a sign-in, a person. So nobody else
+    can make or read one, and a page that is only looked at writes nothing."""
+
+    def __init__(self, state: TransactionState, sealer: Sealer) -> None:
+        super().__init__(state)
+        self._sealer = sealer
+
+    def issue(self, purpose: str, content: Mapping[str, Any], lifetime: timedelta) -> str:
+        """A text for a form, which brings the content back within this time."""
+        ends_at = int((self._now + lifetime).timestamp())
+        plain = json.dumps([new_id(), ends_at, dict(content)]).encode()
+        return base64url.encode(self._sealer.seal(plain, associated_data=_place(purpose)))
+
+    def redeem(self, purpose: str, token: str) -> Mapping[str, Any] | None:
+        """What it carries, for the first who shows it; None if it is too old, was used, or is for something else.
+
+        Of racing callers exactly one gets it. It is used up when the transaction commits.
+        """
+        try:
+            id_, ends_at, content = json.loads(
+                self._sealer.open(base64url.decode(token), associated_data=_place(purpose))
+            )
+        except (UnsealingError, ValueError):
+            return None
+        lifetime = timedelta(seconds=ends_at - self._now.timestamp())
+        if lifetime <= timedelta():
+            return None
+        used = Record(
+            plugin=CORE_NAMESPACE,
+            kind=_KIND,
+            key=token_digest(id_),
+            created_at=self._now,
+            expires_at=self._now + lifetime,
+        )
+        held = self._storage.records.add(used, replacing_expired=True)
+        return content if held is None else None
+
+
+def _place(purpose: str) -> str:
+    return f"ticket {purpose}"

@@ -1,0 +1,126 @@
+"""Pictures that people upload, made harmless: decoded and encoded anew, or drawn again of what is known to be harmless.
+
+Nothing that was sent is kept as it was. A PNG or WebP picture becomes a WebP picture of its pixels alone; of an SVG
+drawing the shapes stay, and nothing that could run, load or refer to anything outside.
+"""
+
+import base64
+import hashlib
+import io
+import struct
+import zlib
+from dataclasses import dataclass
+
+from identity.domain.errors import Invalid
+from identity.domain.messages import gettext_lazy
+
+#: The most bytes of a picture that is sent, and of one that is kept.
+MAX_UPLOAD_BYTES = 512 * 1024
+MAX_STORED_BYTES = 40 * 1024
+
+_MOST_PIXELS = 4_000_000
+_LONGEST_SIDE = 4096
+#: What a logo is made to fit, so that it stays sharp on fine screens; smaller where that takes too many bytes.
+_BOXES = ((1024, 192), (768, 144), (512, 96), (384, 72), (256, 48))
+_RASTERS = (b"\x89PNG\r\n\x1a\n", b"RIFF")
+_UNREADABLE = gettext_lazy("This picture cannot be read. Save it anew as PNG, WebP or SVG.")
+_TOO_MANY = gettext_lazy("This picture has too many pixels. Use one of at most 4096 by 976.")
+#: What damaged files make the library raise.
+_DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, KeyError, MemoryError, struct.error, zlib.error)
+
+_TYPES = {"webp": "image/webp", "svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True, slots=True)
+class SanitizedImage:
+    """A harmless picture; ``ending`` says what it is."""
+
+    extension: str
+    content: bytes
+
+    @property
+    def file_name(self) -> str:
+        """What no other picture is called: a digest of what is in it, and its ending."""
+        return f"{hashlib.sha256(self.content).hexdigest()[:32]}.{self.extension}"
+
+    @property
+    def content_type(self) -> str:
+        """The media type."""
+        return _TYPES[self.extension]
+
+    @property
+    def base64_text(self) -> str:
+        """The content in base64."""
+        return base64.b64encode(self.content).decode()
+
+    @classmethod
+    def from_base64(cls, name: str, text: str) -> "SanitizedImage":
+        """The inverse of ``name`` and ``text``."""
+        return cls(name.rpartition(".")[2], base64.b64decode(text))
+
+
+def sanitize_base64_image(text: str) -> SanitizedImage:
+    """The harmless picture of one that is sent in base64. Raises Invalid, of ``logo``."""
+    if len(text) > MAX_UPLOAD_BYTES * 4 // 3 + 4:
+        raise _refused(_too_large())
+    try:
+        return sanitize_image(base64.b64decode(text, validate=True))
+    except ValueError:
+        raise _refused(gettext_lazy("Send the picture in base64.")) from None
+
+
+def sanitize_image(content: bytes) -> SanitizedImage:
+    """The harmless picture of one that was sent. Raises Invalid, of ``logo``.
+
+    The same content always makes the same picture, and a harmless one is not changed by being sent again.
+    """
+    if len(content) > MAX_UPLOAD_BYTES:
+        raise _refused(_too_large())
+    if content.startswith(_RASTERS):
+        return SanitizedImage("webp", _raster(content))
+    if content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
+        # Loaded where there is one to read: nobody else pays for it.
+        from identity.services.svg_sanitizer import UnsafeSvg, sanitize_svg
+
+        try:
+            drawing = sanitize_svg(content)
+        except UnsafeSvg as problem:
+            raise _refused(problem.args[0]) from None
+        if len(drawing) > MAX_STORED_BYTES:
+            raise _refused(gettext_lazy("This drawing has too much in it. Use a simpler one, of at most 40 KiB."))
+        return SanitizedImage("svg", drawing)
+    raise _refused(gettext_lazy("Choose a PNG, WebP or SVG file."))
+
+
+def _raster(content: bytes) -> bytes:
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(content), formats=("PNG", "WEBP")) as opened:
+            # Known from the first bytes, before anything is decoded.
+            if max(opened.size) > _LONGEST_SIDE or opened.width * opened.height > _MOST_PIXELS:
+                raise _refused(_TOO_MANY)
+            if getattr(opened, "n_frames", 1) > 1:
+                raise _refused(gettext_lazy("This picture moves. Use one that stands still."))
+            opened.load()
+            image = opened.convert("RGBA")
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise _refused(_TOO_MANY) from None
+    except _DAMAGE:
+        raise _refused(_UNREADABLE) from None
+    for box in _BOXES:
+        fitting = image.copy()
+        fitting.thumbnail(box)
+        kept = io.BytesIO()
+        fitting.save(kept, "WEBP", lossless=True, exact=True)
+        if kept.tell() <= MAX_STORED_BYTES:
+            return kept.getvalue()
+    raise _refused(gettext_lazy("This picture has too many colours for a logo. Use a simpler one."))
+
+
+def _too_large() -> str:
+    return gettext_lazy("The picture is larger than {n} KiB.", n=MAX_UPLOAD_BYTES // 1024)
+
+
+def _refused(sentence: str) -> Invalid:
+    return Invalid({"logo": sentence})

@@ -1,0 +1,35 @@
+"""JSON that is written while it is made: lists whose items are not all there at the same time."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+
+def iterencode(value: Any, indent: str = "") -> Iterator[str]:
+    """The value as JSON, piece by piece; an iterator is a list, whose items are taken one after the other.
+
+    What has an iterator in it is laid out member by member and item by item, everything else stands on one line.
+    """
+    if isinstance(value, Iterator):
+        yield from _laid_out("[", "]", (("", one) for one in value), indent)
+    elif _is_open(value):
+        yield from _laid_out("{", "}", ((f"{_text(name)}: ", one) for name, one in value.items()), indent)
+    else:
+        yield _text(value)
+
+
+def _laid_out(begin: str, end: str, parts: Iterator[tuple[str, Any]], indent: str) -> Iterator[str]:
+    inside, between = indent + "  ", begin
+    for name, one in parts:
+        yield f"{between}\n{inside}{name}"
+        yield from iterencode(one, inside)
+        between = ","
+    yield f"\n{indent}{end}" if between == "," else begin + end
+
+
+def _is_open(value: Any) -> bool:
+    return isinstance(value, dict) and any(isinstance(one, Iterator) or _is_open(one) for one in value.values())
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,62 @@
+"""When secrets and personal access tokens were last used: noted in memory, written now and then."""
+
+from datetime import datetime
+from functools import partial
+
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.service_user_secrets import ServiceUserSecret
+from identity.storage.backend import Storage
+
+_CLIENT_SECRET = "client_secret"  # noqa: S105 - a kind
+_SERVICE_USER_SECRET = "service_user_secret"  # noqa: S105
+_PERSONAL_ACCESS_TOKEN = "personal_access_token"  # noqa: S105
+
+
+class LastUsedTracker:
+    """One per process, for all threads: authentication costs no write, and a moment is lost with a crash at most.
+
+    Single reads and writes of a dict are atomic, so nobody waits for a lock.
+    """
+
+    def __init__(self) -> None:
+        self._noted: dict[tuple[str, str], datetime] = {}
+
+    def record_client_secret(self, secret_id: str, used_at: datetime) -> None:
+        """Note that an application showed the secret."""
+        self._noted[_CLIENT_SECRET, secret_id] = used_at
+
+    def record_service_user_secret(self, secret_id: str, at: datetime) -> None:
+        """Note that a service user showed the secret."""
+        self._noted[_SERVICE_USER_SECRET, secret_id] = at
+
+    def record_personal_access_token(self, token_id: str, at: datetime) -> None:
+        """Note that a program showed the token."""
+        self._noted[_PERSONAL_ACCESS_TOKEN, token_id] = at
+
+    def drain(self) -> dict[tuple[str, str], datetime]:
+        """All that was noted since the last time; it is forgotten here."""
+        taken: dict[tuple[str, str], datetime] = {}
+        while self._noted:
+            key, at = self._noted.popitem()
+            taken[key] = at
+        return taken
+
+    def restore(self, taken: dict[tuple[str, str], datetime]) -> None:
+        """Note again what could not be written."""
+        for key, at in taken.items():
+            self._noted.setdefault(key, at)
+
+
+def write_last_used(taken: dict[tuple[str, str], datetime], storage: Storage) -> None:
+    """Move "last used" forward in the storage."""
+
+    def of(kind: str) -> dict[str, datetime]:
+        return {identifier: at for (one, identifier), at in taken.items() if one == kind}
+
+    for uses, touch in (
+        (of(_CLIENT_SECRET), storage.applications.update_secrets_last_used),
+        (of(_SERVICE_USER_SECRET), partial(storage.credentials.update_last_used, ServiceUserSecret)),
+        (of(_PERSONAL_ACCESS_TOKEN), partial(storage.credentials.update_last_used, PersonalAccessToken)),
+    ):
+        if uses:
+            touch(uses)

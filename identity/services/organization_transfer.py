@@ -1,0 +1,354 @@
+"""Transfer: one organization as a JSON document, and such a document as a new organization.
+
+The document holds what belongs to the organization: people without passwords, service users with the public halves of
+their live keys, projects, roles, applications and identity providers without secrets, grants of its projects to others,
+roles of its own users in its own projects, managers of all these, and the rules that it sets itself. It does not hold
+what belongs to somebody else: projects granted to the organization, roles that others gave its users, and what was
+verified of addresses. Managers from organizations that whoever exports may not know of stay out.
+
+Inside the document users are named by the ids that stand there; what lies outside by names that survive, organizations
+by primary domain and users by login name. Passwords, client secrets, private keys and personal access tokens are in no
+document.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from itertools import islice
+from typing import Any, Self
+
+from identity import password_hashing
+from identity.crypto.rsa_keys import RsaPublicKey
+from identity.domain.errors import Denied
+from identity.domain.names import name_key
+from identity.domain.organizations import Organization
+from identity.domain.permissions import (
+    INSTANCE_RESOURCE,
+    ResourceKey,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.policies import policy_to_json
+from identity.domain.projects import Project, ProjectGrant
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.domain.upstream_providers import UpstreamProvider
+from identity.domain.users import ServiceUser, Subject
+from identity.services.access_control import Principal, VisibleEntityT
+from identity.services.audit import dump_fields, to_json_value
+from identity.services.branding import BrandingOwner
+from identity.services.commands import Command
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.branding import ChangeBranding
+from identity.services.commands.desired_state import OrganizationDocument, ServiceUserSpec, UserSpec
+from identity.services.commands.documents import decode_document
+from identity.services.commands.organizations import ChangeOrganization
+from identity.services.commands.projects import AddProjectRole, CreateProject
+from identity.services.commands.service_users import CreateServiceUser
+from identity.services.commands.streaming_import import StreamedList, TypeErrorFinder
+from identity.services.commands.upstream_providers import CreateUpstreamProvider
+from identity.services.commands.users import ChangeHumanUser
+from identity.services.container import Services
+from identity.services.desired_state.organizations import ensure_organizations
+from identity.services.desired_state.reconciler import Reconciler, command_values
+from identity.services.json_encoder import iterencode
+from identity.storage.paging import MAX_PAGE_ROWS, PageRequest, ResultPage, iterate_rows
+from identity.storage.stores.users import UserKind
+
+FORMAT = "identity-organization"
+VERSION = 1
+
+#: Of all that is in a document, managers are shown to the fewest: addresses ask for that, the service for the rest.
+EXPORT_PERMISSION = "organization_manager.read"
+
+#: Who exports sees all of it.
+_READS = (
+    "organization.read",
+    "user.read",
+    "service_user.read",
+    "project.read",
+    "project_role.read",
+    "application.read",
+    "upstream_provider.read",
+    "project_grant.read",
+    "user_grant.read",
+    EXPORT_PERMISSION,
+    "project_manager.read",
+    "project_grant_manager.read",
+)
+
+#: Whose ids are kept says under which names tokens and audit events speak of users and applications.
+PRESERVE_IDS_PERMISSION = "instance.write"
+
+
+#: Lists that can be of any length, by their places in the document.
+STREAMED_LISTS: Mapping[tuple[str, ...], type[Command]] = {
+    ("organization", "users"): UserSpec,
+    ("organization", "service_users"): ServiceUserSpec,
+}
+
+
+class StreamedOrganizationImport(AbstractContextManager["StreamedOrganizationImport"]):
+    """A document that comes in, checked as it comes: people and service users wait in files, all else in memory.
+
+    Nothing in it needs the storage, so that nobody waits for whoever sends it. It takes a while, as writing it does:
+    another thread answers meanwhile.
+    """
+
+    def __init__(self, wrong_types: TypeErrorFinder = lambda _command, _values: {}) -> None:
+        self._open = ExitStack()
+        self._wrong_types = wrong_types
+        self._lists = {
+            place: StreamedList(".".join(place), kind, wrong_types) for place, kind in STREAMED_LISTS.items()
+        }
+
+    @property
+    def list_consumers(self) -> Mapping[tuple[str, ...], Callable[[int, Any], None]]:
+        """What takes the items of each long list, with their numbers."""
+        return {place: spooled.append for place, spooled in self._lists.items()}
+
+    @property
+    def user_count(self) -> int:
+        """How many people it brings."""
+        return self._lists["organization", "users"].count
+
+    def document(self, values: Mapping[str, Any]) -> OrganizationDocument:
+        """The document whose rest these values are, as far as it can be read: ``import_document`` tells all that is wrong.
+
+        Raises Invalid with a sentence for each place that is wrong if nothing can be.
+        """
+        problems = self._wrong_types(OrganizationDocument, values)
+        lists = {".".join(place): spooled for place, spooled in self._lists.items()}
+        return decode_document(OrganizationDocument, values, problems, lists)
+
+    def __enter__(self) -> Self:
+        with self._open:
+            for spooled in self._lists.values():
+                self._open.callback(spooled.close)
+            self._open.enter_context(password_hashing.acquire_document_slot())
+            self._open = self._open.pop_all()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._open.close()
+
+
+class OrganizationTransfer:
+    """Export and import of one organization."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def can_export(self, organization_id: str, *, by: Principal) -> bool:
+        """True for whoever may read all that is in the document."""
+        resource = organization_resource(organization_id)
+        return all(self._services.access_control.is_permitted(by, permission, resource) for permission in _READS)
+
+    def begin_export(self, organization_id: str, *, by: Principal) -> Organization:
+        """The organization, whose export is in the audit trail now: commit, and then read its ``document``.
+
+        Raises NotFound; Denied for whoever may not read all that is in it.
+        """
+        services = self._services
+        organization = services.organizations.get(organization_id)
+        resource = organization_resource(organization_id)
+        for permission in _READS:
+            services.access_control.require(by, permission, resource)
+        services.audit.record(
+            "organization.exported", kind="organization", id=organization_id, organization_id=organization_id
+        )
+        return organization
+
+    def export_document(self, organization_id: str, *, by: Principal) -> Iterator[str]:
+        """The document piece by piece, as JSON in an order that depends on the content alone.
+
+        It is read while it is taken, users page by page: in a snapshot it is of one moment. Raises NotFound.
+        """
+        organization = self._services.organizations.get(organization_id)
+        return iterencode(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "instance": self._instance_id(),
+                "organization": _Export(self._services, organization, by).document(),
+            }
+        )
+
+    def import_document(
+        self,
+        document: OrganizationDocument,
+        *,
+        by: Principal,
+        keep_ids: bool | None = None,
+        progress: Callable[[int], None] = lambda _: None,
+    ) -> Organization:
+        """The new organization, in which everything has new ids, or with ``keep_ids`` those of the document.
+
+        Unless that is said, ids are kept if the document comes from this very instance, as after a removal by mistake;
+        say False to copy an organization beside itself. Applications come without secrets and people without
+        passwords; keys that have expired stay behind.
+
+        Raises Invalid with a sentence for each place that does not fit, such as ``organization.projects[0].name``, and
+        then nothing may be committed; Denied for whoever may not make all of it, grants roles beyond their own, or
+        wants to keep ids without instance.write.
+        """
+        keeps = document.instance == self._instance_id() if keep_ids is None else keep_ids
+        if keeps and not self._services.access_control.is_permitted(by, PRESERVE_IDS_PERMISSION, INSTANCE_RESOURCE):
+            raise Denied(
+                "Only who manages the instance can keep ids. Import with new ids.", permission=PRESERVE_IDS_PERMISSION
+            )
+        build = Reconciler(self._services, document.parse_report, by=by, fresh=True, keep_ids=keeps, progress=progress)
+        made = ensure_organizations(build, [("organization", document.organization)])
+        build.finish()
+        organization = self._services.organizations.get(made[0].id)
+        self._services.audit.record(
+            "organization.imported",
+            kind="organization",
+            id=organization.id,
+            organization_id=organization.id,
+            detail={"instance": document.instance, "kept_ids": keeps},
+        )
+        return organization
+
+    def _instance_id(self) -> str | None:
+        instance = self._services.find_instance()
+        return None if instance is None else instance.project_id
+
+
+class _Export:
+    """One organization, read part by part."""
+
+    def __init__(self, services: Services, organization: Organization, by: Principal) -> None:
+        self._services = services
+        self._storage = services.storage
+        self._organization = organization
+        self._by = by
+
+    def document(self) -> dict[str, Any]:
+        """The organization with everything in it."""
+        organization = self._organization
+        projects = sorted(self._visible(partial(self._storage.projects.page, organization.id)), key=_by_name)
+        return {
+            **_members(organization, ChangeOrganization),
+            **self._branding(organization),
+            **self._policy(),
+            "users": (_members(user, ChangeHumanUser) for user in self._users(UserKind.HUMAN)),
+            "service_users": (self._service_user(user) for user in self._users(UserKind.SERVICE)),
+            "projects": (self._project(project) for project in projects),
+            "upstream_providers": [_provider(one) for one in sorted(self._providers(), key=_by_name)],
+            "managers": self._managers(organization_resource(organization.id).key),
+        }
+
+    def _policy(self) -> dict[str, Any]:
+        """The rules that the organization sets itself; nothing if there are none."""
+        own = policy_to_json(self._services.policies.get_stored_policy(self._organization.id).policy)
+        return {"policy": own} if own else {}
+
+    def _visible(self, page: Callable[[PageRequest], ResultPage[VisibleEntityT]]) -> Iterable[VisibleEntityT]:
+        """All rows but those that a plugin denies to whoever exports."""
+        return self._services.access_control.filter_visible(self._by, iterate_rows(page))
+
+    def _providers(self) -> Iterable[UpstreamProvider]:
+        return iterate_rows(partial(self._storage.upstream_providers.page, self._organization.id))
+
+    def _users(self, kind: UserKind) -> Iterator[Any]:
+        """By user name, which is unique."""
+        return iterate_rows(partial(self._storage.users.page, self._organization.id, kind))
+
+    def _service_user(self, user: ServiceUser) -> dict[str, Any]:
+        keys = iterate_rows(partial(self._storage.credentials.page, ServiceUserKey, user.id))
+        live = sorted((key for key in keys if key.is_live(self._services.now)), key=lambda key: key.id)
+        return {**_members(user, CreateServiceUser), "keys": [_key(key) for key in live]}
+
+    def _project(self, project: Project) -> dict[str, Any]:
+        applications = sorted(iterate_rows(partial(self._storage.applications.page, project.id)), key=_by_name)
+        grants = map(
+            partial(self._grant, project),
+            self._visible(partial(self._storage.project_grants.page, "project_id", project.id)),
+        )
+        return {
+            **_members(project, CreateProject),
+            "roles": [_values(role, AddProjectRole) for role in self._storage.projects.list_roles(project.id)],
+            "applications": [{**_members(one, RegisterApplication), **self._branding(one)} for one in applications],
+            "grants": iter(sorted(grants, key=lambda grant: str(grant["organization"]))),
+            "user_grants": self._user_grants(project),
+            "managers": self._managers(project_resource(project).key),
+        }
+
+    def _branding(self, owner: BrandingOwner) -> dict[str, Any]:
+        """What it looks like; nothing where that was never set."""
+        if not owner.branded:
+            return {}
+        branding = self._services.branding
+        return {
+            "branding": {**_values(branding.own_branding(owner), ChangeBranding), **branding.own_logos_base64(owner)}
+        }
+
+    def _grant(self, project: Project, grant: ProjectGrant) -> dict[str, Any]:
+        return {
+            "organization": self._services.organizations.get(grant.organization_id).primary_domain,
+            "roles": sorted(grant.roles),
+            "active": grant.active,
+            "managers": self._managers(project_grant_resource(grant, project).key),
+        }
+
+    def _user_grants(self, project: Project) -> Iterator[dict[str, Any]]:
+        grants = self._visible(partial(self._storage.user_grants.page, "project_id", project.id))
+        own = (grant for grant in grants if grant.project_grant_id is None)
+        return self._with_users(own, lambda grant: {"roles": sorted(grant.roles), "active": grant.active})
+
+    def _managers(self, resource: ResourceKey) -> Iterator[dict[str, Any]]:
+        managers = self._visible(partial(self._storage.managers.page, resource))
+        return self._with_users(managers, lambda manager: {"roles": sorted(manager.roles)})
+
+    def _with_users(self, rows: Iterable[Any], members: Callable[[Any], dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """What belongs to users: the organization's own by id, then those of others by login name.
+
+        What belongs to users whom the caller may not know of stays out. Of users no more is kept than their names.
+        """
+        sees, rest, found = self._services.access_control.can_see_organization, iter(rows), []
+        while part := list(islice(rest, MAX_PAGE_ROWS)):
+            subjects = self._storage.users.find_subjects([row.user_id for row in part])
+            for row in part:
+                subject = subjects.get(row.user_id)
+                if subject is not None and sees(self._by, subject.organization.id):
+                    found.append((self._rank(subject), self._reference(subject), row))
+        found.sort(key=lambda one: one[0])
+        return ({"user": reference, **members(row)} for _, reference, row in found)
+
+    def _reference(self, subject: Subject) -> str:
+        return subject.user.id if self._is_own(subject) else subject.login_name
+
+    def _rank(self, subject: Subject) -> tuple[bool, str]:
+        own = self._is_own(subject)
+        return not own, name_key(subject.user.user_name if own else subject.login_name)
+
+    def _is_own(self, subject: Subject) -> bool:
+        return subject.organization.id == self._organization.id
+
+
+def _members(thing: Any, command: type[Command]) -> dict[str, Any]:
+    """What the thing is by the names of the command that makes it so, with its id and whether it is active."""
+    return {"id": thing.id, "active": thing.active, **_values(thing, command)}
+
+
+def _values(thing: Any, command: type[Command]) -> dict[str, Any]:
+    present = command_values(thing)
+    return {name: to_json_value(present[name]) for name in command.model_fields}
+
+
+def _provider(provider: UpstreamProvider) -> dict[str, Any]:
+    members = {
+        name: value for name, value in dump_fields(provider).items() if name in CreateUpstreamProvider.model_fields
+    }
+    return {"id": provider.id, "active": provider.active, **members}
+
+
+def _key(key: ServiceUserKey) -> dict[str, Any]:
+    public_key = RsaPublicKey.from_der(key.public_key).to_pem()
+    return {"id": key.id, "public_key": public_key, "expires_at": to_json_value(key.expires_at)}
+
+
+def _by_name(thing: Any) -> tuple[str, str]:
+    """Names need not be unique; among equal ones the older comes first."""
+    return name_key(thing.name), thing.id

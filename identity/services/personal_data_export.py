@@ -1,0 +1,134 @@
+"""What is kept of a person, as a JSON document that they take along; no secret and nothing of others is in it."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from identity.domain.audit import ActorKind, AuditEvent, AuditFilter
+from identity.domain.enrolments import Enrolment
+from identity.domain.managers import Manager
+from identity.domain.projects import UserGrant
+from identity.domain.sessions import Session
+from identity.domain.tokens import ConnectedApplication
+from identity.domain.users import Subject
+from identity.services.audit import dump_fields, to_json_value
+from identity.services.container import Services
+from identity.services.json_encoder import iterencode
+from identity.services.remembered_browsers import RememberedBrowser
+from identity.storage.paging import iterate_rows
+
+FORMAT = "identity-account"
+VERSION = 1
+
+
+def export_personal_data(services: Services, subject: Subject, plugin_members: Mapping[str, object]) -> Iterator[str]:
+    """The document, piece by piece. ``further`` are members that plugins add."""
+    storage, user = services.storage, subject.user
+    password = storage.users.find_password(user.id)
+    grants = iterate_rows(partial(storage.user_grants.page, "user_id", user.id))
+    members: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_at": _at(services.now),
+        "login_name": subject.login_name,
+        "account": {"id": user.id, "created_at": _at(user.created_at), **dump_fields(user)},
+        "organization": {
+            "id": subject.organization.id,
+            "name": subject.organization.name,
+            "primary_domain": subject.organization.primary_domain,
+        },
+        "password": None if password is None else {"changed_at": _at(password.changed_at)},
+        "ways_to_sign_in": [_enrolment(one) for one in services.factors.list_enrolments(user.id)],
+        "remembered_browsers": [_browser(one) for one in services.remembered_browsers.list_by_user(user.id)],
+        "project_roles": [_grant(services, one) for one in grants],
+        "manager_roles": [_manager(one) for one in storage.managers.list_for_user(user.id)],
+        "sessions": [_session(one) for one in services.sessions.list_by_user(user.id)],
+        "applications": [_connection(one) for one in services.users.list_connected_applications(user.id)],
+        **plugin_members,
+        "activity": (_event(one, user.id) for one in _activity(services, user.id)),
+    }
+    return iterencode(members)
+
+
+def _activity(services: Services, user_id: str) -> Iterator[AuditEvent]:
+    wanted = AuditFilter(involved_id=user_id)
+    return iter(iterate_rows(lambda asked: services.audit_trail.page(wanted, asked)))
+
+
+def _grant(services: Services, grant: UserGrant) -> dict[str, Any]:
+    project = services.storage.projects.find(grant.project_id)
+    name = "" if project is None else project.name
+    return {"project": name, "roles": sorted(grant.roles), "active": grant.active, "since": _at(grant.created_at)}
+
+
+def _manager(manager: Manager) -> dict[str, Any]:
+    return {
+        "level": manager.resource.level.value,
+        "resource_id": manager.resource.id,
+        "roles": sorted(manager.roles),
+        "since": _at(manager.created_at),
+    }
+
+
+def _enrolment(enrolment: Enrolment) -> dict[str, Any]:
+    used = enrolment.last_used_at
+    return {
+        "kind": enrolment.factor,
+        "name": enrolment.name,
+        "added_at": _at(enrolment.added_at),
+        "last_used_at": None if used is None else _at(used),
+    }
+
+
+def _browser(browser: RememberedBrowser) -> dict[str, Any]:
+    return {
+        "browser": browser.user_agent,
+        "network_address": browser.client_address,
+        "remembered_at": _at(browser.added_at),
+        "ends_at": None if browser.ends_at is None else _at(browser.ends_at),
+    }
+
+
+def _session(session: Session) -> dict[str, Any]:
+    return {
+        "id": session.id,
+        "started_at": _at(session.started_at),
+        "authenticated_at": _at(session.authenticated_at),
+        "last_seen_at": _at(session.last_seen_at),
+        "methods": list(session.amr_methods),
+        "browser": session.user_agent,
+        "network_address": session.client_address,
+    }
+
+
+def _connection(connection: ConnectedApplication) -> dict[str, Any]:
+    return {
+        "client_id": connection.client.id,
+        "name": connection.client.application.name,
+        "organization": connection.client.organization.name,
+        "scope": list(connection.scope),
+        "offline": connection.offline,
+        "since": _at(connection.since),
+        "last_used_at": _at(connection.last_used_at),
+    }
+
+
+def _event(event: AuditEvent, user_id: str) -> dict[str, Any]:
+    """What happened; where others were who did it, and what was about others, is theirs."""
+    actor = event.actor
+    told: dict[str, Any] = {
+        "at": _at(event.at),
+        "event": event.event,
+        "result": event.result.value,
+        "by": "you" if actor.id == user_id else actor.kind.value,
+    }
+    if actor.id == user_id or actor.kind is ActorKind.ANONYMOUS:
+        told |= {"network_address": actor.client_address, "client_id": actor.client_id}
+    if event.object_id == user_id:
+        told |= {"reason": event.reason, "detail": dict(event.detail)}
+    return told
+
+
+def _at(moment: datetime) -> object:
+    return to_json_value(moment)

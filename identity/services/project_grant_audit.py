@@ -1,0 +1,75 @@
+"""Events about project grants, for the two organizations that share one."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar
+
+from identity.domain.audit import OTHER_ORGANIZATION, Actor
+from identity.domain.projects import ProjectGrant
+from identity.services.access_control import AccessControl
+from identity.services.base import TransactionState
+from identity.services.crud import EntityService
+
+EntityT = TypeVar("EntityT")
+
+
+class GrantAuditedService(EntityService[EntityT]):
+    """Things that belong to a project grant, or may.
+
+    The audit trail of each side gets an event of its own. The one for the other side leaves out the people: nothing
+    that is read later, by page, API, export or filter, can tell more than what was written.
+    """
+
+    #: The members of the detail that tell of people of the side whose thing it is.
+    personal_fields: ClassVar[frozenset[str]] = frozenset()
+    #: False if the thing itself is known to its own side alone.
+    is_visible_to_both: ClassVar[bool] = True
+
+    def __init__(self, state: TransactionState, access: AccessControl) -> None:
+        super().__init__(state)
+        self._access = access
+
+    def _project_grant(self, thing: Any) -> ProjectGrant | None:
+        """The project grant that the thing is, or belongs to; None if there is none."""
+        raise NotImplementedError
+
+    def _record_event(self, event: str, thing: Any, organization_id: str | None, detail: Mapping[str, object]) -> None:
+        grant = self._project_grant(thing)
+        project = None if grant is None else self._storage.projects.find(grant.project_id)
+        if grant is None or project is None or organization_id is None:
+            super()._record_event(event, thing, organization_id, detail)
+            return
+        owner, holder = project.organization_id, grant.organization_id
+        other = owner if organization_id == holder else holder
+        user_id = self._user_id(thing)
+        # Pages show the last event of a kind: that of the thing's own side.
+        self._audit.record(
+            event,
+            kind=self.kind,
+            id=thing.id if self.is_visible_to_both else None,
+            organization_id=other,
+            detail={
+                **{name: value for name, value in detail.items() if name not in self.personal_fields},
+                OTHER_ORGANIZATION: organization_id,
+            },
+            actor=self._actor_for(other, organization_id),
+            user_id=None if "user_id" in self.personal_fields else user_id,
+        )
+        self._audit.record(
+            event,
+            kind=self.kind,
+            id=thing.id,
+            organization_id=organization_id,
+            detail={**detail, OTHER_ORGANIZATION: other},
+            actor=self._actor_for(organization_id, other),
+            user_id=user_id,
+        )
+
+    def _actor_for(self, organization_id: str, other: str) -> Actor:
+        """Who acts, as far as the organization may know: of people of the other one no more than that."""
+        actor = self._audit.actor
+        subject = None if actor.id is None else self._storage.users.find_subject(actor.id)
+        if subject is None or subject.organization.id != other:
+            return actor
+        # Whoever holds a role in the organization is known there.
+        known = self._access.can_see_organization(self._access.load_principal(subject), organization_id)
+        return actor if known else Actor(kind=actor.kind)

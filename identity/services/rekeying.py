@@ -1,0 +1,119 @@
+"""Everything that is sealed under another master key than the active one, sealed anew under that."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+from identity.crypto.sealing import Sealer, UnsealingError, sealing_key_id
+from identity.domain.records import CORE_NAMESPACE
+from identity.services import idempotency, one_time_links, outbox, records, upstream_providers
+from identity.services.container import Services
+from identity.storage.stores.sealed_values import PrimaryKey, SealedValue, SealedValueKind
+
+#: Short enough that who waits to write does not notice.
+BATCH = 200
+#: How many rows are looked at by one question, which reads alone.
+_LOOK = 10 * BATCH
+
+#: What is told in place of an id where a value is none that was sealed.
+UNKNOWN_KEY_ID = "?"
+
+
+@dataclass
+class RekeyingResult:
+    """How many values were sealed anew, and how many could not be opened, by the id of their master key.
+
+    ``signing_keys`` are the ids of those signing keys that are among the latter.
+    """
+
+    count: int = 0
+    unreadable: Counter[str] = field(default_factory=Counter)
+    signing_keys: list[str] = field(default_factory=list)
+
+
+def rekey(
+    transaction: Callable[[], AbstractContextManager[Services]], sealer: Sealer, progress: Callable[[int], None]
+) -> RekeyingResult:
+    """Go through everything, a batch in each transaction. ``done`` is told how many more are sealed anew.
+
+    What somebody changes meanwhile is left to them. It can be stopped at any moment and done again: what is sealed
+    anew already is passed over.
+    """
+    found = RekeyingResult()
+    with transaction() as services:
+        found.count, lost = services.signing_keys.rekey()
+    found.unreadable.update(_key_id(key.sealed_private_key) for key in lost)
+    found.signing_keys += [key.id for key in lost]
+    progress(found.count)
+    for kind in SealedValueKind:
+        for batch in _batches(transaction, sealer, kind):
+            with transaction() as services:
+                count = sum(_reseal_one(services, sealer, kind, value, found) for value in batch)
+            found.count += count
+            progress(count)
+    return found
+
+
+def count_remaining(transaction: Callable[[], AbstractContextManager[Services]], sealer: Sealer) -> Counter[str]:
+    """How many values are sealed under each master key that is not the active one."""
+    counted: Counter[str] = Counter()
+    with transaction() as services:
+        for signing_key in services.storage.signing_keys.list_all():
+            key_id = _key_id(signing_key.sealed_private_key)
+            if key_id != sealer.active_id:
+                counted[key_id] += 1
+    for kind in SealedValueKind:
+        for batch in _batches(transaction, sealer, kind):
+            counted.update(_key_id(value.sealed) for value in batch)
+    return counted
+
+
+def _batches(
+    transaction: Callable[[], AbstractContextManager[Services]], sealer: Sealer, kind: SealedValueKind
+) -> Iterator[list[SealedValue]]:
+    after: PrimaryKey | None = None
+    while True:
+        with transaction() as services:
+            found = services.storage.sealed_values.list_with_other_prefix(
+                kind, sealer.active_prefix, _LOOK, cursor=after
+            )
+        for start in range(0, len(found.values), BATCH):
+            yield found.values[start : start + BATCH]
+        after = found.cursor
+        if after is None:
+            return
+
+
+def _reseal_one(
+    services: Services, sealer: Sealer, kind: SealedValueKind, value: SealedValue, found: RekeyingResult
+) -> int:
+    place = sealing_context(kind, value.key)
+    try:
+        plain = sealer.open(value.sealed, associated_data=place)
+    except UnsealingError:
+        found.unreadable[_key_id(value.sealed)] += 1
+        return 0
+    return services.storage.sealed_values.replace(kind, value, sealer.seal(plain, associated_data=place))
+
+
+def sealing_context(kind: SealedValueKind, key: Sequence[Any]) -> str:
+    """With what a value is sealed, by its row."""
+    if kind is SealedValueKind.UPSTREAM_SECRETS:
+        return upstream_providers.sealing_context(key[0])
+    if kind is SealedValueKind.MESSAGES:
+        return outbox.sealing_context(key[0])
+    plugin, name, digest = key
+    if plugin == CORE_NAMESPACE and name in tuple(one_time_links.OneTimeLinkKind):
+        return one_time_links.sealing_context(digest)
+    if plugin == CORE_NAMESPACE and name == idempotency.RECORD_KIND:
+        return idempotency.sealing_context(digest)
+    return records.sealing_context(plugin, name, digest)
+
+
+def _key_id(sealed: bytes) -> str:
+    try:
+        return sealing_key_id(sealed)
+    except UnsealingError:
+        return UNKNOWN_KEY_ID

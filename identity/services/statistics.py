@@ -1,0 +1,148 @@
+"""Figures: how much is stored, what waits, and what is about to expire, for whoever watches the service."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from identity.crypto.secrets import token_digest
+from identity.domain.outbox import OutboxBacklog
+from identity.domain.personal_access_tokens import PersonalAccessToken
+from identity.domain.records import CORE_NAMESPACE
+from identity.domain.service_user_keys import ServiceUserKey
+from identity.services.base import Service, TransactionState
+from identity.services.legal_holds import LegalHoldService
+from identity.services.outbox import Delivery
+from identity.services.purge import count_overdue, purge_cutoff
+from identity.services.service_users import EXPIRING_KEYS_JOB, EXPIRY_WARNING_DAYS
+from identity.services.signing_keys import KeyRing
+from identity.settings import Settings
+from identity.storage.errors import UnreadableRow
+from identity.storage.stores.credentials import ExpiringCredentialT
+from identity.storage.stores.purges import PurgeKind
+
+#: From here on things are estimated where the storage can, and are "as many and more" where it cannot.
+EXACT_COUNT_LIMIT = 10_000
+_MOST_EXPIRING = 1000
+_SOON = timedelta(days=7)
+#: How many messages are looked at for the oldest.
+_LOOKED_AT = 1000
+#: For how long what is to be purged can be told to have waited.
+_SPANS = tuple(timedelta(hours=hours) for hours in (1, 6, 24, 7 * 24, 30 * 24))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageStatistics:
+    """What stands in the storage at a moment.
+
+    ``kept`` and ``overdue`` are by kind. Overdue is what should have been purged an interval ago; EXACT stands for as
+    many and more. ``signing_key_age`` is None before there is a key; ``signing_key_due`` is the age at which the next
+    one takes over. ``expiring`` counts keys and personal access tokens with less than seven days left, by kind.
+    """
+
+    row_counts: Mapping[str, int]
+    overdue_counts: Mapping[str, int]
+    outbox_backlogs: Mapping[str, OutboxBacklog]
+    signing_key_age: timedelta | None
+    signing_key_due: timedelta
+    expiring_counts: Mapping[str, int]
+
+
+class StatisticsService(Service):
+    """Counts by indexes, up to a bound: nobody waits for it, however much is stored."""
+
+    def __init__(
+        self,
+        state: TransactionState,
+        ring: KeyRing,
+        settings: Settings,
+        legal_holds: LegalHoldService,
+        deliveries: Mapping[str, Delivery],
+    ) -> None:
+        super().__init__(state)
+        self._ring, self._settings, self._legal_holds = ring, settings, legal_holds
+        self._deliveries = deliveries
+
+    def collect(self) -> StorageStatistics:
+        """All of them. Raises Unavailable."""
+        storage, settings = self._storage, self._settings
+        held = self._legal_holds.list_holds().keys()
+        active = self._ring.cached_schedule(self._look, self._now).active_key(self._now)
+        return StorageStatistics(
+            row_counts={purged.value: storage.purges.count_stored(purged, EXACT_COUNT_LIMIT) for purged in PurgeKind},
+            overdue_counts={purged.value: self._overdue(purged, held) for purged in PurgeKind},
+            outbox_backlogs={kind: storage.outbox.get_backlog(kind, self._now) for kind in self._deliveries},
+            signing_key_age=None if active is None else max(timedelta(), self._now - active.active_at),
+            signing_key_due=settings.signing_key_active_age,
+            expiring_counts={
+                "service user keys": self._expiring(ServiceUserKey),
+                "personal access tokens": self._expiring(PersonalAccessToken),
+            },
+        )
+
+    def backlog_ages(self) -> Mapping[str, timedelta]:
+        """For how long the oldest item waits for each sender and each job; zero where none does. Raises Unavailable.
+
+        For a purge it is one of a few spans, and at least so long.
+        """
+        held = self._legal_holds.list_holds().keys()
+        return {
+            **{f"outbox: {kind}": self._unsent(kind) for kind, one in self._deliveries.items() if one.is_enabled},
+            "purge": max((self._unpurged(purged, held) for purged in PurgeKind), default=timedelta()),
+            "key rotation": self._unrotated(),
+            "account deletions": self._undeleted(),
+            EXPIRING_KEYS_JOB: self._untold(),
+        }
+
+    def _unsent(self, kind: str) -> timedelta:
+        oldest = self._storage.outbox.oldest_created_at(kind, self._now, _LOOKED_AT)
+        return self._age(oldest)
+
+    def _unpurged(self, purged: PurgeKind, held: Collection[str]) -> timedelta:
+        longest = timedelta()
+        for span in sorted({*_SPANS, self._settings.job_alarm_age}):
+            before = purge_cutoff(purged, self._settings, self._now - span)
+            if before is None or not count_overdue(self._storage, purged, before, 1, held):
+                break
+            longest = span
+        return longest
+
+    def _unrotated(self) -> timedelta:
+        schedule = self._ring.cached_schedule(self._look, self._now)
+        active = schedule.active_key(self._now)
+        if active is None or self._ring.can_open(schedule.next_key(self._now)):
+            return timedelta()
+        due = active.active_at + self._settings.signing_key_active_age - self._settings.key_announcement_period
+        return max(timedelta(), self._now - due)
+
+    def _undeleted(self) -> timedelta:
+        ids = self._storage.users.list_due_deletions(self._now, 1)
+        try:
+            person = self._storage.users.find(ids[0]) if ids else None
+        except UnreadableRow:
+            return timedelta()
+        return self._age(getattr(person, "deletion_at", None))
+
+    def _untold(self) -> timedelta:
+        """Since a node last looked for them, or since they are there."""
+        soonest = self._now + timedelta(days=EXPIRY_WARNING_DAYS[0])
+        storage = self._storage
+        keys = storage.credentials.list_expiring(ServiceUserKey, self._now, soonest, 1)
+        tokens = storage.credentials.list_expiring(PersonalAccessToken, self._now, soonest, 1)
+        since = [*(one.created_at for one in keys), *(one.created_at for one in tokens)]
+        if not since:
+            return timedelta()
+        try:
+            lease = storage.records.find(CORE_NAMESPACE, "lease", token_digest(EXPIRING_KEYS_JOB))
+        except UnreadableRow:
+            lease = None
+        return self._age(min(since) if lease is None else lease.created_at)
+
+    def _age(self, since: datetime | None) -> timedelta:
+        return timedelta() if since is None else max(timedelta(), self._now - since)
+
+    def _overdue(self, purged: PurgeKind, held: Collection[str]) -> int:
+        before = purge_cutoff(purged, self._settings, self._now - self._settings.purge_interval)
+        return 0 if before is None else count_overdue(self._storage, purged, before, EXACT_COUNT_LIMIT, held)
+
+    def _expiring(self, kind: type[ExpiringCredentialT]) -> int:
+        return len(self._storage.credentials.list_expiring(kind, self._now, self._now + _SOON, _MOST_EXPIRING))

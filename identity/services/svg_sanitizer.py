@@ -1,0 +1,148 @@
+"""SVG drawings, drawn again: shapes, colours and gradients stay, everything else is left out.
+
+What stays is named here; what nobody thought of is left out. Neither scripts nor links, foreign objects, style sheets,
+filters, patterns, repetition nor anything from outside is named.
+"""
+
+import re
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element, ParseError, tostring
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from identity.domain.messages import gettext_lazy
+
+_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_MOST_ELEMENTS = 3000
+_DEEPEST = 40
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_SHAPES = _words("path rect circle ellipse line polyline polygon text tspan")
+_GRADIENTS = _words("linearGradient radialGradient")
+_ELEMENTS = _SHAPES | _GRADIENTS | _words("svg g defs stop clipPath title desc")
+_WORDED = _words("text tspan title desc")
+
+#: What can be said in a style as well.
+_LOOKS = _words(
+    "clip-path clip-rule color display fill fill-opacity fill-rule font-family font-size font-style font-weight"
+    " letter-spacing opacity stop-color stop-opacity stroke stroke-dasharray stroke-dashoffset stroke-linecap"
+    " stroke-linejoin stroke-miterlimit stroke-opacity stroke-width text-anchor visibility word-spacing"
+)
+_ATTRIBUTES = _LOOKS | _words(
+    "id d x y x1 y1 x2 y2 cx cy r rx ry fx fy fr dx dy rotate width height points transform viewBox preserveAspectRatio"
+    " gradientUnits gradientTransform spreadMethod offset clipPathUnits textLength lengthAdjust"
+)
+#: The only way in which a value may refer to anything: to a part of the drawing itself.
+_OWN_PART = re.compile(r"url\(\s*(['\"]?)#[A-Za-z_][\w.:-]*\1\s*\)(\s+(none|#?\w+))?")
+_OWN_ID = re.compile(r"#[A-Za-z_][\w.:-]*")
+_FUNCTION = re.compile(r"([\w-]*)\s*\(")
+_FUNCTIONS = _words("rgb rgba hsl hsla url matrix translate translatex translatey scale rotate skewx skewy")
+_NUMBER = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,6})?)(?:px)?")
+
+
+class UnsafeSvg(Exception):
+    """The drawing is refused as a whole; its argument says why, as a sentence."""
+
+
+def sanitize_svg(content: bytes) -> bytes:
+    """The drawing with what is harmless of it. Raises Unsafe for what is no drawing, declares entities, is too deep or
+    large, or has its colours in a style sheet and so would come out black."""
+    try:
+        root = fromstring(content, forbid_dtd=False, forbid_entities=True, forbid_external=True)
+    except DefusedXmlException:
+        raise UnsafeSvg(gettext_lazy("This drawing declares entities. Save it anew without them.")) from None
+    except (ParseError, ValueError, LookupError, RecursionError):
+        raise UnsafeSvg(gettext_lazy("This picture cannot be read. Save it anew as PNG, WebP or SVG.")) from None
+    if root.tag != f"{{{_SVG}}}svg":
+        raise UnsafeSvg(gettext_lazy("This file is no SVG drawing."))
+    if next(root.iter(f"{{{_SVG}}}style"), None) is not None:
+        raise UnsafeSvg(
+            gettext_lazy("This drawing has a style sheet. Save it anew with presentation attributes instead.")
+        )
+    drawing = _Sanitizer().of(root)
+    box = _box(root)
+    if box is None:
+        raise UnsafeSvg(gettext_lazy("This drawing does not say how large it is (viewBox)."))
+    for name in ("x", "y", "width", "height"):
+        drawing.attrib.pop(name, None)
+    drawing.attrib = {"xmlns": _SVG, "viewBox": box, **{name: one for name, one in drawing.attrib.items() if one}}
+    return bytes(tostring(drawing, encoding="utf-8", xml_declaration=False))
+
+
+class _Sanitizer:
+    """One drawing: how many elements it has by now."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def of(self, element: Element, *, depth: int = 0, clipping: bool = False) -> Element:
+        """The element with what is harmless of it, and of what is in it."""
+        self._count += 1
+        if self._count > _MOST_ELEMENTS or depth > _DEEPEST:
+            raise UnsafeSvg(gettext_lazy("This drawing has too much in it. Use a simpler one, of at most 40 KiB."))
+        name = _local(element.tag)
+        attributes = dict(_harmless(element))
+        if clipping or name == "clipPath":
+            # What is clipped by what is clipped in turn would take for ever to draw.
+            attributes.pop("clip-path", None)
+        copy = Element(name, attributes)
+        copy.text = element.text if name in _WORDED else None
+        for child in element:
+            if isinstance(child.tag, str) and child.tag.startswith(f"{{{_SVG}}}") and _local(child.tag) in _ELEMENTS:
+                if _local(child.tag) == "svg":
+                    continue
+                made = self.of(child, depth=depth + 1, clipping=clipping or name == "clipPath")
+                made.tail = child.tail if name in _WORDED else None
+                copy.append(made)
+        return copy
+
+
+def _harmless(element: Element) -> Iterator[tuple[str, str]]:
+    """Its attributes, as far as they are known and refer to nothing outside; what a style says are some of them."""
+    for part in element.get("style", "").split(";"):
+        name, _, value = (one.strip() for one in part.partition(":"))
+        if name in _LOOKS and _is_harmless(value):
+            yield name, value
+    styled = element.get("style", "")
+    for name, value in element.attrib.items():
+        if name in _ATTRIBUTES and _is_harmless(value) and not _says(styled, name):
+            yield name, value
+        elif name in ("href", f"{{{_XLINK}}}href") and _local(element.tag) in _GRADIENTS and _OWN_ID.fullmatch(value):
+            yield "href", value
+
+
+def _is_harmless(value: str) -> bool:
+    """True unless it could refer to anything outside; a backslash could spell what is not seen here."""
+    functions = {name.lower() for name in _FUNCTION.findall(value)}
+    if "\\" in value or not functions <= _FUNCTIONS:
+        return False
+    return "url" not in functions or _OWN_PART.fullmatch(value.strip()) is not None
+
+
+def _says(style: str, name: str) -> bool:
+    """True if a style says it: that counts before the attribute."""
+    return any(part.partition(":")[0].strip() == name for part in style.split(";"))
+
+
+def _box(root: Element) -> str | None:
+    """The part of the plane that it shows."""
+    given = root.get("viewBox", "").replace(",", " ").split()
+    try:
+        numbers = [float(one) for one in given]
+    except ValueError:
+        return None
+    if len(numbers) == 4 and all(abs(one) < 1e6 for one in numbers) and min(numbers[2:]) > 0:
+        return " ".join(f"{one:g}" for one in numbers)
+    sides = [_NUMBER.fullmatch(root.get(name, "").strip()) for name in ("width", "height")]
+    if given or any(one is None or float(one[1]) <= 0 for one in sides):
+        return None
+    return " ".join(("0 0", *(one[1] for one in sides if one is not None)))
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]

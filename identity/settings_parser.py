@@ -1,0 +1,266 @@
+"""Values of ini files: read from strings by the type of a dataclass's fields, checked, and described.
+
+Unknown keys, bad values and missing keys are refused by name.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, field, fields
+from datetime import timedelta
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Parsed = TypeVar("Parsed")
+Validator = Callable[[Any], object]
+
+_SPAN = re.compile(r"([0-9]{1,8})\s*(s|m|h|d)?\Z")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+
+
+class InvalidSetting(Exception):
+    """A setting that cannot be used; says which key and what it must be."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key}: {problem}")
+        self.key = key
+        self.message = problem
+
+    @property
+    def errors(self) -> "tuple[InvalidSetting, ...]":
+        """Itself; of several told together, each."""
+        return (self,)
+
+    def with_prefix(self, prefix: str) -> "InvalidSetting":
+        """The same where the key begins with this."""
+        return InvalidSetting(prefix + self.key, self.message)
+
+
+class InvalidSettings(InvalidSetting):
+    """Several that cannot be used, told together."""
+
+    def __init__(self, problems: "Sequence[InvalidSetting]") -> None:
+        super().__init__(problems[0].key, "; ".join([problems[0].message, *map(str, problems[1:])]))
+        self._problems = tuple(problems)
+
+    @property
+    def errors(self) -> tuple[InvalidSetting, ...]:
+        """Those that are told together."""
+        return self._problems
+
+    @staticmethod
+    def combine(problems: "Sequence[InvalidSetting]") -> InvalidSetting:
+        """What to raise for them, of which there is at least one."""
+        return problems[0] if len(problems) == 1 else InvalidSettings(problems)
+
+
+class SettingErrors:
+    """Settings that will not do, found one after the other, so that whoever mends them sees all at once."""
+
+    def __init__(self) -> None:
+        self.errors: list[InvalidSetting] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Go on behind the block that found one, which keeps it."""
+        try:
+            yield
+        except InvalidSetting as problem:
+            self.errors += problem.errors
+
+    def raise_if_any(self, plugin_error: Exception | None = None) -> None:
+        """Raise BadSetting if any was found; ``besides`` is told with them, or raised where none was."""
+        if plugin_error is not None:
+            if not self.errors:
+                raise plugin_error
+            self.errors.append(InvalidSetting("identity.plugins", str(plugin_error)))
+        if self.errors:
+            raise InvalidSettings.combine(self.errors)
+
+
+def setting(
+    description: str,
+    *,
+    default: Any = MISSING,
+    minimum: Any = None,
+    maximum: Any = None,
+    validator: Validator | None = None,
+    is_created: bool = False,
+) -> Any:
+    """A dataclass field with the sentence that the settings reference shows, and what fits into it.
+
+    ``check`` is called with each value, of several words with each; what it raises a ValueError for is refused with the
+    words of the error. ``made`` says that a file or folder need not be there: it is made.
+    """
+    metadata = {"doc": description, "at_least": minimum, "at_most": maximum, "check": validator, "made": is_created}
+    return field(default=default, metadata=metadata) if default is not MISSING else field(metadata=metadata)
+
+
+def duration(doc: str, default: str, *, at_least: str = "1s", at_most: str | timedelta | None = None) -> Any:
+    """The same for a span of time; spans as in ini files."""
+    longest = _parse_duration(at_most) if isinstance(at_most, str) else at_most
+    return setting(doc, default=_parse_duration(default), minimum=_parse_duration(at_least), maximum=longest)
+
+
+def _parse_duration(text: str) -> timedelta:
+    match = _SPAN.match(text)
+    if match is None:
+        raise ValueError("must be a span such as 3600, 90s, 10m, 12h or 30d")
+    return timedelta(seconds=int(match[1]) * _SECONDS[match[2] or "s"])
+
+
+def _parse_boolean(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise ValueError("must be true or false")
+
+
+def _parse_integer(text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise ValueError("must be a whole number")
+    return int(text)
+
+
+def _convert(kind: Any, text: str) -> Any:
+    """Turn the text into the annotated type; ValueError says what it must be."""
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        inner = [option for option in get_args(kind) if option is not type(None)]
+        return _convert(inner[0], text) if text else None
+    if origin is tuple:
+        return tuple(_convert(get_args(kind)[0], word) for word in text.split())
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        if text not in {one.value for one in kind}:
+            raise ValueError(f"must be one of {', '.join(str(one.value) for one in kind)}")
+        return kind(text)
+    if kind is bool:
+        return _parse_boolean(text)
+    if kind is int:
+        return _parse_integer(text)
+    if kind is timedelta:
+        return _parse_duration(text)
+    if kind is Path:
+        return Path(text)
+    if kind is str:
+        return text
+    raise TypeError(f"no reader for settings of type {kind}")
+
+
+def _validate(one: "Field[Any]", value: Any) -> Any:
+    """The value; ValueError says what it must be."""
+    at_least, at_most, check = (one.metadata.get(name) for name in ("at_least", "at_most", "check"))
+    if at_most is not None and not at_least <= value <= at_most:
+        raise ValueError(f"must be between {_format_value(at_least)} and {_format_value(at_most)}")
+    if at_least is not None and value < at_least:
+        raise ValueError(f"must be at least {_format_value(at_least)}")
+    if check is not None:
+        for word in value if isinstance(value, tuple) else (value,):
+            check(word)
+    return value
+
+
+def missing_paths(settings: Any, prefix: str) -> Iterator[tuple[str, Path]]:
+    """Each file or folder that a setting of this dataclass names and that is not there, by the setting's full key."""
+    for one in fields(settings):
+        value = getattr(settings, one.name)
+        paths = [path for path in (value if isinstance(value, tuple) else (value,)) if isinstance(path, Path)]
+        for path in paths:
+            if not one.metadata.get("made") and not path.exists():
+                yield prefix + one.name, path
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    """What may be meant by a name that is not known."""
+    # Nothing of it is needed where all is well.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1)
+    meant = f"is {near[0]} meant? Known" if near else "known"
+    return f"{meant} are: {', '.join(sorted(known)) or 'none'}"
+
+
+def parse_settings(kind: type[Parsed], values: Mapping[str, str], prefix: str) -> Parsed:
+    """An instance of the dataclass ``kind`` from ini strings; ``values`` are keyed without the prefix.
+
+    Raises BadSetting, naming the full key, for unknown keys, bad values and missing keys: for all there are.
+    """
+    hints = get_type_hints(kind)
+    # A section of its own is filled in by whoever reads the file.
+    known: dict[str, Field[Any]] = {one.name: one for one in fields(kind) if "section" not in one.metadata}  # type: ignore[arg-type]
+    problems, missing = SettingErrors(), False
+    for name in values:
+        if name not in known:
+            problems.errors.append(InvalidSetting(prefix + name, f"is not known; {_suggestion(name, known)}"))
+    arguments = {}
+    for name, one in known.items():
+        if name in values:
+            try:
+                arguments[name] = _validate(one, _convert(hints[name], values[name].strip()))
+            except ValueError as problem:
+                problems.errors.append(InvalidSetting(prefix + name, str(problem)))
+        if name not in arguments and one.default is MISSING and one.default_factory is MISSING:
+            missing = True
+            if name not in values:
+                problems.errors.append(InvalidSetting(prefix + name, "is missing"))
+    if missing:
+        problems.raise_if_any()
+    # What does not fit by itself is left out here: the others may still not fit each other.
+    try:
+        made = kind(**arguments)
+    except InvalidSetting as problem:
+        problems.errors += [one.with_prefix(prefix) for one in problem.errors]
+    problems.raise_if_any()
+    return made
+
+
+def describe_settings(kind: type) -> Iterator[tuple[str, str, str, str]]:
+    """Name, type, default and meaning of each field, for the settings reference."""
+    hints = get_type_hints(kind)
+    for one in fields(kind):
+        if "section" in one.metadata:
+            continue
+        default = "required" if one.default is MISSING else _format_value(one.default)
+        yield one.name, _type_name(hints[one.name]), default, one.metadata.get("doc", "") + _bounds_text(one)
+
+
+def _bounds_text(one: "Field[Any]") -> str:
+    """What fits, where that is not plain."""
+    at_least, at_most = one.metadata.get("at_least"), one.metadata.get("at_most")
+    shortest = (
+        "" if at_least in (None, 0, 1, timedelta(), timedelta(seconds=1)) else f" At least {_format_value(at_least)}."
+    )
+    return shortest + ("" if at_most is None else f" At most {_format_value(at_most)}.")
+
+
+def _type_name(kind: Any) -> str:
+    origin = get_origin(kind)
+    if origin in (Union, UnionType):
+        return _type_name(get_args(kind)[0])
+    if origin is tuple:
+        return "words"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return " | ".join(str(one.value) for one in kind)
+    names = {str: "text", int: "number", bool: "true or false", timedelta: "span", Path: "file"}
+    return names.get(kind, getattr(kind, "__name__", str(kind)))
+
+
+def _format_value(value: Any) -> str:
+    if value is None or value in ("", ()):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, timedelta):
+        seconds = int(value.total_seconds())
+        for unit in ("d", "h", "m"):
+            if seconds and seconds % _SECONDS[unit] == 0:
+                return f"{seconds // _SECONDS[unit]}{unit}"
+        return f"{seconds}s"
+    if isinstance(value, tuple):
+        return " ".join(str(word) for word in value)
+    return str(value)

@@ -1,0 +1,92 @@
+"""What falls with a thing, in memory: the thing is removed from a copy, and what is missing there is counted."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from identity.domain.deletion_impact import DeletionImpact, DeletionTarget
+from identity.domain.sessions import Session
+from identity.domain.tokens import AccessToken
+from identity.domain.users import HumanUser
+from identity.storage.memory.entity_store import MemoryStore
+from identity.storage.memory.sessions import has_ended
+from identity.storage.memory.tables import MemoryTables
+from identity.storage.stores.deletion_impact import DeletionImpactStore
+
+#: The table of each thing, and as what the thing itself would be counted.
+_TABLES_BY_TARGET = {
+    DeletionTarget.ORGANIZATION: ("organizations", ()),
+    DeletionTarget.PROJECT: ("projects", ("projects",)),
+    DeletionTarget.PROJECT_GRANT: ("project_grants", ("project_grants",)),
+    DeletionTarget.APPLICATION: ("applications", ("applications",)),
+    DeletionTarget.USER: ("users", ("users", "service_users")),
+    DeletionTarget.KEY: ("service_user_keys", ("keys",)),
+    DeletionTarget.SECRET: ("service_user_secrets", ("secrets",)),
+}
+#: In which tables is counted what is counted as it is.
+_TABLES_BY_COUNT = {
+    "projects": ("projects",),
+    "applications": ("applications",),
+    "roles": ("project_roles",),
+    "project_grants": ("project_grants",),
+    "user_grants": ("user_grants",),
+    "managers": ("managers",),
+    "keys": ("service_user_keys",),
+    "secrets": ("client_secrets", "service_user_secrets"),
+    "personal_access_tokens": ("personal_access_tokens",),
+}
+
+
+class MemoryDeletionImpactStore(MemoryStore, DeletionImpactStore):
+    """Looks at all tables."""
+
+    def count(self, target: DeletionTarget, id: str, now: datetime) -> DeletionImpact:  # noqa: A002
+        name, own = _TABLES_BY_TARGET[target]
+        if id not in getattr(self._tables, name):
+            return DeletionImpact()
+        effects = replace(self._without(name, id, now), **dict.fromkeys(own, 0))
+        if target is not DeletionTarget.PROJECT_GRANT:
+            return effects
+        holders = {grant.user_id for grant in self._tables.user_grants if grant.project_grant_id == id}
+        return replace(effects, users=len(holders))
+
+    def count_role_grants(self, project_id: str, key: str) -> DeletionImpact:
+        return DeletionImpact(
+            user_grants=sum(
+                grant.project_id == project_id and key in grant.roles for grant in self._tables.user_grants
+            ),
+            project_grants=sum(
+                grant.project_id == project_id and key in grant.roles for grant in self._tables.project_grants
+            ),
+        )
+
+    def _without(self, name: str, id_: str, at: datetime) -> DeletionImpact:
+        without = MemoryTables.from_state(self._tables.state(), writable=True)
+        getattr(without, name).delete(id_)
+
+        def missing(table: str) -> list[Any]:
+            left = getattr(without, table)
+            return [row for key, row in getattr(self._tables, table).rows.items() if key not in left]
+
+        counts = {count: sum(len(missing(table)) for table in tables) for count, tables in _TABLES_BY_COUNT.items()}
+        people = sum(isinstance(user, HumanUser) for user in missing("users"))
+        return DeletionImpact(
+            **counts,
+            users=people,
+            service_users=len(missing("users")) - people,
+            sessions=sum(_is_open_session(session, at) for session in missing("sessions")),
+            live_tokens=sum(self._is_live(token, at) for token in missing("access_tokens")),
+        )
+
+    def _is_live(self, token: AccessToken, at: datetime) -> bool:
+        family = None if token.family_id is None else self._tables.families.get(token.family_id)
+        return (
+            token.revoked_at is None
+            and at < token.expires_at
+            and (family is None or family.revoked_at is None)
+            and not has_ended(self._tables, token.session_id)
+        )
+
+
+def _is_open_session(session: Session, at: datetime) -> bool:
+    return session.ended_at is None and at < session.ends_at

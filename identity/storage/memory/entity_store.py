@@ -1,0 +1,89 @@
+"""What all stores do alike, in memory."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from identity.storage.errors import StaleRow
+from identity.storage.memory.tables import MemoryTable, MemoryTables
+from identity.storage.paging import Identified, PageRequest, ResultPage, SortOrder, page_in_memory, sortable_timestamp
+from identity.storage.stores.entity_store import EntityStore, EntityT, VersionedEntity
+
+
+class MemoryStore:
+    """Looks at all tables as one transaction sees them."""
+
+    def __init__(self, tables: MemoryTables) -> None:
+        self._tables = tables
+
+
+class MemoryEntityStore(MemoryStore, EntityStore[EntityT]):
+    """Rows by id, in the table of this name."""
+
+    table: ClassVar[str]
+
+    @property
+    def _rows(self) -> MemoryTable[str, EntityT]:
+        table: MemoryTable[str, EntityT] = getattr(self._tables, self.table)
+        return table
+
+    def add(self, value: EntityT) -> None:
+        self._rows.insert({value.id: value})
+
+    def find(self, id: str) -> EntityT | None:  # noqa: A002
+        return self._rows.find(id)
+
+    def find_many(self, ids: Collection[str]) -> Mapping[str, EntityT]:
+        return self._rows.find_many(ids)
+
+    def update(self, value: EntityT) -> None:
+        update_versioned(self._rows, value)
+
+    def delete(self, id: str) -> None:  # noqa: A002
+        self._rows.delete(id)
+
+
+EntityRowT = TypeVar("EntityRowT", bound=VersionedEntity)
+
+
+def update_versioned(table: MemoryTable[str, EntityRowT], row: EntityRowT) -> None:
+    """Replace the row by its next version. Raises Missing, or Stale if another version follows the stored one."""
+    if row.version != table.get(row.id).version + 1:
+        raise StaleRow(row.id)
+    table.replace(row.id, row)
+
+
+class Dated(Identified, Protocol):
+    """A row that knows when it was made."""
+
+    @property
+    def created_at(self) -> datetime:
+        """When the row was made."""
+
+
+DatedRowT = TypeVar("DatedRowT", bound=Dated)
+
+
+def page_newest_first(rows: Iterable[DatedRowT], request: PageRequest) -> ResultPage[DatedRowT]:
+    """A page of the rows, the latest made first."""
+    orders = {"created_at": lambda row: sortable_timestamp(row.created_at)}
+    return page_in_memory(rows, request, orders, usual=SortOrder("created_at", descending=True))
+
+
+def sort_oldest_first(rows: Iterable[DatedRowT]) -> tuple[DatedRowT, ...]:
+    """The rows, the earliest made first."""
+    return tuple(sorted(rows, key=lambda row: (row.created_at, row.id)))
+
+
+def update_last_used(table: MemoryTable[Any, Any], uses: Mapping[str, datetime]) -> None:
+    """Move ``last_used_at`` of the rows with these ids forward, never back."""
+    for key, row in tuple(table.rows.items()):
+        advance_timestamp(table, key, "last_used_at", uses.get(row.id))
+
+
+def advance_timestamp(table: MemoryTable[Any, Any], key: Any, name: str, at: datetime | None) -> None:
+    """Set a moment of the row, if there is one, unless it is there or past it already."""
+    row = table.find(key)
+    if row is not None and at is not None and (getattr(row, name) is None or getattr(row, name) < at):
+        table.replace_unchecked(key, replace(row, **{name: at}))

@@ -1,0 +1,194 @@
+"""The service under test: assembled, bootstrapped, behind WebTest, with a clock that moves only when told."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property
+from inspect import signature
+from operator import attrgetter
+from typing import Any, ClassVar
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
+from pyramid.router import Router
+from webtest import TestApp
+
+from identity import bootstrap
+from identity.application import IdentityApplication
+from identity.application_factory import create_application, create_wsgi_app
+from identity.asgi import AsgiApplication
+from identity.background_worker import BackgroundWorker
+from identity.crypto.argon2id import Argon2Cost
+from identity.domain.audiences import audience_scope
+from identity.domain.audit import AuditEvent, AuditFilter
+from identity.domain.instance import Instance
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.container import Services
+from identity.storage.paging import MAX_PAGE_ROWS, PageRequest
+from identity.testing.asgi_adapter import WsgiToAsgiAdapter
+from identity.testing.clock import FakeClock
+from identity.testing.service_test_client import ServiceTestClient
+
+#: All capabilities that come with the service; the plugin of the storage is put before them.
+DEFAULT_PLUGINS = (
+    "client_secret_basic client_secret_post public_client authorization_code implicit refresh_token client_credentials"
+    " jwt_bearer oidc_scopes project_audience project_roles organization_scopes manager_roles upstream ldap login"
+    " account console management passkeys totp email_code recovery_codes metrics tracing"
+)
+
+ONE_HOST_SETTINGS = {"identity.issuer_url": "https://id.example.com"}
+THREE_HOST_SETTINGS = {
+    "identity.issuer_url": "https://id.example.com",
+    "identity.base_url": "https://api.example.com",
+    "identity.login_url": "https://login.example.com",
+}
+
+
+class _CompiledTemplates(BytecodeCache):
+    """Templates as they were compiled for the first world of this process: it takes longer than drawing them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+_TEMPLATES = _CompiledTemplates()
+
+
+class _CheapCost(Argon2Cost):
+    """What a password costs here: a thousandth of what the settings say, since nobody is after it."""
+
+    def __post_init__(self) -> None:
+        pass
+
+    @classmethod
+    def of(cls, cost: Argon2Cost) -> "_CheapCost":
+        return cls(memory_kib=cost.memory_kib // 1000, iterations=cost.iterations)
+
+
+class RsaKeyPool:
+    """A few RSA keys, handed out in turn: making one takes longer than a whole test."""
+
+    def __init__(self, size: int = 4) -> None:
+        self._keys = [generate_private_key(public_exponent=65537, key_size=2048) for _ in range(size)]
+        self._turn = itertools.cycle(self._keys)
+
+    def next(self) -> RSAPrivateKey:
+        """Another key than the last one."""
+        return next(self._turn)
+
+
+class OperatorServices:
+    """The services as their operator uses them: each call is a transaction of its own.
+
+    world.operator.users.deactivate(person.id)
+    """
+
+    def __init__(self, service: "AssembledService", *path: str) -> None:
+        self._service, self._path = service, path
+
+    def __getattr__(self, name: str) -> "OperatorServices":
+        return OperatorServices(self._service, *self._path, name)
+
+    def __call__(self, *arguments: Any, **members: Any) -> Any:
+        """The answer of the use case that the path names, or any call below a service."""
+        with self._service.transaction_services() as services:
+            use_case = attrgetter(".".join(self._path))(services)
+            by = {"by": OPERATOR_PRINCIPAL} if "by" in signature(use_case).parameters else {}
+            return use_case(*arguments, **(by | members))
+
+
+class AssembledService:
+    """One service with its storage and its clock, and ways to look into it."""
+
+    #: True if requests to those that are made from now on go through the ASGI application.
+    asgi: ClassVar[bool] = False
+
+    def __init__(self, settings: Mapping[str, str], *, clock: FakeClock, key_pool: RsaKeyPool) -> None:
+        self.settings = dict(settings)
+        self._by_asgi = self.asgi
+        self.clock = clock
+        self.key_pool = key_pool
+        self.identity: IdentityApplication = create_application(self.settings, clock=clock)
+        self.identity.process_state.hasher.cost = _CheapCost.of(self.identity.process_state.hasher.cost)
+        # Background work would meet tests at moments of its own choosing; they call it where they want it.
+        self.identity.background_worker = BackgroundWorker([])
+
+    @cached_property
+    def app(self) -> Router:
+        """The web application; made when it is first asked for, since that takes longer than most use cases."""
+        app = create_wsgi_app(self.identity, self.settings)
+        app.registry.pages.environment.bytecode_cache = _TEMPLATES
+        return app
+
+    @cached_property
+    def web_application(self) -> Any:
+        """What answers requests: the web application itself, or with ``--asgi`` the ASGI application made of it."""
+        return WsgiToAsgiAdapter(AsgiApplication(self.app)) if self._by_asgi else self.app
+
+    @cached_property
+    def client(self) -> ServiceTestClient:
+        """A program that asks it."""
+        return ServiceTestClient(TestApp(self.web_application), self.issuer)
+
+    def bootstrap(self) -> None:
+        """Bring schema, instance and signing key into place, as far as they are missing."""
+        self.identity.backend.migrate()
+        bootstrap.run_bootstrap(self.identity)
+
+    @property
+    def issuer(self) -> str:
+        """The issuer, as it stands in tokens."""
+        return self.identity.settings.issuer_url
+
+    @cached_property
+    def instance(self) -> Instance:
+        """The ids of the instance's own organization and project."""
+        with self.read_only_services() as services:
+            found = services.storage.organizations.find_instance()
+        assert found is not None, "the world was not bootstrapped"
+        return found
+
+    @property
+    def operator_services(self) -> OperatorServices:
+        """What the operator does, one thing in one transaction."""
+        return OperatorServices(self)
+
+    def transaction_services(self) -> AbstractContextManager[Services]:
+        """Services of the operator, committed at the end."""
+        return self.identity.transaction()
+
+    def read_only_services(self) -> AbstractContextManager[Services]:
+        """Services on a read connection."""
+        return self.identity.read_session()
+
+    def audience_scope(self, project_id: str | None = None, *, namespace: str = "urn:service:iam") -> str:
+        """The scope that adds a project to the audience; by default the own project."""
+        return audience_scope(project_id or self.instance.project_id, namespace)
+
+    def audit_events(self, **filters: Any) -> tuple[AuditEvent, ...]:
+        """Audit events that fit the filters, newest first; a thousand at most."""
+        with self.read_only_services() as services:
+            return services.storage.audit.page(PageRequest(limit=MAX_PAGE_ROWS), AuditFilter(**filters)).items
+
+    def all_audit_events(self) -> Iterable[AuditEvent]:
+        """All audit events, newest first."""
+        request = PageRequest(limit=MAX_PAGE_ROWS)
+        with self.read_only_services() as services:
+            while True:
+                page = services.storage.audit.page(request)
+                yield from page.items
+                if page.next_cursor is None:
+                    return
+                request = PageRequest(limit=MAX_PAGE_ROWS, cursor=page.next_cursor)
+
+    def close(self) -> None:
+        """Give back connections."""
+        self.identity.close()

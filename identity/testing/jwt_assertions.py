@@ -1,0 +1,136 @@
+"""Signed assertions, right and wrong in every way: JOSE put together by hand, as an attacker would, and taken apart.
+
+assertion = signed(claims(user_id, issuer, now), key, key_id=key_id)                     # right
+assertion = signed(claims(user_id, issuer, now, exp=LEFT_OUT), key, key_id=key_id)       # without exp
+assertion = signed(claims(user_id, issuer, now), key, key_id=key_id, header={"alg": "none"}, sign=unsigned)
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicNumbers
+
+#: Says that a claim or header parameter is not to be there.
+OMITTED: Final = object()
+
+#: Makes the signature of a signing input.
+Signer = Callable[[bytes], bytes]
+
+
+def assertion_claims(user_id: str, audience: object, now: int, **overrides: Any) -> dict[str, Any]:
+    """The claims of service description §2.3, good for five minutes; ``overrides`` change, add or leave out."""
+    right: dict[str, Any] = {"iss": user_id, "sub": user_id, "aud": audience, "iat": now, "exp": now + 300}
+    return _without_left_out(right | overrides)
+
+
+def sign_assertion(
+    claims: Mapping[str, Any] | str | bytes,
+    key: RSAPrivateKey,
+    *,
+    key_id: object,
+    header: Mapping[str, Any] | str | bytes | None = None,
+    sign: Signer | None = None,
+) -> str:
+    """The assertion in compact form.
+
+    ``header`` changes single parameters, or replaces the header if it is text. Claims and header may be given as text,
+    to be wrong in ways that no dictionary can be. ``sign`` signs in another way than RS256 with ``key``.
+    """
+    if header is None or isinstance(header, Mapping):
+        header = _without_left_out({"alg": "RS256", "kid": key_id, **(header or {})})
+    signing_input = f"{encode_jwt_segment(header)}.{encode_jwt_segment(claims)}"
+    signature = (sign or rs256(key))(signing_input.encode())
+    return f"{signing_input}.{base64url(signature)}"
+
+
+def encode_jwt_segment(part: Mapping[str, Any] | str | bytes) -> str:
+    """A part of a JWT: JSON in base64url; text is taken as it is."""
+    if isinstance(part, Mapping):
+        part = json.dumps(part)
+    return base64url(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part)
+
+
+def base64url(data: bytes) -> str:
+    """Base64url without padding (RFC 7515 §2)."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def decode_jwt_unverified(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and claims of a JWT, its signature not looked at."""
+    header, claims, _ = token.split(".")
+    return _json(header), _json(claims)
+
+
+def rs256(key: RSAPrivateKey) -> Signer:
+    """RSASSA-PKCS1-v1_5 with SHA-256, the one algorithm that is accepted."""
+    return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+
+
+def rs384(key: RSAPrivateKey) -> Signer:
+    """RSASSA-PKCS1-v1_5 with SHA-384."""
+    return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA384())
+
+
+def rs512(key: RSAPrivateKey) -> Signer:
+    """RSASSA-PKCS1-v1_5 with SHA-512."""
+    return lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA512())
+
+
+def ps256(key: RSAPrivateKey) -> Signer:
+    """RSASSA-PSS with SHA-256."""
+    pss = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=32)
+    return lambda data: key.sign(data, pss, hashes.SHA256())
+
+
+def hs256(secret: bytes) -> Signer:
+    """HMAC with SHA-256; over the public key it is the classic confusion of algorithms (RFC 8725 §2.1)."""
+    return lambda data: hmac.new(secret, data, hashlib.sha256).digest()
+
+
+def no_signature(data: bytes) -> bytes:
+    """No signature, as for alg none."""
+    return b""
+
+
+def pkce_challenge(verifier: str) -> str:
+    """The PKCE challenge of a verifier (RFC 7636 §4.2)."""
+    return base64url(hashlib.sha256(verifier.encode()).digest())
+
+
+def left_half_hash(token: str) -> str:
+    """at_hash or c_hash for RS256: the left half of the SHA-256 (OpenID Connect Core §3.1.3.6)."""
+    return base64url(hashlib.sha256(token.encode()).digest()[:16])
+
+
+def verify_jwt(token: str, keys: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and claims of a JWT whose RS256 signature holds under one of these published keys.
+
+    Written from the RFCs alone, so that the service is not checked by its own code. Raises InvalidSignature.
+    """
+    signing_input, _, signature = token.rpartition(".")
+    header, claims = decode_jwt_unverified(token)
+    assert header["alg"] == "RS256", header
+    (key,) = (one for one in keys if one["kid"] == header["kid"])
+    assert key["kty"] == "RSA"
+    numbers = RSAPublicNumbers(*(int.from_bytes(_unpacked(key[name])) for name in ("e", "n")))
+    numbers.public_key().verify(_unpacked(signature), signing_input.encode(), padding.PKCS1v15(), hashes.SHA256())
+    return header, claims
+
+
+def _without_left_out(members: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not OMITTED}
+
+
+def _json(part: str) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads(_unpacked(part))
+    return value
+
+
+def _unpacked(part: str) -> bytes:
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))

@@ -1,0 +1,168 @@
+"""Where endpoints run: nothing that waits holds up what need not wait for it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from identity import concurrency
+from identity.asgi import AsgiApplication
+from identity.asgi.thread_pool import MAX_REQUEST_THREADS, RequestThreadPool, released_slot
+from identity.testing.world import World
+from tests.asgi.asgi_test_client import FORM, AsgiTestClient, Headers, wait_for
+
+DISCOVERY, KEYS, TOKEN, AUTHORIZE = (
+    "/.well-known/openid-configuration",
+    "/oauth/v2/keys",
+    "/oauth/v2/token",
+    "/oauth/v2/authorize",
+)
+
+
+@pytest.fixture
+def host(isolated_world: World) -> Headers:
+    return [(b"host", isolated_world.issuer.removeprefix("https://").encode())]
+
+
+class BlockedCall:
+    """Whoever comes waits until it may go on."""
+
+    def __init__(self) -> None:
+        self.came = 0
+        self._may_go = concurrency.Event()
+
+    def wait(self) -> None:
+        self.came += 1
+        self._may_go.wait(20)
+
+    def release(self) -> None:
+        self._may_go.set()
+
+
+@pytest.fixture
+def held() -> Iterator[BlockedCall]:
+    made = BlockedCall()
+    yield made
+    made.release()
+
+
+def holding(held: BlockedCall, function: Any) -> Any:
+    def wait(*arguments: Any, **named: Any) -> Any:
+        held.wait()
+        return function(*arguments, **named)
+
+    return wait
+
+
+def test_pages_that_wait_for_a_thread_hold_up_no_program(
+    isolated_world: World, host: Headers, held: BlockedCall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refused authorization request is a page, which a thread draws."""
+    monkeypatch.setattr(isolated_world.identity.backend, "max_greenlets", 2)
+    application = AsgiApplication(isolated_world.app)
+    monkeypatch.setattr(application, "_wsgi", holding(held, application._wsgi))
+    pages = [AsgiTestClient(application, AUTHORIZE, host, method="GET") for _ in range(10)]
+    running = [one.begin() for one in pages]
+    wait_for(lambda: held.came == MAX_REQUEST_THREADS)
+    form = [*host, (b"content-type", FORM), (b"content-length", b"12")]
+    assert AsgiTestClient(application, TOKEN, form).ask(b"grant_type=x").status == 400
+    assert AsgiTestClient(application, KEYS, host, method="GET").ask().status == 200
+    held.release()
+    for one in running:
+        one.result(30)
+    assert {one.status for one in pages} == {400}
+    assert not application._loop_state()._is_busy
+
+
+def test_what_asks_no_storage_does_not_wait_for_those_that_do(
+    isolated_world: World, host: Headers, held: BlockedCall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = isolated_world.identity.backend
+    monkeypatch.setattr(backend, "max_greenlets", 2)
+    application = AsgiApplication(isolated_world.app)
+    monkeypatch.setattr(backend, "read_session", holding(held, backend.read_session))
+    bearer = [*host, (b"authorization", b"Bearer unknown")]
+    waiting = [AsgiTestClient(application, "/oauth/v2/userinfo", bearer, method="GET") for _ in range(3)]
+    running = [one.begin() for one in waiting]
+    wait_for(lambda: held.came == 2)
+    for path in (DISCOVERY, "/healthz"):
+        assert AsgiTestClient(application, path, host, method="GET").ask().status == 200
+    held.release()
+    for one in running:
+        one.result(30)
+    assert {one.status for one in waiting} == {401}
+
+
+@pytest.mark.storages("memory", "sqlite", "postgresql")
+def test_a_script_that_asks_does_not_have_the_loop_wait_for_a_storage_that_blocks(
+    isolated_world: World, host: Headers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether its origin is registered is in the storage, whatever the endpoint needs."""
+    threads: list[str] = []
+    backend = isolated_world.identity.backend
+    reading = backend.read_session
+
+    def noting() -> Any:
+        is_waited_for = concurrency.in_greenlet() and backend.max_greenlets
+        threads.append("greenlet" if is_waited_for else threading.current_thread().name)
+        return reading()
+
+    application = AsgiApplication(isolated_world.app)
+    monkeypatch.setattr(backend, "read_session", noting)
+    origin = (b"origin", b"https://app.example")
+    preflight = (b"access-control-request-method", b"GET")
+    assert AsgiTestClient(application, DISCOVERY, host, method="GET").ask().status == 200
+    assert threads == []
+    assert AsgiTestClient(application, DISCOVERY, [*host, origin], method="GET").ask().status == 200
+    assert AsgiTestClient(application, DISCOVERY, [*host, origin, preflight], method="OPTIONS").ask().status == 204
+    assert len(threads) == 2
+    assert all(one == "greenlet" or one.startswith("identity-request") for one in threads)
+    assert ("greenlet" in threads) is (backend.max_greenlets > 0)
+
+
+def test_who_steps_aside_twice_gives_one_place_away() -> None:
+    async def main() -> None:
+        threads, may_end, aside = RequestThreadPool(1, 8), threading.Event(), threading.Event()
+
+        def wait() -> None:
+            with released_slot(), released_slot():
+                aside.set()
+                may_end.wait(20)
+
+        waiting = asyncio.ensure_future(threads.run(wait))
+        while not aside.is_set():
+            await asyncio.sleep(0.001)
+        order: list[str] = []
+        slow = asyncio.ensure_future(threads.run(lambda: (time.sleep(0.1), order.append("first"))))
+        await asyncio.sleep(0.02)
+        await threads.run(lambda: order.append("second"))
+        await slow
+        assert order == ["first", "second"]
+        may_end.set()
+        await waiting
+        assert (threads._busy, threads.active_count) == (0, 0)
+        threads.close()
+
+    asyncio.run(main())
+
+
+def test_a_greenlet_steps_aside_as_a_thread_does() -> None:
+    async def main() -> None:
+        greenlets, may_end = concurrency.GreenletPool(1), concurrency.Event()
+
+        def wait() -> None:
+            with released_slot():
+                may_end.wait()
+
+        waiting = [asyncio.ensure_future(greenlets.run(wait)) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert await greenlets.run(lambda: "answered") == "answered"
+        assert greenlets.active_count == 3
+        may_end.set()
+        await asyncio.gather(*waiting)
+        assert greenlets.active_count == greenlets._busy == 0
+
+    asyncio.run(main())

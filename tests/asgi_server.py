@@ -1,0 +1,79 @@
+"""The service as an ASGI application in a thread of the test: behind uvicorn, or in the worker of `identity serve`."""
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import uvicorn
+from gunicorn.config import Config
+from gunicorn.sock import TCPSocket
+
+from identity.asgi import AsgiApplication
+from identity.server_settings import DEFAULTS
+from identity.serving.asgi_worker import AsgiWorker
+from identity.serving.gunicorn_server import GunicornLogger
+
+
+def server_of(app: Any, *, around: Callable[[Any], Any] = lambda app: app, **settings: Any) -> uvicorn.Server:
+    """For the WSGI application of a world; ``around`` is a middleware."""
+    own = {"log_config": None, "lifespan": "on", "proxy_headers": False, "server_header": False}
+    return uvicorn.Server(uvicorn.Config(around(AsgiApplication(app)), **{**own, **settings}))
+
+
+@contextmanager
+def serving_asgi(app: Any, bound: socket.socket, **settings: Any) -> Iterator[None]:
+    """Serve on the socket until the block ends."""
+    server = server_of(app, timeout_graceful_shutdown=5, **settings)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="asgi-server")
+    thread.start()
+    while thread.is_alive() and not server.started:
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(30)
+
+
+class _Worker(AsgiWorker):
+    """Without signals, which belong to the main thread."""
+
+    is_serving = False
+
+    def notify(self) -> None:
+        """The sign of life to an arbiter that is not there."""
+        self.is_serving = True
+
+    def run(self) -> None:
+        self._setup_event_loop()
+        super().run()
+
+
+@contextmanager
+def serving_in_worker(
+    app: Any, bound: socket.socket, *, around: Callable[[Any], Any] = lambda app: app
+) -> Iterator[None]:
+    """The same as ``serving_asgi``, with the worker of `identity serve`."""
+    config = Config()
+    for name, value in DEFAULTS.items():
+        config.set(name, value)
+    logger = GunicornLogger(config)
+    listener = TCPSocket(bound.getsockname(), config, logger, fd=os.dup(bound.fileno()))
+    worker = _Worker(0, os.getppid(), [listener], SimpleNamespace(), config.timeout, config, logger)
+    worker.asgi = around(AsgiApplication(app))
+    thread = threading.Thread(target=worker.run, name="asgi-worker")
+    thread.start()
+    while thread.is_alive() and not worker.is_serving:
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        worker.loop.call_soon_threadsafe(worker.handle_exit_signal)
+        thread.join(30)
+        worker.tmp.close()
+        bound.close()

@@ -1,0 +1,206 @@
+"""Estate: what the pages of the console show, made once for all of them."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+
+from identity.crypto.secrets import new_token
+from identity.domain.applications import ApplicationType, ConsentRule
+from identity.domain.attempts import MAX_ATTEMPTS
+from identity.domain.domains import DomainProof
+from identity.domain.legal_holds import LegalHoldKind
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.users import HumanUser
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.applications import RegisterApplication
+from identity.services.commands.legal_holds import CreateLegalHold
+from identity.services.commands.organizations import AddDomain, ChangeOrganization
+from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.projects import ChangeProject
+from identity.services.commands.service_users import AddPersonalAccessToken, ChangeServiceUser
+from identity.services.commands.upstream_providers import CreateUpstreamProvider
+from identity.services.policies import INSTANCE_OWNER_ID as OF_ALL
+from identity.testing.world import ServiceUserProgram
+from tests.browser.example_company import CompanyUser, ExampleCompany
+from tests.browser.page_scenarios import LONG, LONG_WORD
+
+DOMAIN = f"{'-'.join(['a-rather-long-name'] * 3)}.example"
+CALLBACK = "https://invoices.example/signed-in/by/the/identity/service/callback"
+
+
+@dataclass(frozen=True)
+class ConsoleFixtureData:
+    """An organization in which there is something of everything, and a manager of the instance."""
+
+    organization: Organization
+    manager: CompanyUser
+    owner: Manager
+    person: HumanUser
+    robot: ServiceUserProgram
+    project: Project
+    application_id: str
+    project_grant: ProjectGrant
+    user_grant: UserGrant
+    #: What only the address of one page names.
+    ids: dict[str, str]
+    #: An organization that has nothing yet.
+    empty: Organization
+
+
+@cache
+def estate(site: ExampleCompany, long: bool) -> ConsoleFixtureData:
+    """Made once for all scenes, which only look at it or try what is not taken; ``long`` with the longest names."""
+    world = site.world
+    name, word, person_name = (LONG, LONG_WORD, (LONG, LONG_WORD)) if long else ("Northwind Traders", "Invoices", ())
+    organization, partner, empty = (world.make_organization() for _ in range(3))
+    user_names = (f"{LONG_WORD[:190]}{number}" if long else "" for number in range(10))
+    manager, owner, person = (
+        site.make_user(*(person_name or names), organization=organization, user_name=next(user_names))
+        for names in (("Anna", "Berg"), ("Otto", "Sommer"), ("Grace", "Hopper"))
+    )
+    project = world.make_project(organization, roles=("reader", "editor", "owner"), assert_roles=True)
+    granted = world.make_project(partner, roles=("driver",))
+    robot = world.make_service_user_program(
+        organization, display_name=LONG if long else "CI runner", expires_at=world.clock() + timedelta(days=5, hours=1)
+    )
+    world.add_service_user_key(robot)
+    with world.transaction_services() as services:
+        for one, called in ((organization, name), (partner, f"Partner {name}"[:200]), (empty, "Seedlings")):
+            services.organizations.change(one.id, ChangeOrganization(name=called))
+        for project_id, called in ((project.id, word), (granted.id, f"Fleet {name}"[:200])):
+            services.projects.change(project_id, ChangeProject(name=called), by=OPERATOR_PRINCIPAL)
+        proven, asserted = (f"{one}-{organization.id}.example" for one in ("proven", "asserted"))
+        for domain in (DOMAIN, proven, asserted):
+            services.domains.add(organization.id, AddDomain(domain=domain))
+        services.domains.verify(services.domains.get(organization.id, proven), DomainProof.DNS)
+        services.domains.assert_domain(organization.id, asserted, by=OPERATOR_PRINCIPAL)
+        web = RegisterApplication(name=word, type=ApplicationType.WEB, redirect_uris=(CALLBACK,))
+        application, _ = services.applications.register_with_secret(project.id, web, by=OPERATOR_PRINCIPAL)
+        services.applications.register_with_secret(
+            project.id, RegisterApplication(name="Reports", type=ApplicationType.API), by=OPERATOR_PRINCIPAL
+        )
+        described = ChangeServiceUser(description="Deploys the shop each night.")
+        services.service_users.change(robot.id, described, by=OPERATOR_PRINCIPAL)
+        asked = AddPersonalAccessToken(name=word, expires_at=world.clock() + timedelta(days=90))
+        token, _ = services.service_users.add_personal_access_token(robot.id, asked, by=OPERATOR_PRINCIPAL)
+        secret, _ = services.service_users.add_secret(robot.id, by=OPERATOR_PRINCIPAL)
+        provider = CreateUpstreamProvider.build(
+            name=word, issuer="https://login.elsewhere.example", client_id="identity", client_secret=new_token()
+        )
+        ids = {
+            "provider": services.upstream_providers.create(organization.id, provider, by=OPERATOR_PRINCIPAL).id,
+            "proven": proven,
+            "asserted": asserted,
+            "token": token.id,
+            "secret": secret.id,
+            "application_secret": services.applications.list_secrets(application.id)[0].id,
+            "signing_key": services.signing_keys.list_key_states()[-1].key.id,
+        }
+    world.assign_manager_role(manager.user, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(robot, "ORG_OWNER")
+    owner_manager = world.assign_manager_role(owner.user, "ORG_OWNER", resource=organization_resource(organization.id))
+    world.make_user_grant(robot.user, project, "reader")
+    world.make_project_grant(granted, organization, roles=("driver",))
+    ids["session"] = world.make_browser_session(person.user).id
+    with world.transaction_services() as services:
+        holder = services.storage.users.find_subject(person.user.id)
+        assert holder is not None
+        services.factors.enrol(holder, "totp", {"secret": "A" * 32, "step": 0}, name=word)
+        services.factors.enrol(holder, "recovery_codes", {"codes": {}})
+    ids["locked"] = _a_locked_person(site, organization, next(user_names)).id
+    ids["leaving"] = _a_leaving_person(site, organization, next(user_names)).id
+    ids |= _a_held_person(site, organization, partner, next(user_names))
+    ids["connected"] = _connected(site, person, name if long else "Parcels")
+    ids |= _idle(site, organization, partner)
+    # Something that was refused.
+    robot.request_token(iat=world.clock.seconds - 7200)
+    return ConsoleFixtureData(
+        organization=organization,
+        manager=manager,
+        owner=owner_manager,
+        person=person.user,
+        robot=robot,
+        project=project,
+        application_id=application.id,
+        project_grant=world.make_project_grant(project, partner, roles=("reader",)),
+        user_grant=world.make_user_grant(person.user, project, "reader", "editor"),
+        ids=ids,
+        empty=empty,
+    )
+
+
+def _a_locked_person(site: ExampleCompany, organization: Organization, user_name: str) -> HumanUser:
+    """Whose password a stranger guessed at until it counted no longer."""
+    person = site.make_user("Lukas", "Weber", organization=organization, user_name=user_name)
+    site.try_passwords(person, MAX_ATTEMPTS)
+    site.world.clock.reset()
+    return person.user
+
+
+def _a_leaving_person(site: ExampleCompany, organization: Organization, user_name: str) -> HumanUser:
+    """Who has asked for the account to be deleted."""
+    person = site.make_user("Lea", "Weber", organization=organization, user_name=user_name)
+    with site.world.transaction_services() as services:
+        services.policies.change(OF_ALL, ChangePolicy(account_deletion=True))
+        subject = services.storage.users.find_subject(person.user.id)
+        assert subject is not None
+        services.account_deletions.schedule(subject)
+    return person.user
+
+
+def _a_held_person(
+    site: ExampleCompany, organization: Organization, partner: Organization, user_name: str
+) -> dict[str, str]:
+    """Who is under a legal hold, as is the whole of another organization."""
+    person = site.make_user("Hanna", "Kraus", organization=organization, user_name=user_name)
+    reason = "Case 12/2027 before the regional court: keep until the lawyers say otherwise."
+    with site.world.transaction_services() as services:
+        place = services.legal_holds.create
+        hold = place(CreateLegalHold(kind=LegalHoldKind.USER, held_id=person.user.id, reason=reason))
+        place(CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=partner.id, reason="Tax audit"))
+    return {"held": person.user.id, "hold": hold.id}
+
+
+def _connected(site: ExampleCompany, person: CompanyUser, name: str) -> str:
+    """The client id of an application of others, which the person lets have something."""
+    party = site.make_application(name, site.world.make_organization(), consent=ConsentRule.WHEN_FOREIGN)
+    with site.world.transaction_services() as services:
+        subject, client = (
+            services.storage.users.find_subject(person.user.id),
+            services.applications.find_client(party.client_id),
+        )
+        assert subject is not None
+        assert client is not None
+        services.consents.grant_consent(subject, client, ("openid", "email"))
+    return party.client_id
+
+
+def _idle(site: ExampleCompany, organization: Organization, partner: Organization) -> dict[str, str]:
+    """Of each kind one that is deactivated."""
+    world = site.world
+    robot = world.make_service_user_program(organization, display_name="Old importer")
+    person = site.make_user("Vera", "Lang", organization=organization)
+    project, closed = world.make_project(organization), world.make_organization()
+    grant, provider = world.make_project_grant(project, partner), world.make_upstream_provider(organization)
+    with world.transaction_services() as services:
+        command = RegisterApplication(name="Old shop", type=ApplicationType.API)
+        application, _ = services.applications.register_with_secret(project.id, command, by=OPERATOR_PRINCIPAL)
+        services.service_users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
+        services.users.deactivate(person.user.id, by=OPERATOR_PRINCIPAL)
+        services.applications.deactivate(application.id, by=OPERATOR_PRINCIPAL)
+        services.project_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
+        services.projects.deactivate(project.id, by=OPERATOR_PRINCIPAL)
+        services.upstream_providers.deactivate(provider.id, by=OPERATOR_PRINCIPAL)
+        services.organizations.deactivate(closed.id, by=OPERATOR_PRINCIPAL)
+    return {
+        "idle_robot": robot.id,
+        "idle_person": person.user.id,
+        "idle_application": application.id,
+        "idle_grant": grant.id,
+        "idle_project": project.id,
+        "idle_provider": provider.id,
+        "idle_organization": closed.id,
+    }

@@ -1,0 +1,285 @@
+"""Acme: a service on this machine, and what people use it for: the application Invoices of the Acme GmbH."""
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import EmailMessage
+from itertools import count
+from time import sleep
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from identity.domain.login_names import LoginName
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_RESOURCE, Resource
+from identity.domain.users import HumanUser
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.attempts import TooManyAttempts
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.commands.users import ChangeProfile, CreateHumanUser
+from identity.testing.assembled_service import RsaKeyPool
+from identity.testing.browser import PASSWORD, set_password
+from identity.testing.clock import TickingClock
+from identity.testing.http_server import loopback_socket, running_http_server
+from identity.testing.mail_server import MailServer, message_text
+from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
+from identity.testing.world import World
+from tests.browser.chromium import ChromiumProfile
+from tests.browser.tab import Tab
+
+
+@dataclass(frozen=True)
+class CompanyUser:
+    """Somebody who knows a password."""
+
+    user: HumanUser
+    login_name: str
+    password: str = PASSWORD
+
+
+@dataclass(frozen=True)
+class ReceivedResponse:
+    """What the application was sent."""
+
+    method: str
+    path: str
+    members: dict[str, str]
+
+
+class InvoicesApplication:
+    """The program behind the redirect URI, on another site than the service (127.0.0.1, not localhost)."""
+
+    def __init__(self, port: int) -> None:
+        self.origin = f"http://127.0.0.1:{port}"
+        #: The same program under the name of the service: for browsers another origin of the same site, with cookies.
+        self.other_origin = f"http://localhost:{port}"
+        self.callback = f"{self.origin}/callback"
+        self.onward = f"{self.origin}/onward"
+        self.goodbye = f"{self.origin}/goodbye"
+        self.received: list[ReceivedResponse] = []
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """WSGI."""
+        path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)).decode()
+        members = dict(parse_qsl(body if environ["REQUEST_METHOD"] == "POST" else query, keep_blank_values=True))
+        if path == "/favicon.ico":
+            start_response("204 No Content", [])
+            return []
+        self.received.append(ReceivedResponse(environ["REQUEST_METHOD"], path, members))
+        if path == "/onward":
+            start_response("303 See Other", [("Location", f"{self.other_origin}/welcome?{query}")])
+            return []
+        page = self._page(path, members)
+        start_response("200 OK", [("Content-Type", "text/html; charset=utf-8"), ("Cache-Control", "no-store")])
+        return [f"<!doctype html><html lang=en><title>Invoices</title>{page}".encode()]
+
+    def link_to(self, url: str) -> str:
+        """A page with a link to the address."""
+        return f"{self.origin}/link?{urlencode({'to': url})}"
+
+    def form_to(self, url: str, fields: dict[str, str], *, origin: str = "") -> str:
+        """A page with a form that posts these fields to the address; by default on the application's own origin."""
+        return f"{origin or self.origin}/form?{urlencode({'to': url, **fields})}"
+
+    def frame_of(self, url: str) -> str:
+        """A page that shows the address within itself."""
+        return f"{self.origin}/frame?{urlencode({'to': url})}"
+
+    def _page(self, path: str, members: dict[str, str]) -> str:
+        to = html.escape(members.get("to", ""))
+        if path == "/link":
+            return f'<h1>Invoices</h1><a href="{to}">Sign in</a>'
+        if path == "/frame":
+            return f'<h1>Invoices</h1><iframe src="{to}" width="600" height="600"></iframe>'
+        if path == "/form":
+            fields = "".join(
+                f'<input type="hidden" name="{html.escape(name)}" value="{html.escape(value)}">'
+                for name, value in members.items()
+                if name != "to"
+            )
+            return f'<h1>Invoices</h1><form method="post" action="{to}">{fields}<button>Win a prize</button></form>'
+        shown = html.escape(json.dumps(members, indent=1))
+        fragment = "<pre id=fragment></pre><script>fragment.innerText = location.hash</script>"
+        return f"<h1>Welcome to Invoices</h1><pre>{shown}</pre>{fragment}"
+
+
+class ExampleCompany:
+    """The service, the Acme GmbH, its application and its people."""
+
+    def __init__(self, world: World, application: InvoicesApplication, post: MailServer | None) -> None:
+        self.world = world
+        self.application = application
+        self.post = post
+        self.url = world.identity.settings.login_url
+        with world.transaction_services() as services:
+            command = CreateOrganization(name="Acme GmbH", primary_domain="acme.example", registration=True)
+            self.organization = services.organizations.create(command, by=OPERATOR_PRINCIPAL)
+        self.party = self.make_application("Invoices", self.organization)
+        self._numbers = count(1)
+
+    # --- what there is ------------------------------------------------------------------------------------------------
+
+    def make_application(self, name: str, organization: Organization, **members: Any) -> RelyingParty:
+        """An application of the organization, which lets people come back to ``application``."""
+        program = self.application
+        return RelyingParty.register(
+            self.world,
+            name=name,
+            project_id=self.world.make_project(organization).id,
+            redirect_uri=program.callback,
+            redirect_uris=(program.callback, program.onward),
+            post_logout_redirect_uri=program.goodbye,
+            development=True,
+            **members,
+        )
+
+    def make_organization(self, name: str, domain: str) -> Organization:
+        """Another organization."""
+        return self.world.make_organization(name=name, primary_domain=domain)
+
+    def make_email_address(self) -> str:
+        """An address that nobody was written to yet: one address gets only so many mails."""
+        return f"anna{next(self._numbers)}@acme.example"
+
+    def make_user(
+        self,
+        given_name: str = "Anna",
+        family_name: str = "Berg",
+        *,
+        organization: Organization | None = None,
+        must_change: bool = False,
+        email: str = "",
+        user_name: str = "",
+    ) -> CompanyUser:
+        """Somebody new, by default of the Acme GmbH, who knows PASSWORD."""
+        number = next(self._numbers)
+        user_name = user_name or (given_name.lower() if number == 1 else f"{given_name.lower()}{number}")
+        organization = organization or self.organization
+        with self.world.transaction_services() as services:
+            command = CreateHumanUser(user_name=user_name, given_name=given_name, family_name=family_name)
+            user = services.users.create(organization.id, command)
+            if email:
+                services.users.change_profile(user.id, ChangeProfile(email=email))
+        return CompanyUser(user, set_password(self.world, user, must_change=must_change))
+
+    def make_manager(
+        self,
+        role: str = "IAM_OWNER",
+        *,
+        resource: Resource = INSTANCE_RESOURCE,
+        given_name: str = "Anna",
+        family_name: str = "Berg",
+        organization: Organization | None = None,
+    ) -> CompanyUser:
+        """Somebody new with a manager role, by default at the instance."""
+        person = self.make_user(given_name, family_name, organization=organization)
+        self.world.assign_manager_role(person.user, role, resource=resource)
+        return person
+
+    # --- short ways ---------------------------------------------------------------------------------------------------
+
+    def ask(self, tab: Tab, party: RelyingParty | None = None, **parameters: Any) -> SentAuthorizationRequest:
+        """Open an authorization request, as an application has the browser do."""
+        asked = (party or self.party).new_request(**parameters)
+        tab.open(asked.url)
+        return asked
+
+    def sign_in(self, tab: Tab, person: CompanyUser) -> None:
+        """From the page for the login name on."""
+        tab.send(login_name=person.login_name)
+        tab.send(password=person.password)
+
+    def start_session(self, profile: ChromiumProfile, person: CompanyUser) -> str:
+        """Sign the person in at the browser without a page; returns the session's id."""
+        session = self.world.make_browser_session(person.user)
+        name, _, value = session.headers["Cookie"].partition("=")
+        profile.keep({"name": name, "value": value, "url": self.url, "httpOnly": True, "sameSite": "Lax"})
+        return session.id
+
+    def tokens(self, tab: Tab, asked: SentAuthorizationRequest) -> ReceivedTokens:
+        """What the application gets for the code with which the tab has come back to it, all of it checked."""
+        assert tab.url.startswith(f"{asked.parameters['redirect_uri']}?"), f"{tab.url}\n{tab.text}"
+        return self.redeemed(dict(parse_qsl(urlsplit(tab.url).query)), asked)
+
+    def redeemed(self, members: dict[str, str], asked: SentAuthorizationRequest) -> ReceivedTokens:
+        """The same for the members of an answer, however they came."""
+        assert set(members) == {"code", "state", "iss"}, members
+        assert members["state"] == asked.parameters["state"]
+        assert members["iss"] == self.world.issuer
+        answer = self.party.redeem(members["code"], asked)
+        assert answer.status_int == 200, answer
+        return ReceivedTokens(answer.json, self.party.check_id_token(answer.json["id_token"], asked))
+
+    def try_passwords(self, person: CompanyUser, times: int) -> None:
+        """So many wrong passwords of a stranger's; then the time has come for the next one, if there is one."""
+        while times:
+            try:
+                with self.world.transaction_services() as services:
+                    services.passwords.begin_attempt(LoginName.parse(person.login_name), {})
+                times -= 1
+            except TooManyAttempts as held:
+                if held.exhausted:
+                    return
+                self.world.clock.advance(held.seconds)
+
+    def link_in_mail(self) -> str:
+        """The link in the one mail that went out by now."""
+        (link,) = re.findall(rf"{self.url}/[^\s]+/[A-Za-z0-9]{{43}}", message_text(self.mail()))
+        return str(link)
+
+    def mail(self) -> EmailMessage:
+        """The one mail that went out by now; it is taken out."""
+        assert self.post is not None
+        self._delivered(self.post)
+        return self.post.pop_only_message()
+
+    def drop_mail(self) -> None:
+        """Have what went out by now not be found by what comes next."""
+        assert self.post is not None
+        self._delivered(self.post)
+        self.post.received_messages.clear()
+
+    def _delivered(self, post: MailServer) -> None:
+        """Have the mails that wait arrive; the service's own thread may be about to send them."""
+        for _ in range(100):
+            self.world.identity.senders["mail"].send_due()
+            if post.received_messages:
+                return
+            sleep(0.05)
+
+    def code_in_mail(self) -> str:
+        """The code in the last mail that went out by now; the mails are taken out."""
+        assert self.post is not None
+        self._delivered(self.post)
+        letters = [message_text(one) for one in self.post.received_messages]
+        self.post.received_messages.clear()
+        codes = [one for letter in letters for one in re.findall(r"^\d{6}$", letter, re.MULTILINE)]
+        return str(codes[-1])
+
+
+@contextmanager
+def acme(settings: dict[str, str], key_pool: RsaKeyPool, *, post: MailServer | None = None) -> Iterator[ExampleCompany]:
+    """Serve it, with development settings, at http://localhost and a port; with ``post`` it can send mail."""
+    bound, applications = loopback_socket(), loopback_socket()
+    program = InvoicesApplication(applications.getsockname()[1])
+    world = World(
+        settings
+        | (post.settings if post is not None else {})
+        | {
+            "identity.development": "true",
+            "identity.issuer_url": f"http://localhost:{bound.getsockname()[1]}",
+            "identity.password_min_length": "8",
+        },
+        clock=TickingClock(),
+        key_pool=key_pool,
+    )
+    world.bootstrap()
+    try:
+        with running_http_server(world.app, bound), running_http_server(program, applications):
+            yield ExampleCompany(world, program, post)
+    finally:
+        world.close()

@@ -1,0 +1,54 @@
+"""The table of all pages, and to which routes they belong; nothing in here needs a browser."""
+
+from pyramid.interfaces import IRoutesMapper
+from pyramid.request import Request
+
+from identity.testing.world import World
+from tests.browser import (
+    account_pages,
+    branding_pages,
+    console_pages,
+    factor_pages,
+    passkey_pages,
+    sign_in_pages,
+    upstream_pages,
+)
+from tests.browser.page_scenarios import PAGES
+
+__all__ = [
+    "PAGES",
+    "UNOPENED",
+    "account_pages",
+    "branding_pages",
+    "console_pages",
+    "factor_pages",
+    "passkey_pages",
+    "route_of",
+    "sign_in_pages",
+    "upstream_pages",
+]
+
+#: Routes for people of which no page is opened in a browser, and why not.
+UNOPENED = {
+    "home": "only redirects",
+    "login": "only redirects",
+    "account": "only redirects",
+    "console": "only redirects",
+    "account.switch": "only takes a POST, from the account menu",
+    "upstream.sign_out": "only redirects, to an identity provider",
+    "upstream.signed_out": "only redirects",
+    "upstream.go": "only redirects, to an identity provider",
+    "upstream.answered": "comes from an identity provider; redirects, or shows an error page",
+    "branding.style": "a style sheet",
+    "branding.logo": "a picture",
+    "preview.style": "a style sheet",
+    "login.again": "only takes a POST, from the page that says that the sign-in took too long",
+}
+
+
+def route_of(world: World, url: str) -> str | None:
+    """The name of the route that a GET of this address reaches; None if there is none."""
+    request = Request.blank(url)
+    request.registry = world.app.registry
+    route = request.registry.getUtility(IRoutesMapper)(request)["route"]
+    return None if route is None else route.name

@@ -1,0 +1,176 @@
+"""What a company tries first: factors for its managers, a phone that is lost, and people of another provider."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyotp
+import pytest
+
+from identity.domain.applications import ApplicationType
+from identity.domain.policies import SecondFactorRule
+from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.upstream_providers import ChangeUpstreamProvider
+from identity.testing.assembled_service import RsaKeyPool
+from tests.browser.chromium import Chromium
+from tests.browser.devtools_authenticator import DevToolsAuthenticator
+from tests.browser.example_company import CompanyUser, ExampleCompany, acme
+from tests.browser.tab import Tab
+
+TWO, RESISTANT = "urn:service:iam:acr:2", "urn:service:iam:acr:phr"
+#: Where pictures of the way are kept, if somebody wants to look at them.
+PICTURES = os.environ.get("IDENTITY_PICTURES")
+
+
+@pytest.fixture
+def company(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
+    """A service whose policy is its own, and which may ask another one on this machine."""
+    with acme(on_memory | {"identity.outgoing_networks": "127.0.0.0/8 ::1/128"}, key_pool) as site:
+        yield site
+
+
+@pytest.fixture
+def elsewhere(chromium: Chromium, on_memory: dict[str, str], key_pool: RsaKeyPool) -> Iterator[ExampleCompany]:
+    """Another service, at which people have accounts."""
+    with acme(on_memory, key_pool) as site:
+        yield site
+
+
+def seen(tab: Tab, name: str) -> None:
+    """Keep a picture of the page."""
+    if PICTURES:
+        (Path(PICTURES) / f"{name}.png").write_bytes(tab.picture())
+
+
+def set_up_an_app(tab: Tab) -> pyotp.TOTP:
+    """On the page that offers one; what the phone keeps."""
+    (link,) = tab.all("a[href^='otpauth:']")
+    app = pyotp.parse_uri(str(link.get_attribute("href")))
+    assert isinstance(app, pyotp.TOTP)
+    return app
+
+
+def code(site: ExampleCompany, app: pyotp.TOTP) -> str:
+    """What the app shows, one step after what it showed before."""
+    site.world.clock.advance(30)
+    return app.at(site.world.clock())
+
+
+def sign_out(site: ExampleCompany, tab: Tab) -> None:
+    tab.open(f"{site.url}/sign-out")
+    tab.send()
+
+
+def test_an_owner_asks_all_managers_for_a_second_factor(company: ExampleCompany, tab: Tab) -> None:
+    """And is the first who is asked: sets a passkey up, then an app, and signs in by the passkey alone."""
+    owner, device = company.make_manager(), DevToolsAuthenticator(tab)
+    tab.open(f"{company.url}/console/instance/policy/edit")
+    company.sign_in(tab, owner)
+    tab.fill(second_factor=SecondFactorRule.REQUIRED_FOR_MANAGERS.value)
+    seen(tab, "1-policy")
+    tab.send()
+    # Theirs is the only session here that began without one.
+    assert "These rules end 1 session. Your own session is among them. Save again to confirm." in tab.text
+    tab.send()
+    assert tab.heading == "Set up a second factor", tab.text
+    seen(tab, "2-set-up")
+    tab.press("Passkey")
+    seen(tab, "3-passkey")
+    tab.send()
+    assert tab.heading == "Sign-in policy of the instance"
+    assert "All managers need one" in tab.text
+    seen(tab, "4-policy-saved")
+    tab.open(f"{company.url}/login?target=/account/security&enrol=totp")
+    app = set_up_an_app(tab)
+    seen(tab, "5-app")
+    tab.send(code=code(company, app))
+    assert "Authenticator app" in tab.text
+    seen(tab, "6-security")
+    sign_out(company, tab)
+    device.present(False)
+    tab.open(f"{company.url}/login?target=/console/instance/policy")
+    seen(tab, "7-sign-in")
+    device.present(True)
+    tab.press("Sign in with a passkey")
+    assert tab.heading == "Sign-in policy of the instance"
+    # The password alone opens nothing any more.
+    sign_out(company, tab)
+    device.present(False)
+    tab.open(f"{company.url}/login?target=/console")
+    company.sign_in(tab, owner)
+    tab.follow("Use another way")
+    assert tab.heading == "Choose how to go on"
+    seen(tab, "8-choice")
+
+
+def test_a_lost_phone_is_replaced_by_a_recovery_code(company: ExampleCompany, tab: Tab) -> None:
+    strict = company.world.make_organization()
+    with company.world.transaction_services() as services:
+        services.policies.change(strict.id, ChangePolicy(second_factor=SecondFactorRule.REQUIRED))
+    anna: CompanyUser = company.make_user(organization=strict)
+    tab.open(f"{company.url}/login?target=/account/security")
+    company.sign_in(tab, anna)
+    tab.press("Authenticator app")
+    tab.send(code=code(company, set_up_an_app(tab)))
+    assert tab.heading == "Security"
+    tab.open(f"{company.url}/login?target=/account/security&enrol=recovery_codes")
+    tab.send()
+    codes = tab.words("#codes").split()
+    assert len(codes) == 10
+    seen(tab, "9-recovery-codes")
+    tab.follow("I have saved the codes")
+    assert tab.heading == "Security"
+    sign_out(company, tab)
+    asked = company.ask(tab, acr_values=TWO)
+    company.sign_in(tab, anna)
+    if tab.heading != "Choose how to go on":
+        tab.follow("Use another way")
+    tab.press("Recovery codes")
+    seen(tab, "10-recovery-code")
+    tab.send(code=codes[3].lower().replace("-", ""))
+    if "/consent" in tab.url:
+        tab.send()
+    assert company.tokens(tab, asked).claims["acr"] == TWO
+    # What was lost proves nothing any more, and a new one takes its place.
+    tab.open(f"{company.url}/account/security")
+    assert "9 codes left" in tab.text
+    tab.open(f"{company.url}/login?target=/account/security&enrol=totp")
+    tab.send(code=code(company, set_up_an_app(tab)), name="New phone")
+    assert "New phone" in tab.text
+    seen(tab, "11-new-phone")
+
+
+def test_somebody_of_another_provider_lands_in_the_application(
+    company: ExampleCompany, elsewhere: ExampleCompany, tab: Tab
+) -> None:
+    """For the first time: an account is made here, and the application gets its tokens."""
+    provider = company.world.make_upstream_provider(
+        company.organization,
+        name="Elsewhere",
+        issuer=elsewhere.world.issuer,
+        client_id="unknown-yet",
+        create_accounts=True,
+    )
+    registered = elsewhere.world.make_application(
+        type=ApplicationType.WEB,
+        redirect_uris=(f"{company.url}{provider.callback_path}",),
+        authentication_method="client_secret_basic",
+        development=True,
+    )
+    company.world.operator_services.upstream_providers.change(
+        provider.id, ChangeUpstreamProvider.build(client_id=registered.client_id, client_secret=registered.secret)
+    )
+    carla = elsewhere.make_user("Carla", "Rossi")
+    asked = company.ask(tab, scope="openid profile")
+    seen(tab, "12-buttons")
+    tab.follow("Sign in with Elsewhere")
+    assert tab.url.startswith(elsewhere.url)
+    seen(tab, "13-elsewhere")
+    elsewhere.sign_in(tab, carla)
+    if "/consent" in tab.url:
+        tab.send()
+    assert tab.heading == "Welcome to Invoices", tab.text
+    claims = company.tokens(tab, asked).claims
+    made = company.world.operator_services.users.get(claims["sub"])
+    assert (made.profile.given_name, made.profile.family_name) == ("Carla", "Rossi")
+    assert made.organization_id == company.organization.id

@@ -1,0 +1,135 @@
+"""What other sites cannot do to people who are signed in (security 11)."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.browser.chromium import ChromiumProfile, MakeProfile
+from tests.browser.example_company import ExampleCompany
+from tests.browser.tab import Tab
+
+pytestmark = pytest.mark.thorough
+
+
+def test_a_form_of_ours_that_another_origin_posts_is_refused(
+    site: ExampleCompany, profile: ChromiumProfile, tab: Tab
+) -> None:
+    """Even one of the same site, from where cookies come along, and even with the right token: it may have leaked."""
+    anna = site.make_user()
+    site.start_session(profile, anna)
+    tab.open(f"{site.url}/account/profile")
+    fields = {
+        str(one.get_attribute("name")): str(one.get_property("value"))
+        for one in tab.all("#page-form input, #page-form select, #page-form textarea")
+        if one.get_attribute("name")
+    }
+    assert fields["csrf_token"]
+    target, changed = f"{site.url}/account/profile", {**fields, "given_name": "Mallory"}
+    tab.open(site.application.form_to(target, changed, origin=site.application.other_origin))
+    tab.press("Win a prize")
+    assert (tab.status, tab.heading) == (403, "We did not take this form")
+    # Of another site no cookie comes along: it is as if nobody were signed in.
+    tab.open(site.application.form_to(target, changed))
+    tab.press("Win a prize")
+    assert not tab.all(".notice--success")
+    with site.world.read_only_services() as services:
+        assert services.users.get(anna.user.id).profile.given_name == "Anna"
+
+
+@pytest.mark.parametrize("path", ["/sign-out", "/account/sessions", "/account/switch", "/password/reset"])
+@pytest.mark.parametrize("by", ["origin", "other_origin"])
+def test_no_form_is_taken_from_others(
+    site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str, by: str
+) -> None:
+    anna = site.make_user()
+    site.start_session(profile, anna)
+    sessions = len(site.world.audit_events(event="session.ended"))
+    origin = getattr(site.application, by)
+    fields = {"login_name": anna.login_name, "others": "yes", "session": "new"}
+    tab.open(site.application.form_to(f"{site.url}{path}", fields, origin=origin))
+    tab.press("Win a prize")
+    if by == "other_origin":
+        assert (tab.status, tab.heading) == (403, "We did not take this form")
+    assert len(site.world.audit_events(event="session.ended")) == sessions
+    tab.open(f"{site.url}/account")
+    assert tab.heading == "Profile"
+
+
+def test_another_site_cannot_sign_somebody_in(site: ExampleCompany, tab: Tab, make_profile: MakeProfile) -> None:
+    """Login CSRF: the attacker's own sign-in, token included, sent from the browser of somebody else."""
+    mallory = site.make_user("Mallory", "Moor")
+    own = make_profile().tab()
+    site.ask(own)
+    own.send(login_name=mallory.login_name)
+    token = str(own.one("#page-form [name=csrf_token]").get_property("value"))
+    fields = {"csrf_token": token, "password": mallory.password}
+    tab.open(site.application.form_to(own.url, fields))
+    tab.press("Win a prize")
+    assert tab.status in (400, 403)
+    tab.open(f"{site.url}/account")
+    assert tab.heading == "Sign in"
+
+
+@pytest.mark.parametrize("path", ["/account/profile", "/login", "/sign-out", "/password/reset", "/nothing"])
+def test_no_page_is_shown_within_another(site: ExampleCompany, profile: ChromiumProfile, tab: Tab, path: str) -> None:
+    site.start_session(profile, site.make_user())
+    tab.open(site.application.frame_of(f"{site.url}{path}"))
+    tab.wait(lambda: any("frame" in said for said in profile.console))
+    said = "\n".join(profile.console)
+    assert "frame-ancestors 'none'" in said or "X-Frame-Options" in said
+    driver = tab.driver
+    driver.switch_to.frame(tab.one("iframe"))
+    try:
+        assert driver.execute_script("return location.href") == "chrome-error://chromewebdata/"
+    finally:
+        driver.switch_to.default_content()
+    profile.console.clear()
+
+
+def test_script_of_others_does_not_run(site: ExampleCompany, profile: ChromiumProfile, tab: Tab) -> None:
+    """The policy is in force: what an attacker might get into a page does nothing, and the browser says so."""
+    site.ask(tab)
+    tab.run(
+        """const made = document.createElement('div');
+        made.innerHTML = '<img src="/x.png" onerror="document.title = 1"><b style="color: red">x</b>';
+        document.body.append(made);
+        const script = document.createElement('script');
+        script.textContent = 'document.title = 2';
+        document.body.append(script);"""
+    )
+    tab.wait(lambda: sum("Content Security Policy" in said for said in profile.console) >= 2)
+    assert tab.title.startswith("Sign in")
+    profile.console.clear()
+
+
+def test_a_form_of_ours_cannot_be_made_to_post_elsewhere(
+    site: ExampleCompany, profile: ChromiumProfile, tab: Tab
+) -> None:
+    """form-action 'self', on every page but those of a sign-in."""
+    site.start_session(profile, site.make_user())
+    tab.open(f"{site.url}/account/password")
+    tab.run("document.getElementById('page-form').action = arguments[0]", f"{site.application.origin}/steal")
+    tab.one(".button--primary").click()
+    tab.wait(lambda: any("form-action" in said for said in profile.console))
+    assert all(one.path != "/steal" for one in site.application.received)
+    profile.console.clear()
+
+
+def test_no_cookie_can_be_read_by_script(site: ExampleCompany, tab: Tab) -> None:
+    site.ask(tab)
+    site.sign_in(tab, site.make_user())
+    tab.open(f"{site.url}/account")
+    assert tab.run("return document.cookie") == ""
+
+
+def test_the_application_never_learns_the_address_of_a_page(site: ExampleCompany, tab: Tab) -> None:
+    site.ask(tab)
+    site.sign_in(tab, site.make_user())
+    assert tab.run("return document.referrer") == ""
+    asked = {"client_id": site.party.client_id, "post_logout_redirect_uri": site.application.goodbye}
+    tab.open(f"{site.url}/oauth/v2/endsession?{urlencode(asked)}")
+    # The page at the end knows of the same request that waits.
+    tab.open(tab.url.replace("/sign-out?", "/signed-out?"))
+    tab.follow("Back to Invoices")
+    assert tab.url == site.application.goodbye
+    assert tab.run("return document.referrer") == ""

@@ -1,0 +1,59 @@
+"""The web application of the documentation, in a browser."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.browser.example_company import ExampleCompany
+from tests.browser.tab import Tab
+from tests.house.service_processes import ROOT, free_port
+
+SCRIPT = ROOT / "docs" / "relying-parties" / "examples" / "web_application.py"
+
+
+@dataclass(frozen=True)
+class DocsExample:
+    """The program, running."""
+
+    port: int
+
+    @property
+    def home(self) -> str:
+        return f"http://localhost:{self.port}/"
+
+
+@pytest.fixture
+def example(site: ExampleCompany) -> Iterator[DocsExample]:
+    made = DocsExample(free_port())
+    client = site.world.make_web_application(
+        site.world.make_project(site.organization).id,
+        redirect_uris=(f"{made.home}callback",),
+        post_logout_redirect_uris=(made.home,),
+        development=True,
+    )
+    words = [site.world.identity.settings.issuer_url, client.client_id, client.secret, str(made.port)]
+    with subprocess.Popen([sys.executable, SCRIPT, *words], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert made.home in process.stdout.readline()
+            yield made
+        finally:
+            process.terminate()
+
+
+def test_people_sign_in_to_the_example_and_out_again(site: ExampleCompany, tab: Tab, example: DocsExample) -> None:
+    anna = site.make_user()
+    # Browsers open connections before they have anything to say.
+    with socket.create_connection(("localhost", example.port)):
+        tab.open(example.home)
+        tab.follow("Sign in")
+        site.sign_in(tab, anna)
+        assert (tab.url, "Hello Anna Berg." in tab.text) == (example.home, True)
+        tab.follow("Sign out")
+        assert (tab.url, "You are not signed in." in tab.text) == (example.home, True)
+        tab.follow("Sign in")
+        assert tab.heading == "Sign in", "the session at the service is over too"

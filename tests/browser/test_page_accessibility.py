@@ -1,0 +1,283 @@
+"""What holds of every page: sound for machines, usable by keyboard, in every width; if asked, in every language too.
+
+The pictures are for people to look at; they are taken with ``--pictures``.
+"""
+
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from tests.browser.chromium import MakeProfile
+from tests.browser.example_company import ExampleCompany
+from tests.browser.page_scenarios import BrowserScenario, PageUnderTest
+from tests.browser.page_table import PAGES, route_of
+from tests.browser.tab import Tab
+
+AXE = (files("axe_core_python") / "axe.min.js").read_text()
+CHECKS = Path(__file__).with_name("checks.js").read_text()
+
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag2aaa", "best-practice"]
+#: The rules of axe-core that look at colours, and take the most time; the first asks for less than the second.
+COLOURS = ["color-contrast", "color-contrast-enhanced", "link-in-text-block"]
+
+
+def rules(left_out: list[str]) -> dict[str, Any]:
+    """All rules but these."""
+    return {"runOnly": {"type": "tag", "values": TAGS}, "rules": {name: {"enabled": False} for name in left_out}}
+
+
+EVERYTHING, ALL_BUT_COLOURS = rules(COLOURS[:1]), rules(COLOURS)
+COLOURS_ALONE = {"runOnly": {"type": "rule", "values": COLOURS[1:]}}
+
+SIZES = ((1280, 860), (390, 844), (320, 640))
+PHONE = 640
+
+#: The addresses that links led to so far.
+ASKED: set[str] = set()
+
+MakeScene = Callable[..., BrowserScenario]
+
+
+@pytest.fixture
+def make_scenario(make_profile: MakeProfile, request: pytest.FixtureRequest) -> Iterator[MakeScene]:
+    """Leads a browser to a page."""
+    sites: list[ExampleCompany] = []
+
+    def make(
+        page: PageUnderTest,
+        *,
+        languages: str = "en",
+        script: bool = True,
+        long: bool = False,
+        size: tuple[int, int] | None = None,
+    ) -> BrowserScenario:
+        site = request.getfixturevalue("mailing_site" if page.mailing else "site")
+        site.world.clock.reset()
+        sites.append(site)
+        profile = make_profile(languages=languages, script=script and page.script)
+        scene = BrowserScenario(site, profile, profile.tab(), long=long, make_profile=make_profile)
+        if size is not None:
+            scene.tab.size(*size)
+        page.walk(scene)
+        return scene
+
+    yield make
+    for site in sites:
+        site.world.clock.reset()
+
+
+def in_language(scene: BrowserScenario, page: PageUnderTest, language: str, make_scenario: MakeScene) -> Tab:
+    """The same page in another language: asked for again, or where that leads elsewhere, walked to again."""
+    tab = scene.tab
+    before = (tab.url, tab.status)
+    tab.languages(language)
+    tab.reload()
+    if (tab.url, tab.status) != before or tab.one("html").get_attribute("lang") != language:
+        tab = make_scenario(page, languages=language).tab
+    assert tab.one("html").get_attribute("lang") == language
+    return tab
+
+
+def looked_at(tab: Tab, check: str, *arguments: Any) -> Any:
+    """What a function of checks.js returns."""
+    return tab.run(f"return ({CHECKS}).{check}(...arguments);", *arguments)
+
+
+def violations(tab: Tab, asked: dict[str, Any]) -> list[str]:
+    """What axe-core finds by these rules."""
+    if tab.run("return typeof axe === 'undefined';"):
+        tab.run(AXE)
+    found = tab.run_slowly(
+        "const [what, options, done] = arguments; axe.run(what, options).then((found) => done(found.violations));",
+        # What is in a closed part is drawn nowhere, but axe-core judges it as if it lay on what follows.
+        {"exclude": ["details:not([open]) > :not(summary)"]},
+        {**asked, "resultTypes": ["violations"], "preload": False},
+    )
+    return [
+        f"{one['id']}: {one['help']}: {node['html']} {node['failureSummary']}"
+        for one in found
+        for node in one["nodes"]
+        # It does not know yet what HTML says of passkeys (autofill detail tokens).
+        if not (one["id"] == "autocomplete-valid" and 'autocomplete="username webauthn"' in node["html"])
+    ]
+
+
+def layout_problems(tab: Tab) -> list[str]:
+    """What does not fit, in every width; the last one stays."""
+    problems = []
+    for width, height in SIZES:
+        tab.size(width, height)
+        problems += [f"{width}: {problem}" for problem in looked_at(tab, "layout", width <= PHONE)]
+    return problems
+
+
+def tab_problems(tab: Tab) -> list[str]:
+    """What the Tab key does not reach, or not in order, or without showing it."""
+    wanted = looked_at(tab, "places")
+    looked_at(tab, "watchFocus")
+    reached: dict[int, Any] = {}
+    for _ in range(5):
+        tab.type(*[Keys.TAB] * (len(wanted) + 2))
+        reached, around = once_around(looked_at(tab, "watched"))
+        if around:
+            break
+    problems = [f"no ring: {one['name']}" for one in reached.values() if not one["ring"]]
+    problems += [f"out of sight: {one['name']}" for one in reached.values() if not one["inView"]]
+    order = list(reached)
+    start = order.index(min(order))
+    if order[start:] + order[:start] != sorted(wanted):
+        problems.append(f"the Tab key goes to {order}, not {sorted(wanted)}")
+    return problems
+
+
+def once_around(seen: list[Any]) -> tuple[dict[int, Any], bool]:
+    """Where the focus was by then, by place, and whether it came back to one of them.
+
+    After the last element it leaves the page, and comes back to the first. A date has several parts.
+    """
+    reached: dict[int, Any] = {}
+    for before, found in pairwise([{"place": -1}, *seen]):
+        if found["place"] in reached and found["place"] != before["place"]:
+            return reached, True
+        if found["place"] >= 0:
+            reached.setdefault(found["place"], found)
+    return reached, False
+
+
+def link_problems(tab: Tab) -> list[str]:
+    """What leads to errors."""
+    found = looked_at(tab, "links", sorted(ASKED))
+    ASKED.update(found["asked"])
+    wrong: list[str] = found["wrong"]
+    return wrong
+
+
+@pytest.fixture
+def thorough(request: pytest.FixtureRequest) -> bool:
+    """Whether everything is looked at."""
+    return bool(request.config.getoption("--thorough"))
+
+
+#: One page of each kind; the others are made of the same parts.
+FIRST = {
+    *("login-name", "password-wrong", "choose-an-account", "register-errors", "consent-of-others", "reset-link"),
+    *("sign-out", "signed-out", "error-forbidden", "profile-errors", "sessions", "console-overview", "console-menu"),
+    *("console-organizations-sorted", "console-organization-delete", "console-domain-verify", "console-manager-user"),
+    *("console-manager-roles", "console-service-users-empty", "console-key-added", "console-user-locked"),
+    *("branded-login-name", "console-branding-preview"),
+    *("console-application-errors", "console-application", "console-audit-events", "console-token-preview"),
+}
+EACH = [pytest.param(name, marks=() if name in FIRST else pytest.mark.thorough) for name in PAGES]
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_the_page_is_sound(name: str, make_scenario: MakeScene, thorough: bool) -> None:
+    page = PAGES[name]
+    scene = make_scenario(page)
+    tab = scene.tab
+    assert route_of(scene.site.world, tab.url) == route_of(scene.site.world, scene.site.url + page.path)
+    assert tab.status == page.status, tab.text
+    tab.let_scripts_run(True)
+    problems = looked_at(tab, "structure") + violations(tab, EVERYTHING)
+    problems += tab_problems(tab) + link_problems(tab) + layout_problems(tab)
+    if thorough:
+        problems += [f"{SIZES[-1][0]}: {one}" for one in violations(tab, EVERYTHING)]
+        tab.size(*SIZES[0])
+        tab.look(dark=True)
+        problems += [f"dark: {one}" for one in violations(tab, COLOURS_ALONE)]
+        tab.look()
+    for language in page.languages if thorough else ():
+        tab.size(*SIZES[0])
+        tab.let_scripts_run(page.script)
+        tab = in_language(scene, page, language, make_scenario)
+        tab.let_scripts_run(True)
+        found = looked_at(tab, "structure") + layout_problems(tab) + violations(tab, ALL_BUT_COLOURS)
+        problems += [f"{language}: {one}" for one in found]
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [one.name for one in PAGES.values() if one.names])
+def test_the_longest_names_fit(name: str, make_scenario: MakeScene) -> None:
+    tab = make_scenario(PAGES[name], long=True).tab
+    tab.let_scripts_run(True)
+    problems = layout_problems(tab)
+    assert not problems, "\n".join(problems)
+
+
+SETTING_UP = [
+    name
+    for name, page in PAGES.items()
+    if page.path.startswith("/login/") and page.path.endswith("/new") and page.status == 200
+]
+
+
+@pytest.mark.parametrize("size", SIZES[1:], ids=str)
+@pytest.mark.parametrize("name", SETTING_UP)
+def test_where_a_factor_is_set_up_what_comes_first_is_in_sight(
+    make_scenario: MakeScene, name: str, size: tuple[int, int]
+) -> None:
+    """On a phone: no field further down has the focus, which would scroll a picture or a sentence away."""
+    tab = make_scenario(PAGES[name], size=size).tab
+    # The focus is given before the page is drawn for the first time.
+    tab.run_slowly("const [done] = arguments; requestAnimationFrame(() => requestAnimationFrame(done));")
+    assert tab.run("return document.querySelector('h1').getBoundingClientRect().top;") >= 0
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def keep(request: pytest.FixtureRequest) -> Callable[[Tab, str], None]:
+    """Takes a picture and keeps it."""
+    folder = request.config.rootpath / request.config.getoption("--pictures-folder")
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def keep(tab: Tab, name: str) -> None:
+        (folder / f"{name}.png").write_bytes(tab.picture())
+
+    return keep
+
+
+@pytest.mark.pictures
+@pytest.mark.parametrize("name", PAGES)
+def test_pictures(name: str, make_scenario: MakeScene, keep: Callable[[Tab, str], None]) -> None:
+    page = PAGES[name]
+    scene = make_scenario(page)
+    tab = scene.tab
+    keep(tab, f"{name}.1280-light")
+    if page.main:
+        tab.look(forced_colors=True)
+        keep(tab, f"{name}.1280-forced-colors")
+        tab.look(dark=True)
+        keep(tab, f"{name}.1280-dark")
+    tab.size(390, 844)
+    tab.look(dark=True)
+    keep(tab, f"{name}.390-dark")
+    tab.look()
+    keep(tab, f"{name}.390-light")
+    if page.main:
+        tab.size(320, 640)
+        keep(tab, f"{name}.320-light")
+        tab.size(640, 430, zoom=2)
+        keep(tab, f"{name}.zoomed")
+    if page.chinese:
+        tab.size(*SIZES[0])
+        keep(in_language(scene, page, "zh", make_scenario), f"{name}.1280-chinese")
+    if page.main:
+        keep(make_scenario(page, script=False).tab, f"{name}.1280-without-script")
+    if page.names:
+        tab = make_scenario(page, long=True).tab
+        keep(tab, f"{name}.1280-longest-names")
+        tab.size(390, 844)
+        keep(tab, f"{name}.390-longest-names")
+    tab = make_scenario(page, languages="de").tab
+    if page.main:
+        keep(tab, f"{name}.1280-german")
+    tab.size(390, 844)
+    keep(tab, f"{name}.390-german")

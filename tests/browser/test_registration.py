@@ -1,0 +1,106 @@
+"""Accounts that people make for themselves."""
+
+import pytest
+
+from identity.testing.mail_server import message_text
+from tests.browser.chromium import ChromiumProfile, MakeProfile
+from tests.browser.example_company import ExampleCompany
+from tests.browser.tab import Tab
+
+GRACE = {
+    "given_name": "Grace",
+    "family_name": "Hopper",
+    "email": "grace@navy.example",
+    "password": "an entirely new one",
+    "password_again": "an entirely new one",
+}
+
+
+def go_on(tab: Tab, login_name: str) -> None:
+    """From the page that says which login name the new account has."""
+    assert tab.heading == "Your account is ready", tab.text
+    assert login_name in tab.text
+    tab.press("Continue")
+
+
+def grace(number: int) -> dict[str, str]:
+    return {"user_name": f"grace{number}", **GRACE, "email": f"grace{number}@navy.example"}
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["asked for by the application", "by the link"])
+def test_somebody_makes_an_account(site: ExampleCompany, tab: Tab, number: int) -> None:
+    asked = site.ask(tab, **({"prompt": "create"} if number == 1 else {}))
+    if number == 2:
+        tab.follow("Create an account")
+    assert (tab.heading, tab.focused) == ("Create your account", "field-user_name")
+    tab.send(**grace(number))
+    go_on(tab, f"grace{number}@acme.example")
+    claims = site.tokens(tab, asked).claims
+    with site.world.read_only_services() as services:
+        user = services.users.get(claims["sub"])
+    assert (user.user_name, user.profile.email_verified) == (f"grace{number}", False)
+
+
+def test_all_that_is_wrong_is_told_at_once(site: ExampleCompany, tab: Tab) -> None:
+    asked = site.ask(tab, prompt="create")
+    tab.send(**(grace(3) | {"email": "grace", "family_name": "", "password_again": "something else"}))
+    assert (tab.status, tab.focused) == (422, "errors")
+    assert tab.words("#errors h2") == "Check 3 fields"
+    for link in tab.all("#errors a"):
+        name = str(link.get_attribute("hash")).removeprefix("#field-")
+        assert tab.words(f"#error-{name}") == f"Error: {link.text}"
+        assert tab.field(name).get_attribute("aria-invalid") == "true"
+        link.click()
+        assert tab.focused == f"field-{name}"
+    assert (tab.value("user_name"), tab.value("given_name"), tab.value("email")) == ("grace3", "Grace", "grace")
+    assert (tab.value("password"), tab.value("password_again")) == ("", "")
+    right = grace(3)
+    tab.send(**{name: right[name] for name in ("email", "family_name", "password", "password_again")})
+    go_on(tab, "grace3@acme.example")
+    site.tokens(tab, asked)
+
+
+def test_another_language_keeps_the_whole_form(site: ExampleCompany, tab: Tab) -> None:
+    site.ask(tab, prompt="create")
+    tab.fill(**grace(4))
+    tab.press("Deutsch")
+    assert tab.one("html").get_attribute("lang") == "de"
+    kept = {name: value for name, value in grace(4).items() if "password" not in name}
+    assert {name: tab.value(name) for name in kept} == kept
+    assert tab.value("password") == ""
+
+
+def test_with_mail_a_link_finishes_the_account(
+    mailing_site: ExampleCompany, tab: Tab, make_profile: MakeProfile
+) -> None:
+    """In another browser, such as that of a phone: then the account is where it leads."""
+    site = mailing_site
+    site.ask(tab, prompt="create")
+    tab.send(**grace(5))
+    assert tab.heading == "Check your mail"
+    other = make_profile().tab()
+    other.open(site.link_in_mail())
+    assert other.heading == "Finish your account"
+    assert "grace5@navy.example" in other.text
+    # Whoever asked for the link may have been somebody else: nothing of what they typed is kept.
+    other.send(**{name: value for name, value in grace(5).items() if name != "email"})
+    assert (other.heading, "grace5@acme.example" in other.text) == ("Enter your password", True)
+    other.send(password=GRACE["password"])
+    assert other.heading == "Profile"
+    told = site.mail()
+    assert (told["To"], told["Subject"]) == ("grace5@navy.example", "Your account is ready")
+    assert "grace5@acme.example" in message_text(told)
+
+
+def test_in_the_browser_where_it_began_the_sign_in_goes_on(
+    mailing_site: ExampleCompany, profile: ChromiumProfile, tab: Tab
+) -> None:
+    site = mailing_site
+    asked = site.ask(tab, prompt="create")
+    tab.send(**grace(6))
+    other = profile.tab()
+    other.open(site.link_in_mail())
+    other.send()
+    go_on(other, "grace6@acme.example")
+    site.tokens(other, asked)
+    assert "grace6@acme.example" in message_text(site.mail())

@@ -1,0 +1,264 @@
+"""What an operator does with accounts: add-manager, recover-admin, password-link, service-user-secret, registration."""
+
+import re
+from argparse import Namespace
+
+from identity.cli.command_context import open_application
+from identity.crypto.argon2id import verify_password
+from identity.domain.audit import ActorKind
+from identity.domain.authentication import Proof
+from identity.domain.policies import SecondFactorRule
+from identity.domain.users import EmailVerifier, HumanUser
+from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE_OWNER_ID
+from tests.cli.conftest import INI
+
+
+class TestAddManager:
+    def test_at_an_organization_named_by_its_domain(self, on_data):
+        words = ("add-manager", "--user", "example", "--organization", "identity.localhost")
+        first = on_data(*words, "--role", "ORG_OWNER")
+        assert first.status == 0
+        assert "example@identity.localhost" in first.out
+        again = on_data(*words, "--role", "ORG_USER_MANAGER", "--role", "ORG_SETTINGS_MANAGER")
+        assert "holds ORG_OWNER, ORG_SETTINGS_MANAGER, ORG_USER_MANAGER at the organization" in again.out
+
+    def test_at_an_organization_or_project_named_by_its_id(self, on_data, stored):
+        instance = stored.organizations.find_instance()
+        user = stored.users.find_by_login_name("example@identity.localhost").user
+        words = ("add-manager", "--user", user.id)
+        assert on_data(*words, "--role", "ORG_OWNER", "--organization", instance.organization_id).status == 0
+        assert on_data(*words, "--role", "PROJECT_OWNER", "--project", instance.project_id).status == 0
+
+    def test_at_the_instance_when_nothing_else_is_named(self, on_data):
+        assert (
+            "holds IAM_OWNER at the instance" in on_data("add-manager", "--user", "example", "--role", "IAM_OWNER").out
+        )
+
+    def test_says_what_is_wrong(self, on_data):
+        for words, sentence in {
+            "--user nobody --role IAM_OWNER": "There is no user nobody.",
+            "--user example --role KING": "There is no role KING.",
+            "--user example --role ORG_OWNER": "ORG_OWNER is held at an organization: add --organization",
+            "--user example --role PROJECT_OWNER": "PROJECT_OWNER is held at a project: add --project",
+            "--user example --role IAM_OWNER --project x": "There is no project x.",
+            "--user example --role ORG_OWNER --organization x": "There is no organization x.",
+            "--user example --role ORG_OWNER --project-grant x": "There is no project grant x.",
+            "--user example --role IAM_OWNER --organization identity.localhost": "IAM_OWNER is held at the instance",
+        }.items():
+            ran = on_data("add-manager", *words.split())
+            assert ran.status == 1
+            assert ran.err.replace("_", " ").startswith(f"identity: {sentence}".replace("_", " "))
+            assert ran.err.count("\n") == 1
+
+    def test_is_audited_as_done_by_the_operator(self, on_data, stored):
+        on_data("add-manager", "--user", "example", "--role", "IAM_OWNER")
+        event = next(one for one in stored.audit.page().items if one.event == "manager.added" and one.detail)
+        assert event.actor.kind is ActorKind.OPERATOR
+
+
+class TestRecoverAdmin:
+    def test_gives_a_new_one_time_password(self, on_data, stored):
+        ran = on_data("recover-admin", "--user", "admin@identity.localhost")
+        assert ran.status == 0
+        password = next(line.split()[1] for line in ran.out.splitlines() if line.startswith("password"))
+        subject = stored.users.find_by_login_name("admin@identity.localhost")
+        assert isinstance(subject.user, HumanUser)
+        kept = stored.users.find_password(subject.user.id)
+        assert kept.must_change
+        assert verify_password(kept.hash, password)
+
+    def test_gives_an_email_address_that_counts_everywhere(self, on_data, stored):
+        assert on_data("recover-admin", "--user", "admin", "--email", "Owner@acme.example").status == 0
+        user = stored.users.find_by_login_name("admin@identity.localhost").user
+        assert (user.profile.email, user.email_verified_by) == ("Owner@acme.example", EmailVerifier.OPERATOR)
+        [found] = stored.users.find_by_verified_email("owner@acme.example", proven=True)
+        assert found.user == user
+        ran = on_data("recover-admin", "--user", "admin", "--email", "nowhere")
+        assert ran.status == 1
+        assert "Enter an email address" in ran.err
+
+    def test_removes_second_factors_if_asked_to(self, on_data, data):
+        arguments = Namespace(ini=INI, variables=[f"data={data}"])
+        with open_application(arguments) as identity:
+            with identity.transaction() as services:
+                subject = services.storage.users.find_by_login_name("admin@identity.localhost")
+                services.factors.enrol(subject, "totp", {})
+            left = []
+            for words in ((), ("--reset-factors",)):
+                assert on_data("recover-admin", "--user", "admin", *words).status == 0
+                with identity.read_session() as services:
+                    left.append(len(services.factors.list_enrolments(subject.user.id)))
+        assert left == [1, 0]
+
+    def test_takes_back_the_policy_by_which_owners_locked_themselves_out(self, on_data, data):
+        """Security 19.9: no way but one that nobody has set up, and a second factor that nobody can have."""
+        with open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity:
+            with identity.transaction() as services:
+                subject = services.storage.users.find_by_login_name("admin@identity.localhost")
+                rules = ChangePolicy.build(second_factor="required", factors=("passkeys",))
+                services.policies.change(INSTANCE_OWNER_ID, rules)
+                services.policies.change(subject.organization.id, ChangePolicy.build(factors=("passkeys",)))
+            ran = on_data("recover-admin", "--user", "admin")
+            assert "taken back, as it kept everybody out: factors" in ran.out
+            identity.process_state.policy_cache.entries.clear()
+            with identity.read_session() as services:
+                # What the organization says of factors does not concern an owner.
+                held = services.policies.subject_policy(subject)
+                # Factors are offered again: one of them is set up with the password.
+                assert (held.factors, held.second_factor) == (None, SecondFactorRule.REQUIRED)
+                assert services.policies.filter_valid_proofs(subject, (Proof("password", ("pwd",), services.now),))
+
+    def test_leaves_a_policy_under_which_one_gets_in(self, on_data, data):
+        with open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity:
+            with identity.transaction() as services:
+                services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(second_factor="required_for_managers"))
+            assert "policy" not in on_data("recover-admin", "--user", "admin").out
+            with identity.read_session() as services:
+                assert (
+                    services.policies.get_stored_policy(INSTANCE_OWNER_ID).policy.second_factor
+                    is SecondFactorRule.REQUIRED_FOR_MANAGERS
+                )
+
+    def test_says_whether_the_password_stays_by_the_policy(self, on_data, stored, data):
+        assert "(one-time; shown only now)" in on_data("recover-admin", "--user", "admin").out
+        with (
+            open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity,
+            identity.transaction() as services,
+        ):
+            services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(password_change_after_reset=False))
+        assert "(good until it is changed; shown only now)" in on_data("recover-admin", "--user", "admin").out
+        subject = stored.users.find_by_login_name("admin@identity.localhost")
+        assert not stored.users.find_password(subject.user.id).must_change
+
+    def test_is_audited(self, on_data, stored):
+        on_data("recover-admin", "--user", "admin")
+        events = {one.event for one in stored.audit.page().items}
+        assert {"user.recovered", "password.set"} <= events
+
+    def test_says_who_cannot_be_recovered(self, on_data):
+        for user, sentence in (
+            ("example", "is a service user. Name a person."),
+            ("nobody", "There is no user nobody."),
+        ):
+            ran = on_data("recover-admin", "--user", user)
+            assert ran.status == 1
+            assert sentence in ran.err
+
+
+# --- password-link ----------------------------------------------------------------------------------------------------
+
+
+def test_a_password_link_leads_to_the_login_host(on_data, stored):
+    ran = on_data("password-link", "--user", "admin@identity.localhost")
+    assert ran.status == 0
+    [link] = re.findall(r"http://localhost:8080/password/reset/([A-Za-z0-9]{43})", ran.out)
+    assert re.search(r"^until +\d{4}-\d\d-\d\d \d\d:\d\d UTC$", ran.out, re.MULTILINE)
+    assert "password.link_issued" in {one.event for one in stored.audit.page().items}
+    assert link not in str(stored.audit.page().items)
+
+
+def test_the_password_stays_until_the_link_is_used(on_data, data, stored):
+    shown = on_data("recover-admin", "--user", "admin").out
+    password = next(line.split()[1] for line in shown.splitlines() if line.startswith("password"))
+    assert on_data("password-link", "--user", "admin").status == 0
+    user = stored.users.find_by_login_name("admin@identity.localhost").user
+    assert verify_password(stored.users.find_password(user.id).hash, password)
+
+
+def test_who_gets_no_password_link(on_data):
+    for user, sentence in {
+        "example": "is a service user. Name a person.",
+        "nobody": "There is no user nobody.",
+    }.items():
+        ran = on_data("password-link", "--user", user)
+        assert ran.status == 1
+        assert sentence in ran.err
+        assert ran.err.count("\n") == 1
+
+
+# --- service-user-secret ----------------------------------------------------------------------------------------------
+
+SECRET = re.compile(r"^secret +([A-Za-z0-9]{43})   \(shown only now\)$", re.MULTILINE)
+
+
+def test_a_secret_is_printed_with_the_client_id_that_goes_with_it(on_data, stored):
+    ran = on_data("service-user-secret", "--user", "example@identity.localhost")
+    assert ran.status == 0
+    user = stored.users.find_by_login_name("example@identity.localhost").user
+    [secret] = stored.credentials.secrets(user.id)
+    [text] = SECRET.findall(ran.out)
+    assert re.search(rf"^client id +{user.id}$", ran.out, re.MULTILINE)
+    assert re.search(rf"^live secrets +{secret.id} \(\d{{4}}-\d\d-\d\d \d\d:\d\d UTC\)$", ran.out, re.MULTILINE)
+    event = next(one for one in stored.audit.page().items if one.event == "service_user_secret.added")
+    assert event.actor.kind is ActorKind.OPERATOR
+    assert text not in str(stored.audit.page().items)
+
+
+def test_a_secret_is_replaced_in_three_steps(on_data, stored):
+    command = ("service-user-secret", "--user", "example")
+    first, second = (SECRET.findall(on_data(*command).out) for _ in range(2))
+    assert first != second
+    user = stored.users.find_by_login_name("example@identity.localhost").user
+    older, newer = stored.credentials.secrets(user.id)
+    third = on_data(*command)
+    assert third.status == 1
+    assert re.match(rf"identity: Two secrets are live: {older.id} \(.+\), {newer.id} \(.+\)\. End one", third.err)
+    assert third.err.count("\n") == 1
+    ended = on_data(*command, "--remove", older.id)
+    assert ended.status == 0
+    assert not SECRET.search(ended.out)
+    assert older.id not in ended.out
+    assert newer.id in ended.out
+    assert "none" in on_data(*command, "--remove", newer.id).out
+
+
+def test_who_gets_no_secret(on_data):
+    for words, sentence in {
+        "--user nobody": "There is no user nobody.",
+        "--user admin": "is a person. Name a service user.",
+        "--user example --remove x": "There is no secret x.",
+    }.items():
+        ran = on_data("service-user-secret", *words.split())
+        assert ran.status == 1
+        assert sentence in ran.err
+        assert ran.err.count("\n") == 1
+
+
+# --- registration -----------------------------------------------------------------------------------------------------
+
+
+def test_registration_is_on_from_the_first_start_in_development_and_switched_off_and_on(on_data, stored):
+    assert stored.organizations.find_by_domain("identity.localhost").registration
+    for option, word, state in (("--off", "may not", False), ("--on", "may", True)):
+        ran = on_data("registration", "--organization", "identity.localhost", option)
+        assert ran.status == 0
+        assert ran.out == f"People {word} register with Identity (identity.localhost).\n"
+        assert stored.organizations.find_by_domain("identity.localhost").registration is state
+
+
+def test_registration_that_the_policy_keeps_closed(on_data, data):
+    words = ("registration", "--organization", "identity.localhost", "--on")
+    assert "For now nobody can" not in on_data(*words).out
+    with (
+        open_application(Namespace(ini=INI, variables=[f"data={data}"])) as identity,
+        identity.transaction() as services,
+    ):
+        services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(registration="off"))
+    assert "For now nobody can: see its sign-in policy" in on_data(*words).out
+
+
+def test_registration_is_switched_by_id_too(on_data, stored):
+    organization = stored.organizations.find_by_domain("identity.localhost")
+    assert on_data("registration", "--organization", organization.id, "--off").status == 0
+    assert not stored.organizations.find(organization.id).registration
+
+
+def test_registration_of_an_unknown_organization(on_data):
+    ran = on_data("registration", "--organization", "nowhere.example", "--on")
+    assert (ran.status, ran.out) == (1, "")
+    assert "There is no organization nowhere.example." in ran.err
+
+
+def test_registration_on_or_off_has_to_be_said(on_data):
+    assert on_data("registration", "--organization", "identity.localhost").status == 2

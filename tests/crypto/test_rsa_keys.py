@@ -1,0 +1,218 @@
+import json
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from identity.crypto import base64url
+from identity.crypto.rsa_keys import (
+    InvalidKey,
+    RsaPrivateKey,
+    RsaPublicKey,
+    generate_rsa_private_key,
+    parse_rsa_public_key,
+)
+from identity.domain.errors import Invalid
+
+
+def spki(native: Any) -> str:
+    return native.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+
+
+def jwk(n: int, e: int = 65537, **members: Any) -> str:
+    def number(value: int) -> str:
+        return base64url.encode(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+
+    return json.dumps({"kty": "RSA", "n": number(n), "e": number(e), **members})
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(Invalid) as caught:
+        parse_rsa_public_key(text)
+    assert list(caught.value.fields) == ["public_key"]
+    return caught.value.fields["public_key"]
+
+
+@pytest.fixture(scope="module")
+def modulus(key: RsaPrivateKey) -> int:
+    return key.public_key().native.public_numbers().n
+
+
+class TestGenerating:
+    @pytest.mark.parametrize("bits", [2048, 3072])
+    def test_length_and_exponent(self, bits: int) -> None:
+        key = generate_rsa_private_key(bits)
+        assert key.bits == key.public_key().bits == bits
+        assert key.native.public_key().public_numbers().e == 65537
+
+    @pytest.mark.parametrize("bits", [0, 512, 1024, 2047, 2049, 16384])
+    def test_other_lengths_are_refused(self, bits: int) -> None:
+        with pytest.raises(ValueError, match="2048, 3072, 4096"):
+            generate_rsa_private_key(bits)
+
+
+class TestForms:
+    def test_public_der(self, key: RsaPrivateKey, other_key: RsaPrivateKey) -> None:
+        public = key.public_key()
+        assert RsaPublicKey.from_der(public.to_der()) == public
+        assert hash(RsaPublicKey.from_der(public.to_der())) == hash(public)
+        assert public != other_key.public_key()
+        assert public != "a string"
+
+    def test_private_der(self, key: RsaPrivateKey) -> None:
+        assert RsaPrivateKey.from_der(key.to_der()).public_key() == key.public_key()
+
+    def test_pkcs1_pem(self, key: RsaPrivateKey) -> None:
+        pem = key.to_pkcs1_pem()
+        assert pem.startswith("-----BEGIN RSA PRIVATE KEY-----\n")
+        assert RsaPrivateKey.from_pem(pem).public_key() == key.public_key()
+
+    def test_pkcs8_pem_is_read(self, key: RsaPrivateKey) -> None:
+        pem = key.native.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+        assert RsaPrivateKey.from_pem(pem).public_key() == key.public_key()
+
+    def test_a_jwk_has_public_members_only(self, key: RsaPrivateKey) -> None:
+        members = key.public_key().to_jwk("kid-1", "RS256")
+        assert set(members) == {"kty", "use", "alg", "kid", "n", "e"}
+        assert (members["kty"], members["use"], members["alg"], members["kid"]) == ("RSA", "sig", "RS256", "kid-1")
+        assert members["e"] == "AQAB"
+        assert parse_rsa_public_key(json.dumps(members)) == key.public_key()
+
+    def test_an_encrypted_pem_is_told(self, key: RsaPrivateKey) -> None:
+        pem = key.native.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x")).decode()
+        with pytest.raises(InvalidKey, match="encrypted"):
+            RsaPrivateKey.from_pem(pem)
+
+    def test_a_doctored_private_pem_is_refused(self, key: RsaPrivateKey) -> None:
+        numbers = key.native.private_numbers()
+        doctored = rsa.RSAPrivateNumbers(
+            p=numbers.p,
+            q=numbers.q,
+            d=numbers.d,
+            dmp1=numbers.dmp1 + 2,
+            dmq1=numbers.dmq1,
+            iqmp=numbers.iqmp,
+            public_numbers=numbers.public_numbers,
+        ).private_key(unsafe_skip_rsa_key_validation=True)
+        with pytest.raises(InvalidKey):
+            RsaPrivateKey.from_pem(RsaPrivateKey(doctored).to_pkcs1_pem())
+
+    @pytest.mark.parametrize("text", ["", "nonsense", "\ud800", "-----BEGIN RSA PRIVATE KEY-----\nAA\n"])
+    def test_unreadable_private_pem(self, text: str) -> None:
+        with pytest.raises(InvalidKey):
+            RsaPrivateKey.from_pem(text)
+
+    def test_other_kinds_are_unreadable(self) -> None:
+        curve = ec.generate_private_key(ec.SECP256R1())
+        der = curve.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption())
+        with pytest.raises(InvalidKey):
+            RsaPrivateKey.from_der(der)
+        with pytest.raises(InvalidKey):
+            RsaPublicKey.from_der(curve.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
+
+    @given(st.binary(max_size=400))
+    def test_junk_is_unreadable_and_raises_nothing_else(self, der: bytes) -> None:
+        with pytest.raises(InvalidKey):
+            RsaPublicKey.from_der(der)
+        with pytest.raises(InvalidKey):
+            RsaPrivateKey.from_der(der)
+
+    def test_repr_shows_the_length_alone(self, key: RsaPrivateKey) -> None:
+        assert repr(key) == str(key) == "PrivateKey(bits=2048)"
+        assert repr(key.public_key()) == "PublicKey(bits=2048)"
+
+
+class TestUploading:
+    def test_spki_pkcs1_and_jwk(self, key: RsaPrivateKey, modulus: int) -> None:
+        public = key.public_key()
+        pkcs1 = public.native.public_bytes(Encoding.PEM, PublicFormat.PKCS1).decode()
+        assert pkcs1.startswith("-----BEGIN RSA PUBLIC KEY-----")
+        texts = [
+            public.to_pem(),
+            pkcs1,
+            f"\r\n {public.to_pem()}\n",
+            jwk(modulus),
+            jwk(modulus, use="sig", alg="RS256"),
+        ]
+        for text in texts:
+            assert parse_rsa_public_key(text) == public
+
+    def test_private_keys(self, key: RsaPrivateKey, modulus: int) -> None:
+        pkcs8 = key.native.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+        encrypted = key.native.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x")).decode()
+        key_file = json.dumps({"type": "serviceaccount", "keyId": "1", "key": key.to_pkcs1_pem(), "userId": "2"})
+        both = key.public_key().to_pem() + key.to_pkcs1_pem()
+        private_jwk = jwk(modulus, d="AQAB")
+        for text in (key.to_pkcs1_pem(), pkcs8, encrypted, key_file, both, private_jwk):
+            assert refusal(text).startswith("This is a private key; upload the public half")
+
+    def test_a_symmetric_key_is_not_echoed(self) -> None:
+        assert "c2VjcmV0" not in refusal('{"kty":"oct","k":"c2VjcmV0"}')
+
+    def test_a_certificate(self) -> None:
+        pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+        assert "certificate" in refusal(pem)
+        assert "certificate" in refusal(pem * 2)
+
+    def test_several_keys(self, key: RsaPrivateKey, modulus: int) -> None:
+        assert "exactly one" in refusal(key.public_key().to_pem() * 2)
+        assert "JWK set" in refusal(f'{{"keys":[{jwk(modulus)}]}}')
+
+    def test_other_kinds_of_key(self) -> None:
+        assert "not an RSA key" in refusal(spki(ec.generate_private_key(ec.SECP256R1()).public_key()))
+        assert "not an RSA key" in refusal(spki(ed25519.Ed25519PrivateKey.generate().public_key()))
+        assert '"kty"' in refusal('{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}')
+        assert "PUBLIC KEY" in refusal("-----BEGIN CERTIFICATION-----".replace("CERTIFICATION", "X9 THING"))
+        assert "PUBLIC KEY" in refusal("ssh-rsa AAAAB3NzaC1yc2E me@host")
+
+    def test_lengths(self, modulus: int) -> None:
+        assert "1024 bits" in refusal(jwk(2**1023 + 1))
+        assert "2047 bits" in refusal(jwk(2**2046 + 1))
+        assert "8193 bits" in refusal(jwk(2**8192 + 1))
+        assert parse_rsa_public_key(jwk(2**8191 + 1)).bits == 8192
+
+    @pytest.mark.parametrize("exponent", [1, 3, 17, 65535, 65536, 65538, 2**64 + 1, 2**256 + 1])
+    def test_exponents(self, modulus: int, exponent: int) -> None:
+        assert refusal(jwk(modulus, exponent))
+
+    def test_a_long_but_sound_exponent_is_accepted(self, modulus: int) -> None:
+        assert parse_rsa_public_key(jwk(modulus, 2**32 + 15)).bits == 2048
+
+    def test_an_even_modulus(self, modulus: int) -> None:
+        assert "even" in refusal(jwk(modulus - 1))
+
+    def test_keys_for_other_purposes(self, modulus: int) -> None:
+        assert '"use"' in refusal(jwk(modulus, use="enc"))
+        assert '"alg"' in refusal(jwk(modulus, alg="RS512"))
+
+    @pytest.mark.parametrize("members", [{"n": 7}, {"n": None}, {"e": "AQAB="}, {"e": "é"}, {"e": "\ud800"}, {"n": ""}])
+    def test_damaged_numbers(self, modulus: int, members: dict[str, Any]) -> None:
+        assert "damaged" in refusal(json.dumps(json.loads(jwk(modulus)) | members))
+
+    @pytest.mark.parametrize(
+        "text", ["", "{", "[]", '{"a":' * 3000, "x" * 20_000, "-----BEGIN PUBLIC KEY-----", "\ud800"]
+    )
+    def test_junk(self, text: str) -> None:
+        assert refusal(text)
+
+    @given(st.text(max_size=80), st.sampled_from(["{}", "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----"]))
+    def test_nothing_but_invalid_is_raised(self, text: str, frame: str) -> None:
+        assert refusal(frame.format(text))
+
+    @given(
+        st.dictionaries(
+            st.sampled_from(["kty", "n", "e", "use", "alg", "keys", "d"]),
+            st.sampled_from(["RSA", "AQAB", "", 1, None, [], {}, True, "sig"]),
+        )
+    )
+    def test_nothing_but_invalid_is_raised_for_a_jwk(self, members: dict[str, Any]) -> None:
+        assert refusal(json.dumps(members))

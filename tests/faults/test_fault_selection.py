@@ -1,0 +1,146 @@
+"""Which faults run where, and which process of a service is asked."""
+
+import argparse
+import json
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from faults.__main__ import FAULTS, _is_selected, is_passed
+from faults.fault_run import Fault, FaultReport
+from faults.http_client import FailoverClient, ResponseClass, ResponseTally
+from faults.storages import STORAGES
+
+
+def wanted(*, quick: bool, only: list[str] | None = None) -> set[tuple[str, str]]:
+    given = argparse.Namespace(quick=quick, only=only)
+    return {(one.name, storage) for one in FAULTS for storage in STORAGES if _is_selected(one, storage, given)}
+
+
+def test_a_quick_run_has_each_fault_and_is_a_part_of_the_whole() -> None:
+    quick, whole = wanted(quick=True), wanted(quick=False)
+    assert {name for name, _ in quick} == {name for name, _ in whole} == {one.name for one in FAULTS}
+    assert quick < whole
+    assert {storage for name, storage in quick if name == "kill-all"} == set(STORAGES)
+    assert {storage for _, storage in quick} == set(STORAGES)
+
+
+def test_one_fault_alone_runs_on_the_storages_that_can_have_it() -> None:
+    assert wanted(quick=False, only=["frozen"]) == {("frozen", one) for one in ("postgresql", "pgbouncer", "mariadb")}
+
+
+class _Node(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        body = json.dumps(self.connection.getsockname()[1]).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def ports() -> Iterator[list[int]]:
+    servers = [HTTPServer(("127.0.0.1", 0), _Node) for _ in range(2)]
+    threads = [threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.02}) for one in servers]
+    for thread in threads:
+        thread.start()
+    yield [one.server_address[1] for one in servers]
+    for one, thread in zip(servers, threads, strict=True):
+        one.shutdown()
+        thread.join()
+        one.server_close()
+
+
+@pytest.mark.parametrize(("stays", "turns"), [(1, [0, 1, 0, 1]), (2, [0, 0, 1, 1]), (None, [0, 0, 0, 0])])
+def test_each_process_is_asked_in_turn(ports: list[int], stays: int | None, turns: list[int]) -> None:
+    tally = ResponseTally()
+    with closing(FailoverClient(ports, "localhost", tally, stays=stays)) as client:
+        answers = [client.get("/", {}, 200) for _ in range(4)]
+    assert tally.violations == []
+    assert [one and one.json for one in answers] == [ports[turn] for turn in turns]
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n"
+
+
+@pytest.mark.parametrize("is_reset", [True, False])
+@pytest.mark.parametrize(
+    ("sent", "kind"),
+    [
+        (b"", ResponseClass.REFUSED),
+        (HEAD + b"\r\n12345", ResponseClass.CUT),
+        (HEAD + b"\r\n1234567890", ResponseClass.RIGHT),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n123", ResponseClass.CUT),
+    ],
+)
+def test_half_an_answer_is_told_from_none(sent: bytes, kind: ResponseClass, is_reset: bool) -> None:
+    assert kind_of(sent, is_reset) is kind
+
+
+@pytest.mark.parametrize("sent", [b"HTTP/1.1 2", b"HTTP/1.1 200 OK\r\nContent-Ty"])
+def test_half_a_head_is_half_an_answer_too(sent: bytes) -> None:
+    assert kind_of(sent, is_reset=False) is ResponseClass.CUT
+
+
+def kind_of(sent: bytes, is_reset: bool) -> ResponseClass:
+    """How a client takes it that this comes, and then the end of the connection."""
+    tally = ResponseTally()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            one, _ = listener.accept()
+            with one:
+                one.recv(10_000)
+                one.sendall(sent)
+                read.wait(10)
+                if is_reset:
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+        read = threading.Event()
+        thread = threading.Thread(target=answer)
+        thread.start()
+        # What was sent is there before the reset, which would take it away.
+        timer = threading.Timer(0.05, read.set)
+        timer.start()
+        with closing(FailoverClient(listener.getsockname()[1:], "localhost", tally)) as client:
+            client.get("/", {}, 200)
+        thread.join()
+    [kind] = tally.counts
+    return kind
+
+
+GIVEN = argparse.Namespace(strict=False, storage=None)
+STRICT = argparse.Namespace(strict=True, storage=None)
+ONE = Fault("a", "A fault", lambda scene: None)
+
+
+def test_what_was_left_out_is_not_well_where_nothing_may_be() -> None:
+    tried, skipped = FaultReport(ONE, "sqlite"), FaultReport(ONE, "sqlite", skipped="only root can")
+    assert is_passed([tried], [], STRICT)
+    for reports, left_out in (([tried, skipped], []), ([tried], ["galera"])):
+        assert is_passed(reports, left_out, GIVEN)
+        assert not is_passed(reports, left_out, STRICT)
+
+
+def test_a_storage_that_was_asked_for_is_not_left_out() -> None:
+    assert not is_passed([FaultReport(ONE, "sqlite")], ["galera"], argparse.Namespace(strict=False, storage=["galera"]))
+    assert not is_passed([], [], GIVEN)
+
+
+def test_each_fault_says_how_it_shows() -> None:
+    """By what clients meet, or by itself; who says neither would be well without having happened."""
+    by_themselves = {"worker", "reload", "redemptions", "resets", "hostile", "rotations", "slow", "purge"}
+    # How long a MariaDB must do nothing until somebody is told is up to chance, and whom the load asks at what moment.
+    by_themselves |= {"frozen", "damaged"}
+    assert {one.name for one in FAULTS if not one.expected_classes} == by_themselves
+    assert all(one.expected_classes for one in FAULTS if one.name == "frozen" and "postgresql" in one.storages)

@@ -1,0 +1,52 @@
+"""A page of the console: who of an organization has chosen a code for the door."""
+
+from typing import Any
+
+from identity.domain.messages import gettext_lazy
+from identity.domain.organizations import Organization
+from identity.domain.users import User
+from identity.http import route_contexts
+from identity.pages.layout import NavigationItem
+from identity.plugins.console.console_page import CONSOLE_PATH
+from identity.plugins.console.list_page import Cells, ListPage
+from identity.plugins.console.routes import ConsoleRoute
+from identity.storage.paging import PageRequest, ResultPage
+from identity.storage.stores.users import UserKind
+from sample_plugin.page import CODES
+
+
+class DoorPinListPage(ListPage):
+    """One row a person. The codes themselves are nobody's business."""
+
+    title = gettext_lazy("Door codes")
+    lead = gettext_lazy("Who has chosen a code for the door of the department.")
+    columns = (gettext_lazy("User"), gettext_lazy("Code"))
+    sort_orders = (("user_name", gettext_lazy("User")),)
+    empty_title = gettext_lazy("No users yet")
+    empty_text = gettext_lazy("People choose a code when they sign in for the first time.")
+
+    def fetch_page(self, asked: PageRequest) -> ResultPage[Any]:
+        """The people of the organization that the address names."""
+        return self.services.storage.users.page(self.context.entity.id, UserKind.HUMAN, asked)
+
+    def build_cells(self, one: User) -> Cells:
+        """Name and state of one of them."""
+        kept = self.services.record_service(self.request.registry.sample_name_space).find(CODES, one.id)
+        chosen = (
+            self.render_placeholder(gettext_lazy("None yet"))
+            if kept is None
+            else self.template_macros.when(kept.created_at)
+        )
+        return (self.template_macros.named(one.display_name, f"{CONSOLE_PATH}/users/{one.id}"), chosen)
+
+
+def navigation_item(organization: Organization) -> NavigationItem:
+    """Its place in the navigation of an organization."""
+    return NavigationItem(label="Door codes", href=f"{CONSOLE_PATH}/organizations/{organization.id}/doors", icon="key")
+
+
+ROUTES = (
+    ConsoleRoute(
+        "/organizations/{organization}/doors", DoorPinListPage, "user.read", route_contexts.organization_context
+    ),
+)

@@ -1,0 +1,56 @@
+"""A grant type: an application gets a token about a service user of its own organization."""
+
+from identity.domain.applications import ApplicationClient
+from identity.domain.users import ServiceUser, Subject
+from identity.provider.context import Context
+from identity.provider.errors import InvalidGrant
+from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, PreviewInput, TokenRequest
+from identity.provider.scope import OPENID_SCOPE, require_openid_scope
+
+GRANT_TYPE = "urn:example:grant-type:delegation"
+
+#: One text for every refusal: an application does not learn who exists elsewhere.
+REFUSED = "the application may not act for this service user"
+
+
+class Delegation(GrantType):
+    """The application authenticates; ``service_user`` names the service user by id."""
+
+    grant_type = GRANT_TYPE
+    parameters = frozenset({"service_user"})
+    client_requirement = ClientRequirement.REQUIRED
+
+    def authorize(self, request: TokenRequest, context: Context) -> Authorization:
+        """The service user, for the application that asks. Raises InvalidRequest, InvalidScope, InvalidGrant."""
+        asked = request.parameters.get_space_delimited("scope")
+        user_id = request.parameters.require_value("service_user")
+        subject = context.services.storage.users.find_subject(user_id)
+        return _authorization(subject, request.client, asked, context)
+
+    def preview(self, preview_input: PreviewInput, context: Context) -> Authorization | None:
+        """The same for a service user and an application that somebody wonders about; None for people."""
+        if preview_input.subject is None or not isinstance(preview_input.subject.user, ServiceUser):
+            return None
+        return _authorization(preview_input.subject, preview_input.client, preview_input.requested_scopes, context)
+
+
+def _authorization(
+    subject: Subject | None, client: ApplicationClient | None, asked: tuple[str, ...], context: Context
+) -> Authorization:
+    asked = asked or (OPENID_SCOPE,)
+    require_openid_scope(asked)
+    if (
+        client is None
+        or subject is None
+        or not subject.is_active
+        or not isinstance(subject.user, ServiceUser)
+        or subject.organization.id != client.organization.id
+    ):
+        raise InvalidGrant(REFUSED)
+    return Authorization(
+        subject=subject,
+        client=client,
+        client_id=client.id,
+        requested_scopes=asked,
+        authenticated_at=context.now,
+    )

@@ -1,0 +1,137 @@
+"""The page of the door stands between the password and the answer."""
+
+import pytest
+from sample_plugin.page import ATTEMPTS, CODES
+
+from identity.domain.records import RecordNamespace
+from identity.domain.users import HumanUser
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.testing.browser import Browser, set_password
+from identity.testing.fixtures import WorldFactory
+from identity.testing.relying_party import RelyingParty
+from identity.testing.response_checks import check_page
+from identity.testing.world import World
+
+CODE = "2580"
+NAME_SPACE = RecordNamespace("sample")
+
+
+@pytest.fixture
+def world(make_world: WorldFactory) -> World:
+    """A service with a door."""
+    return make_world(**{"identity.plugin.sample.door": "true"})
+
+
+@pytest.fixture
+def party(world: World) -> RelyingParty:
+    return RelyingParty.register(world)
+
+
+@pytest.fixture
+def person(world: World) -> HumanUser:
+    return world.make_human_user()
+
+
+def signing_in(world: World, party: RelyingParty, person: HumanUser) -> Browser:
+    """A browser in which somebody has just given the right password."""
+    browser = Browser(world)
+    browser.open(party.new_request().url, initiator=party.origin)
+    browser.sign_in(set_password(world, person))
+    return browser
+
+
+@pytest.fixture
+def first(world: World, party: RelyingParty, person: HumanUser) -> Browser:
+    """The browser in which the person signs in for the first time."""
+    return signing_in(world, party, person)
+
+
+@pytest.fixture
+def browser(world: World, party: RelyingParty, person: HumanUser, first: Browser) -> Browser:
+    """Another one, once they have chosen a code."""
+    first.submit({"code": CODE}, form="page-form")
+    return signing_in(world, party, person)
+
+
+def test_the_first_time_a_code_is_chosen(world: World, party: RelyingParty, first: Browser) -> None:
+    check_page(first.page, title="Choose a code for the door")
+    first.submit({"code": "1"}, form="page-form")
+    check_page(first.page, 422)
+    first.submit({"code": CODE}, form="page-form")
+    assert first.external_redirect is not None
+    assert first.external_redirect.startswith(f"{party.redirect_uri}?code=")
+
+
+def test_the_code_goes_with_its_person(world: World, person: HumanUser, browser: Browser) -> None:
+    with world.transaction_services() as services:
+        assert services.record_service(NAME_SPACE).find(CODES, person.id) is not None
+        services.users.remove(person.id, by=OPERATOR_PRINCIPAL)
+    with world.read_only_services() as services:
+        assert services.record_service(NAME_SPACE).find(CODES, person.id) is None
+
+
+def test_managers_see_who_has_one_and_nobody_else_does(
+    world: World, party: RelyingParty, person: HumanUser, browser: Browser
+) -> None:
+    browser.submit({"code": CODE}, form="page-form")
+    with world.read_only_services() as services:
+        organization = services.organizations.get(person.organization_id)
+    address = f"/console/organizations/{organization.id}/doors"
+    newcomer = world.make_human_user(organization)
+    assert browser.open(address).status_int in (403, 404), "they manage nothing"
+    world.assign_manager_role(person, "ORG_USER_MANAGER")
+    page = check_page(browser.open(address), title="Door codes")
+    rows = [row.get_text(" ", strip=True) for row in page.select("tbody tr")]
+    assert len(rows) == 2
+    assert [one.endswith("None yet") for one in rows].count(True) == 1
+    assert browser.open(f"/console/users/{newcomer.id}").html.find("a", href=address) is not None
+
+
+def test_the_code_leads_to_the_application(browser: Browser, party: RelyingParty) -> None:
+    assert browser.sign_in_step == "door"
+    check_page(browser.page, title="Enter the code of the door")
+    assert not browser.session_cookies, "the password alone signs nobody in"
+    browser.submit({"code": CODE}, form="page-form")
+    assert browser.external_redirect is not None
+    assert browser.external_redirect.startswith(f"{party.redirect_uri}?code=")
+    assert browser.session_cookies
+
+
+def test_a_wrong_code_leads_nowhere_and_is_not_sent_back(browser: Browser) -> None:
+    for wrong in ("", "0000"):
+        browser.submit({"code": wrong}, form="page-form")
+        check_page(browser.page, 422)
+        assert browser.sign_in_step == "door"
+        assert "value" not in browser.page.html.find(id="field-code").attrs
+    assert not browser.session_cookies
+
+
+def test_nobody_can_try_all_codes(browser: Browser) -> None:
+    for _ in range(ATTEMPTS):
+        browser.submit({"code": "0000"}, form="page-form")
+    browser.submit({"code": CODE}, form="page-form")
+    check_page(browser.page, 429)
+    assert 0 < int(browser.page.headers["Retry-After"]) <= 600
+    browser.world.clock.advance(minutes=10)
+    browser.submit({"code": CODE}, form="page-form")
+    assert browser.external_redirect is not None
+
+
+def test_the_page_is_not_for_somebody_without_a_password(world: World, party: RelyingParty) -> None:
+    browser = Browser(world)
+    browser.open(party.new_request().url, initiator=party.origin)
+    browser.open(f"{browser.path}/door")
+    assert browser.sign_in_step == "", "back at the login name"
+
+
+def test_a_session_is_not_asked_again(browser: Browser, party: RelyingParty) -> None:
+    browser.submit({"code": CODE}, form="page-form")
+    silent = party.new_request(prompt="none")
+    assert party.extract_code(browser.open(silent.url, initiator=party.origin), silent)
+
+
+def test_it_speaks_german(browser: Browser) -> None:
+    browser.submit(button=("ui_locales", "de"), form="page-form")
+    check_page(browser.page, title="Türcode eingeben")
+    browser.submit({"code": "0000"}, form="page-form")
+    assert "Das ist nicht der Code." in browser.page.html.find(id="error-code").get_text()

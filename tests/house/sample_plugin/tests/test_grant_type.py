@@ -1,0 +1,76 @@
+"""The grant type passes the contract and does what it is for."""
+
+from urllib.parse import urlencode
+
+import pytest
+from sample_plugin.grant import GRANT_TYPE, REFUSED
+from sample_plugin.storage import SampleBackend
+
+from identity.testing.fixtures import WorldFactory
+from identity.testing.grant_type_contract import GrantTypeContract, TokenRequestFactory, ValidTokenRequest
+from identity.testing.response_checks import check_oauth_error, check_token_response
+from identity.testing.world import World
+
+
+@pytest.fixture
+def right(world: World) -> TokenRequestFactory:
+    """Makes a right request: an application and a service user of one organization."""
+    organization = world.make_organization()
+    application = world.make_application(world.make_project(organization).id, grant_types=frozenset({GRANT_TYPE}))
+    robot = world.make_service_user_program(organization)
+    return lambda: ValidTokenRequest({"service_user": robot.id}, {"Authorization": application.header})
+
+
+class TestDelegation(GrantTypeContract):
+    grant_type = GRANT_TYPE
+
+    @pytest.fixture
+    def valid_request(self, valid_request: TokenRequestFactory) -> TokenRequestFactory:
+        """The fixture above, in place of the contract's own."""
+        return valid_request
+
+
+def test_a_service_user_of_another_organization_is_refused(world: World, valid_request: TokenRequestFactory) -> None:
+    stranger = world.make_service_user_program()
+    form = {"grant_type": GRANT_TYPE, "scope": "openid", "service_user": stranger.id}
+    check_oauth_error(world.client.request_token(form, valid_request().headers), "invalid_grant", description=REFUSED)
+
+
+def test_the_preview_tells_what_really_comes_out(world: World) -> None:
+    manager = world.make_manager_program()
+    organization = manager.organization
+    application = world.make_application(world.make_project(organization).id, grant_types=frozenset({GRANT_TYPE}))
+    robot = world.make_service_user_program(organization)
+    query = urlencode({"user_id": robot.id, "application_id": application.client_id, "scope": "openid department"})
+    path = f"/organizations/{organization.id}/token-preview?{query}"
+    token_of_manager = manager.access_token(f"openid {world.audience_scope()}")
+    [way] = world.client.call_management_api(path, token_of_manager).json["ways"]
+    assert (way["grant_type"], way["refusal"]) == (GRANT_TYPE, None)
+    form = {"grant_type": GRANT_TYPE, "scope": "openid department", "service_user": robot.id}
+    token = check_token_response(world.client.request_token(form, {"Authorization": application.header}))
+    assert " ".join(way["scope"]) == token["scope"]
+    [userinfo] = [one for one in way["carried"] if one["carrier"] == "userinfo"]
+    real = world.client.fetch_userinfo(token["access_token"]).json
+    assert {claim["name"]: claim["value"] for claim in userinfo["claims"]} == real
+
+
+def test_the_scope_opens_the_claim(make_world: WorldFactory) -> None:
+    world = make_world(**{"identity.plugin.sample.department": "Logistics"})
+    robot = world.make_service_user_program()
+    token = check_token_response(robot.request_token("openid department"))
+    assert token["scope"] == "openid department"
+    assert world.client.fetch_userinfo(token["access_token"]).json["department"] == "Logistics"
+    assert "department" not in world.client.fetch_userinfo(robot.access_token("openid")).json
+
+
+def test_discovery_shows_scope_and_claim(world: World) -> None:
+    assert "department" in world.client.discovery["scopes_supported"]
+    assert "department" in world.client.discovery["claims_supported"]
+
+
+def test_the_backend_is_the_one_in_use(world: World) -> None:
+    backend = world.identity.backend
+    assert isinstance(backend, SampleBackend)
+    before = backend.writings
+    world.make_service_user_program().access_token()
+    assert backend.writings > before

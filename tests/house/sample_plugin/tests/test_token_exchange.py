@@ -1,0 +1,108 @@
+"""Token exchange: an application acts for whoever signed in elsewhere, no longer and for no more than that allows."""
+
+from typing import Any
+
+import pytest
+from sample_plugin.exchange import ACCESS_TOKEN, GRANT_TYPE
+
+from identity.domain.projects import Project
+from identity.testing.grant_type_contract import GrantTypeContract, TokenRequestFactory, ValidTokenRequest
+from identity.testing.response_checks import check_oauth_error, check_token_response
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import BrowserSession, World
+
+TYPE = {"subject_token_type": ACCESS_TOKEN}
+
+
+@pytest.fixture
+def project(world: World) -> Project:
+    """A project of a page for people, and of an application behind it."""
+    return world.make_project()
+
+
+@pytest.fixture
+def session(world: World, project: Project) -> BrowserSession:
+    """Where somebody of the project's own organization is signed in."""
+    with world.read_only_services() as services:
+        organization = services.organizations.get(project.organization_id)
+    return world.make_browser_session(world.make_human_user(organization))
+
+
+@pytest.fixture
+def page(world: World, project: Project) -> Credentials:
+    """What people sign in to."""
+    return world.make_web_application(project.id)
+
+
+@pytest.fixture
+def gateway(world: World, project: Project) -> Credentials:
+    """The application behind it, which exchanges tokens."""
+    return world.make_application(project.id, grant_types=frozenset({GRANT_TYPE}))
+
+
+def exchange(world: World, gateway: Credentials, token: str, *more: tuple[str, str]) -> Any:
+    form = [("grant_type", GRANT_TYPE), ("subject_token", token), *TYPE.items(), *more]
+    return world.client.request_token(form, {"Authorization": gateway.header})
+
+
+class TestTokenExchange(GrantTypeContract):
+    grant_type = GRANT_TYPE
+    required = frozenset({"subject_token", "subject_token_type"})
+    drops_unknown_scopes = False
+
+    @pytest.fixture
+    def valid_request(
+        self, world: World, page: Credentials, gateway: Credentials, session: BrowserSession
+    ) -> TokenRequestFactory:
+        """A person's token, and the application that it is meant for."""
+
+        def right() -> ValidTokenRequest:
+            token = world.obtain_tokens(page, session, scope="openid")["access_token"]
+            return ValidTokenRequest({"subject_token": token, **TYPE}, {"Authorization": gateway.header})
+
+        return right
+
+
+def test_the_token_says_who_acts_for_whom(
+    world: World, page: Credentials, gateway: Credentials, session: BrowserSession
+) -> None:
+    first = world.obtain_tokens(page, session, scope="openid")
+    answer = check_token_response(exchange(world, gateway, first["access_token"]))
+    assert answer["issued_token_type"] == ACCESS_TOKEN
+    known = world.client.introspect(first["access_token"], gateway).json
+    seen = world.client.introspect(answer["access_token"], gateway).json
+    assert (seen["sub"], seen["act"]) == (known["sub"], {"sub": gateway.client_id})
+    again = check_token_response(exchange(world, gateway, answer["access_token"]))
+    chain = world.client.introspect(again["access_token"], gateway).json["act"]
+    assert chain == {"sub": gateway.client_id, "act": {"sub": gateway.client_id}}
+
+
+def test_it_lives_no_longer_than_what_it_was_made_of(
+    world: World, page: Credentials, gateway: Credentials, session: BrowserSession
+) -> None:
+    first = world.obtain_tokens(page, session, scope="openid")
+    world.clock.advance(seconds=first["expires_in"] - 60)
+    answer = check_token_response(exchange(world, gateway, first["access_token"]))
+    assert answer["expires_in"] == 60
+
+
+def test_its_audience_is_what_is_named(
+    world: World, page: Credentials, gateway: Credentials, session: BrowserSession, project: Project
+) -> None:
+    token = world.obtain_tokens(page, session, scope="openid")["access_token"]
+    targets = (gateway.client_id, project.id)
+    for named in (targets[:1], targets):
+        more = [("audience", one) for one in named]
+        answer = check_token_response(exchange(world, gateway, token, *more))
+        assert world.client.introspect(answer["access_token"], gateway).json["aud"] == list(named)
+    check_oauth_error(exchange(world, gateway, token, ("audience", page.client_id)), "invalid_target")
+    check_oauth_error(exchange(world, gateway, token, ("resource", "https://a.example")), "invalid_target")
+
+
+def test_it_ends_with_what_it_was_made_of(
+    world: World, page: Credentials, gateway: Credentials, session: BrowserSession
+) -> None:
+    tokens = world.obtain_tokens(page, session)
+    answer = check_token_response(exchange(world, gateway, tokens["access_token"], ("scope", "openid")))
+    world.client.revoke(tokens["refresh_token"], page)
+    assert not world.client.introspect(answer["access_token"], gateway).json["active"]

@@ -1,0 +1,66 @@
+"""Security 18.5: secrets and digests are compared by one helper, in constant time (identity.crypto.secrets.constant_time_equal)."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import identity
+
+PACKAGE = Path(identity.__file__).parent
+
+#: Names of what a stranger could learn by the time that a comparison takes.
+_SECRET = re.compile(r"(secret|digest|hmac|mac|signature|password|verifier|challenge|csrf|cookie|token|hash|code)s?\Z")
+#: Names that end so and are of things, not of secrets themselves.
+_HARMLESS = re.compile(r"(status|error|response|form|exit|http|return|language|country|zip)_?code\Z|_hash_of\Z")
+_COMPARING = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
+
+
+def compared(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of every comparison by value of something that is named like a secret."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Compare) or not any(isinstance(one, _COMPARING) for one in node.ops):
+            continue
+        sides = [node.left, *node.comparators]
+        # A word of ours is no secret.
+        if any(isinstance(side, ast.Constant) for side in sides):
+            continue
+        if any(is_secret(side) for side in sides):
+            yield node.lineno, ast.unparse(node)
+
+
+def is_secret(side: ast.expr) -> bool:
+    name = side.attr if isinstance(side, ast.Attribute) else side.id if isinstance(side, ast.Name) else ""
+    if isinstance(side, ast.Call):
+        return is_secret(side.func)
+    return bool(_SECRET.search(name)) and not _HARMLESS.search(name)
+
+
+def test_such_comparisons_are_found() -> None:
+    for source in (
+        "if given == stored.digest: pass",
+        "if digest(given) == known: pass",
+        "ok = secret != other",
+        "ok = client_secret in known",
+        "ok = request.csrf_token == token",
+    ):
+        assert list(compared(source))
+
+
+#: What looks like it and tells a stranger nothing.
+HARMLESS = {
+    "code not in _NOT_THEIRS": "a result code of LDAP",
+    "again != password": "both were typed by the same person, just now",
+    "password in FREQUENCY_LISTS['passwords']": "the list is public",
+    "stored.hash == trial.stored": "both come from the database",
+}
+#: Stores find rows by digests of 256 random bits: how far a look-up got tells nothing of the secret.
+LOOKING_UP = ("storage", "plugins/sql", "testing", "crypto")
+
+
+def test_secrets_are_compared_by_the_one_helper() -> None:
+    found = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if not path.relative_to(PACKAGE).as_posix().startswith(LOOKING_UP):
+            found |= {text for _, text in compared(path.read_text("utf-8"))}
+    assert found == set(HARMLESS)

@@ -1,0 +1,112 @@
+"""The table of limits says what the code says: defaults of settings, and what is fixed there."""
+
+import importlib
+import re
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+
+sys.path.insert(0, str(DOCS / "_ext"))
+reference: Any = __import__("reference")
+
+#: Rows of three columns: what, its limit, where it is set.
+ROWS = [
+    tuple(" ".join(cell.split()) for cell in row)
+    for row in re.findall(
+        r"^   \* - ((?:.|\n)*?)\n     - ((?:.|\n)*?)\n     - (.*)$",
+        (DOCS / "operators" / "limits.rst").read_text(),
+        re.MULTILINE,
+    )
+][1:]
+LIMITS = {what: limit for what, limit, _ in ROWS}
+SETTINGS = {what: found[1] for what, _, where in ROWS if (found := re.match(r"``(identity\.[a-z_.]+)``", where))}
+DEFAULTS = dict(
+    re.findall(r"^``(identity\.\S+)``\n(?:   .*\n|\n)*?.*Default: ``([^`]*)``", reference.settings(), re.MULTILINE)
+)
+
+#: What is fixed, and where the code says so.
+FIXED = {
+    "Body of a protocol request": "identity.http.endpoint_routes:MAX_BODY",
+    "Document that is imported: values beside users and service users": "identity.http.json_stream:_MAX_STORED_VALUES",
+    "Document that is imported: one text or number": "identity.http.json_stream:_MAX_PENDING_BYTES",
+    "Problems told of one document": "identity.services.commands.documents:MAX_REPORTED_PROBLEMS",
+    "State file": "identity.cli.desired_state_file:MAX_FILE_BYTES",
+    "Authorization or end session request": "identity.provider.pending_request:MAX_REQUEST_BYTES",
+    "``state``, ``nonce``, ``login_hint``": "identity.provider.authorization_request:_LONGEST",
+    "Parameters of a request": "identity.provider.parameters:MAX_PARAMETERS",
+    "One parameter": "identity.provider.parameters:MAX_BODY_LENGTH",
+    "Repeating a request of the management API with its idempotency key": "identity.services.idempotency:_KEPT_FOR",
+    "Rows of one page of the management API": "identity.http.list_parameters:MAX_PAGE_SIZE",
+    "Sign-ins under way in a browser": "identity.http.cookies:MAX_COOKIES_PER_KIND",
+    "Factors of one kind that a person sets up": "identity.services.factors:MAX_ENROLMENTS",
+    "Passwords that wait for that": "identity.password_hashing:MAX_QUEUED_PASSWORDS",
+    "Time for the body of a request": "identity.asgi.request_body:BODY_TIMEOUT",
+    "Large documents on their way in at the same time, per process": "identity.asgi.wsgi_adapter:MAX_CONCURRENT_UPLOADS",
+    "Time in which a client has to take a piece of an answer that is made while it is sent": (
+        "identity.asgi.wsgi_adapter:CHUNK_TIMEOUT"
+    ),
+    "Large documents read or written at the same time, per process": "identity.password_hashing:MAX_CONCURRENT_DOCUMENTS",
+    "Host names of others that are looked up at the same time, per process": "identity.outbound_http:_MAX_CONCURRENT_RESOLUTIONS",
+    "Passwords that the LDAP directory is asked about at the same time, per process": "identity.plugins.ldap.client:_MAX_CONCURRENT_REQUESTS",  # noqa: E501
+    "Mails taken up at a time": "identity.services.outbox:_AT_ONCE",
+    "Waiting until a person's account is deleted": "identity.services.account_deletions:DELETION_DELAY",
+    "Logo": "identity.services.images:MAX_UPLOAD_BYTES",
+    "Domains checked at the same time, per process": "identity.domain_verification:_MAX_CONCURRENT_VERIFICATIONS",
+    "Waiting for the proof of a domain": "identity.domain_verification:VERIFICATION_TIMEOUT",
+    "ID token of another identity provider": "identity.plugins.upstream.id_tokens:_LONGEST",
+    "Claims that one plugin adds to one answer": "identity.provider.claims:MAX_CLAIMS_BYTES",
+    "Legal holds": "identity.services.legal_holds:MAX_HOLDS",
+    "Same refusal in the audit trail": "identity.services.audit:_MINUTE",
+    "Refusals of strangers in the audit trail": "identity.services.audit:MAX_ANONYMOUS_REFUSALS",
+    "Attempts of a writing request that lost a race": "identity.http.transactions:MAX_ATTEMPTS",
+}
+
+#: What is not told by its default alone.
+OTHERWISE = {"identity.password_workers", "identity.audit_retention"}
+
+UNITS = {
+    "KiB": 1024, "MiB": 2**20, "s": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "days": 86400, "d": 86400,
+    "m": 60,
+}  # fmt: skip
+
+
+def quantity(told: str) -> float:
+    """The first number in a text with its unit, in bytes, seconds or pieces."""
+    if told.startswith("not at all"):
+        return 0
+    told = told.replace("once a minute", "1 minute").replace(",", "")
+    number, unit = re.findall(r"(\d+) ?([A-Za-z]*)", told)[0]
+    return int(number) * UNITS.get(unit, 1)
+
+
+def test_the_table_is_read() -> None:
+    assert len(ROWS) > 60
+    assert len(SETTINGS) > 20
+    assert len(LIMITS) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    "what",
+    # Where no number stands the limit is told by another one.
+    [
+        what
+        for what, name in SETTINGS.items()
+        if name not in OTHERWISE and re.match(r".*?\d|not at all", LIMITS[what].removesuffix(", then 503"))
+    ],
+)
+def test_a_setting_has_the_default_that_is_told(what: str) -> None:
+    default = quantity(DEFAULTS[SETTINGS[what]])
+    # That setting counts in MiB.
+    assert quantity(LIMITS[what]) == (default * 2**20 if SETTINGS[what] == "identity.import_limit" else default)
+
+
+@pytest.mark.parametrize("what", FIXED)
+def test_what_is_fixed_is_what_is_told(what: str) -> None:
+    module, name = FIXED[what].split(":")
+    value = getattr(importlib.import_module(module), name)
+    assert quantity(LIMITS[what]) == (value.total_seconds() if isinstance(value, timedelta) else value)

@@ -1,0 +1,120 @@
+"""Pages made from the code: each hook, public name, setting, plugin, manager role, endpoint and command is told."""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identity import hookspecs
+from identity.plugins.manager_roles import ROLES
+from identity.provider.context import Context
+from identity.provider.endpoints import ENDPOINTS
+from identity.provider.grant_type import Authorization, TokenRequest
+from identity.settings import PLUGIN_PREFIX
+from identity.settings_parser import describe_settings
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+PROSE = "\n".join(path.read_text() for path in DOCS.rglob("*.rst") if "_build" not in path.parts)
+HOOKS = {name: hook for name, hook in vars(hookspecs).items() if hasattr(hook, "identity_spec")}
+
+sys.path.insert(0, str(DOCS / "_ext"))
+reference: Any = __import__("reference")
+
+
+def test_each_generated_reference_is_on_a_page() -> None:
+    for name in reference.DIRECTIVES:
+        assert f".. identity-{name}::\n" in PROSE
+
+
+def test_each_hook_is_documented_with_its_exact_signature_and_its_docstring() -> None:
+    page = reference.hooks()
+    for name, hook in HOOKS.items():
+        shown = re.search(rf"((?:^    @hookspec.*\n)^    def {name}\((?:.*\n)*?.*) \.\.\.$", page, re.MULTILINE)
+        assert shown is not None, name
+        (function,) = ast.parse(inspect.cleandoc(f"\n{shown[1]} ...")).body
+        (source,) = ast.parse(inspect.getsource(hook)).body
+        assert isinstance(function, ast.FunctionDef)
+        assert isinstance(source, ast.FunctionDef)
+        assert None not in (function.returns, source.returns)
+        source.body = function.body
+        assert ast.unparse(function) == ast.unparse(source)
+        assert (inspect.getdoc(hook) or "missing") in page, name
+        assert f".. _hook-{name}:\n" in page
+
+
+def test_hooks_stand_under_their_families() -> None:
+    page = reference.hooks()
+    places = [page.index(f"\n{family}\n---") for family in ("Setup", "Offers", "Contributions", "Decisions", "Notices")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("kind", [Authorization, TokenRequest, Context], ids=lambda kind: kind.__name__)
+def test_each_field_that_a_grant_sees_is_told(kind: Any) -> None:
+    entry = reference.public("protocol").partition(f".. py:class:: {kind.__name__}\n")[2].partition("\n.. py:")[0]
+    for field in fields(kind):
+        shown, _, said = entry.partition(f"   .. py:attribute:: {field.name}\n")[2].partition("\n\n")
+        assert ":type: " in shown
+        assert f"``{field.name}``" in entry or said.startswith("      "), field.name
+
+
+def test_each_use_case_of_services_is_told() -> None:
+    page = reference.public("use cases")
+    services = page.partition(".. py:class:: Services\n")[2].partition("\n.. py:class")[0]
+    types = re.findall(r":type: (identity\.services\.[\w.]+)$", services, re.MULTILINE)
+    assert len(types) > 25
+    for module, _, name in (one.rpartition(".") for one in types):
+        told = page.partition(f".. py:currentmodule:: {module}\n")[2].partition(f".. py:class:: {name}\n")[2]
+        assert "   .. py:" in told.partition("\n.. py:c")[0], name
+
+
+def settings() -> Iterator[tuple[str, str, str]]:
+    """Full key, default and meaning of every setting."""
+    kinds = [(prefix, kind) for _, prefix, kind in reference.SECTIONS]
+    kinds += [(f"{PLUGIN_PREFIX}{name}.", kind.Settings) for name, kind in reference.plugin_classes()]
+    for prefix, kind in kinds:
+        for name, _, default, meaning in describe_settings(kind):
+            yield prefix + name, default, meaning
+
+
+def test_each_setting_is_documented() -> None:
+    for key, default, meaning in settings():
+        entry = reference.settings().partition(f"\n``{key}``\n")[2].partition("\n``")[0]
+        assert meaning, key
+        assert meaning in entry
+        assert ("Required." if default == "required" else f"Default: ``{default}``.") in entry
+
+
+def test_each_default_plugin_is_documented() -> None:
+    listed = reference.plugins()
+    for name, kind in reference.plugin_classes():
+        assert f"``{name}``" in listed
+        assert (inspect.getdoc(kind) or "missing").partition("\n")[0] in listed
+        assert f"Plugin ``{name}``" in reference.settings()
+
+
+def test_each_manager_role_is_documented_with_its_permissions() -> None:
+    rows = dict(re.findall(r"   \* - ``(\w+)``\n(.*?)(?=\n   \* - |\Z)", reference.roles(), re.DOTALL))
+    assert set(rows) == {role.name for role in ROLES}
+    for role in ROLES:
+        assert role.description in rows[role.name]
+        assert set(re.findall(r"``(\w+\.\w+)``", rows[role.name])) == role.permissions
+
+
+def test_each_endpoint_is_documented() -> None:
+    table = reference.endpoints()
+    assert all(f"``{endpoint.path}``" in table for endpoint in ENDPOINTS)
+
+
+def test_each_command_is_documented() -> None:
+    commands = reference.command_names()
+    assert {"migrate", "bootstrap", "check", "token"} <= set(commands)
+    page = reference.commands()
+    for name in commands:
+        assert f"\nidentity {name}\n---" in page
+        assert f"usage: identity {name}" in page

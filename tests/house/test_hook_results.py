@@ -1,0 +1,267 @@
+"""What plugins contribute and decide: nothing that they answer wrongly gets through."""
+
+import gc
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from identity.domain.audit import SYSTEM, AuditEvent
+from identity.domain.errors import Denied
+from identity.domain.managers import Manager, ManagerRole
+from identity.domain.permissions import ManagerLevel, organization_resource
+from identity.domain.users import Subject
+from identity.provider.claims import merge_plugin_claims, scope_claims
+from identity.provider.discovery import with_plugin_members
+from identity.provider.errors import TemporarilyUnavailable
+from identity.provider.interaction import Interaction, next_interaction
+from identity.services.access_control import AccessControl, Principal
+from identity.services.lookup import Lookup
+from identity.testing.factories import make_manager, make_organization, make_service_user
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import World
+from tests.house.plugin_fixtures import Install, assembled, implementing, load
+
+# --- notices ----------------------------------------------------------------------------------------------------------
+
+EVENT = AuditEvent(
+    id="1",
+    at=datetime(2026, 1, 1, tzinfo=UTC),
+    event="token.revoked",
+    actor=SYSTEM,
+    object_kind="token",
+    object_id=None,
+)
+
+
+def test_a_failing_observer_harms_no_other(install: Install, caplog: pytest.LogCaptureFixture) -> None:
+    told = []
+
+    def observing(name: str, problem: Exception | None = None) -> type:
+        def identity_audited(self: object, event: AuditEvent) -> None:
+            told.append((name, event))
+            if problem is not None:
+                raise problem
+
+        return implementing("identity_audit_event_recorded", identity_audited)
+
+    install(one=observing("one"), failing=observing("failing", ValueError("no")), two=observing("two"))
+    load("one", "failing", "two").notify_audit_events([EVENT, EVENT])
+    assert told == [(name, EVENT) for name in ("one", "failing", "two")] * 2
+    assert caplog.messages == ["plugin failing failed to take notice of token.revoked"] * 2
+
+
+# --- contributions ----------------------------------------------------------------------------------------------------
+
+
+def context(hook_failure: str = "refuse") -> Any:
+    settings = SimpleNamespace(hook_failure=hook_failure, urn_namespaces=("urn:service:iam", "urn:zitadel:iam"))
+    return SimpleNamespace(settings=settings, services=SimpleNamespace(lookup=None))
+
+
+def returning(value: object) -> Callable[..., Any]:
+    def hook(**_: object) -> Any:
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return hook
+
+
+def test_the_first_writer_of_a_claim_wins(caplog: pytest.LogCaptureFixture) -> None:
+    claims: dict[str, Any] = {"name": "ours"}
+    merge_plugin_claims(
+        claims,
+        [("one", returning({"name": "x", "a": 1})), ("two", returning({"a": 2, "b": 2})), ("three", returning(None))],
+        context(),
+    )
+    assert claims == {"name": "ours", "a": 1, "b": 2}
+    assert caplog.messages == [
+        "plugin one sets the claim name, which is set already",
+        "plugin two sets the claim a, which is set already",
+    ]
+
+
+def test_reserved_claims_are_refused(caplog: pytest.LogCaptureFixture) -> None:
+    reserved = (
+        *("iss", "sub", "aud", "exp", "iat", "nbf", "jti", "azp", "nonce", "auth_time", "acr", "amr", "at_hash"),
+        *("c_hash", "sid", "client_id", "scope", "active", "token_type", "username"),
+        *("urn:service:iam:org:project:roles", "urn:zitadel:iam:org:project:1:roles"),
+    )
+    claims: dict[str, Any] = {}
+    merge_plugin_claims(claims, [("one", returning(dict.fromkeys(reserved, "evil") | {"good": 1}))], context())
+    assert claims == {"good": 1}
+    assert caplog.messages == [f"plugin one may not set the claim {name}" for name in reserved]
+
+
+#: An exception, what is no JSON or too large, and what are no claims.
+UNUSABLE = (ValueError("down"), {"a": object()}, {"a": "x" * 5000}, ["no pairs"], {1: "a"}, 7)
+
+
+def test_a_failing_contribution_refuses_the_request_or_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    for unusable in UNUSABLE:
+        with pytest.raises(TemporarilyUnavailable, match="the answer could not be completed"):
+            merge_plugin_claims({}, [("failing", returning(unusable))], context())
+        claims: dict[str, Any] = {}
+        caplog.clear()
+        merge_plugin_claims(
+            claims, [("failing", returning(unusable)), ("fine", returning({"a": 1}))], context("ignore")
+        )
+        assert claims == {"a": 1}
+        assert caplog.messages == ["plugin failing failed to add claims"]
+
+
+def test_a_contributed_claim_cannot_replace_what_we_say_of_a_service_user() -> None:
+    user = make_service_user(make_organization())
+    told = context()
+    told.protocol = SimpleNamespace(user_claims=(("one", returning({"preferred_username": "root"})),))
+    assert scope_claims(user, (), told)["preferred_username"] == user.user_name
+
+
+def test_discovery_members_cannot_be_changed(caplog: pytest.LogCaptureFixture) -> None:
+    hooks = (("one", returning({"issuer": "evil", "x": 1})), ("two", returning({"x": 2})), ("three", returning(None)))
+    protocol: Any = SimpleNamespace(discovery=hooks)
+    assert with_plugin_members({"issuer": "ours"}, protocol) == {"issuer": "ours", "x": 1}
+    assert caplog.messages == [
+        "plugin one sets the discovery member issuer, which is set already",
+        "plugin two sets the discovery member x, which is set already",
+    ]
+
+
+# --- decisions --------------------------------------------------------------------------------------------------------
+
+ORGANIZATION = make_organization()
+RESOURCE = organization_resource(ORGANIZATION.id)
+OWNER = ManagerRole(name="OWNER", level=ManagerLevel.ORGANIZATION, permissions=frozenset({"user.read"}))
+
+
+def owner() -> Principal:
+    user = make_service_user(ORGANIZATION)
+    held: Manager = make_manager(user, resource=RESOURCE.key, roles=frozenset({"OWNER"}))
+    return Principal(Subject(user, ORGANIZATION), (held,))
+
+
+def answering(hook: str, answer: object) -> type:
+    """A plugin that decides so."""
+
+    def decide(self: object) -> object:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return implementing(hook, decide)
+
+
+def denying(install: Install, tmp_path: Any, *verdicts: object) -> AccessControl:
+    """What an owner's rights are, with plugins that have these verdicts."""
+    plugins = {f"plugin{number}": answering("identity_deny", one) for number, one in enumerate(verdicts)}
+    deny = assembled(install, tmp_path, **plugins).process_state.deny_hook
+    assert deny is not None
+    storage: Any = None
+    return AccessControl(storage, {"OWNER": OWNER}, deny)
+
+
+def checking(install: Install, tmp_path: Any, answer: object) -> Callable[..., object]:
+    """How a password is checked, with a plugin that knows all of them."""
+    check = assembled(install, tmp_path, knowing=answering("identity_check_password", answer)).check_password
+    assert check is not None
+    return check
+
+
+def test_roles_allow_and_a_plugin_denies(install: Install, tmp_path: Any) -> None:
+    access = denying(install, tmp_path, None, "Frozen.")
+    assert access.denial_reason(owner(), "user.read", RESOURCE) == "Frozen."
+    with pytest.raises(Denied, match="Frozen"):
+        access.require(owner(), "user.read", RESOURCE)
+
+
+def test_no_plugin_allows_what_roles_do_not(install: Install, tmp_path: Any) -> None:
+    access = denying(install, tmp_path, None)
+    assert access.is_permitted(owner(), "user.read", RESOURCE)
+    assert not access.is_permitted(owner(), "user.write", RESOURCE)
+
+
+@pytest.mark.parametrize("order", [(ValueError("down"), None), (None, ValueError("down"))])
+def test_a_plugin_that_fails_to_decide_denies(install: Install, tmp_path: Any, order: tuple[object, ...]) -> None:
+    access = denying(install, tmp_path, *order)
+    assert access.denial_reason(owner(), "user.read", RESOURCE) == "A check of this action failed."
+
+
+async def _later() -> None:
+    """What a plugin that awaits something answers: nobody here awaits it."""
+
+
+#: Verdicts that no plugin may give, some of which count as true.
+MISFITS: tuple[Callable[[], object], ...] = (_later, lambda: 1, lambda: 0, object, lambda: ["yes"], lambda: b"yes")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("misfit", [*MISFITS, lambda: False, lambda: True, str])
+def test_a_veto_is_a_sentence_or_none(
+    install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, misfit: Callable[[], object]
+) -> None:
+    access = denying(install, tmp_path, misfit(), "Never asked.")
+    assert access.denial_reason(owner(), "user.read", RESOURCE) == "A check of this action failed."
+    assert "plugin plugin0 refuses in identity_deny: it answered with a" in caplog.text
+    gc.collect()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("misfit", [*MISFITS, lambda: "True", lambda: ""])
+def test_a_password_is_right_wrong_or_unknown(
+    install: Install, tmp_path: Any, caplog: pytest.LogCaptureFixture, misfit: Callable[[], object]
+) -> None:
+    """What merely counts as true lets nobody in."""
+    check = checking(install, tmp_path, misfit())
+    assert check(None, "a password that nobody logs", Lookup(nullcontext)) is False
+    assert "plugin knowing refuses in identity_check_password: it answered with a" in caplog.text
+    assert "that nobody logs" not in caplog.text
+    gc.collect()
+
+
+@pytest.mark.parametrize("verdict", [True, False, None])
+def test_what_a_plugin_says_of_a_password_counts(install: Install, tmp_path: Any, verdict: bool | None) -> None:
+    assert checking(install, tmp_path, verdict)(None, "a password", Lookup(nullcontext)) is verdict
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("misfit", [*MISFITS, lambda: None])
+def test_nobody_gets_past_an_interaction_that_says_neither_yes_nor_no(misfit: Callable[[], object]) -> None:
+    class Odd(Interaction):
+        name = "odd"
+
+        def is_required(self, sign_in: object, context: object) -> Any:
+            return misfit()
+
+        def path(self, sign_in: object) -> str:
+            return "odd"
+
+    nothing: Any = None
+    with pytest.raises(TypeError, match="the interaction odd answered with a"):
+        next_interaction([Odd()], nothing, nothing)
+    gc.collect()
+
+
+@pytest.mark.storages("memory")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("misfit", [*MISFITS, lambda: None, lambda: True])
+def test_a_client_authentication_answers_with_a_client(
+    isolated_world: World, misfit: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = isolated_world.identity.protocol_registry.client_authentication_methods["client_secret_basic"]
+    monkeypatch.setattr(type(method), "authenticate", lambda *arguments: misfit())
+    answer = isolated_world.client.introspect("a token", Credentials("someone", "a secret"))
+    assert (answer.status_int, answer.json["error"]) == (401, "invalid_client")
+    gc.collect()
+
+
+def test_no_plugin_no_veto(install: Install, tmp_path: Any) -> None:
+    assert assembled(install, tmp_path).process_state.deny_hook is None
+
+
+def test_the_operator_is_not_asked_about(install: Install, tmp_path: Any) -> None:
+    """Who runs the program holds the ini file, and with it the list of plugins."""
+    assert denying(install, tmp_path, "Frozen.").denial_reason(Principal(None), "instance.write", RESOURCE) is None

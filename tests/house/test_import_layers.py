@@ -1,0 +1,55 @@
+"""The layers of the house: import-linter's contracts of pyproject.toml hold."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def linter() -> dict[str, Any]:
+    settings: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    return settings
+
+
+def test_every_contract_is_kept() -> None:
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from importlinter.cli import lint_imports_command; lint_imports_command()",
+            "--no-cache",
+        ],
+        cwd=ROOT,
+        env=dict(os.environ) | {"NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert f"Contracts: {len(linter()['contracts'])} kept, 0 broken." in run.stdout
+
+
+def test_every_package_has_its_floor() -> None:
+    """Without this, a new package would stand outside the house and import what it likes."""
+    (layers,) = (one["layers"] for one in linter()["contracts"] if one["type"] == "layers")
+    floors = {name.strip() for layer in layers for name in layer.split("|")}
+    packages = {f"identity.{path.parent.name}" for path in (ROOT / "identity").glob("*/__init__.py")}
+    assert packages - floors == set()
+
+
+def test_third_party_code_stays_in_its_place() -> None:
+    protected = {
+        tuple(one["protected_modules"]): set(one["allowed_importers"])
+        for one in linter()["contracts"]
+        if one["type"] == "protected"
+    }
+    assert protected[("oic",)] == {"identity.provider.pyoidc_provider", "identity.provider.pyoidc_messages"}
+    (never,) = (one for one in linter()["contracts"] if one["name"] == "pyjwkest is never used")
+    assert (never["source_modules"], never["forbidden_modules"]) == (["identity"], ["jwkest"])
+    assert protected[("joserfc",)] == {"identity.crypto.jwt"}
+    assert protected[("sqlalchemy",)] == {"identity.plugins.sql"}
+    assert protected[("identity.plugins",)] == set()

@@ -1,0 +1,24 @@
+"""The line for each request: words of ours alone, whatever is asked for (security 20.10)."""
+
+import logging
+import re
+
+import pytest
+
+from identity.testing.fixtures import WorldFactory
+
+LINE = re.compile(r"(GET|POST|_OTHER) (no route|/\S*) \d{3}, \d+ ms")
+
+
+@pytest.mark.filterwarnings("ignore:Unknown REQUEST_METHOD")
+@pytest.mark.storages("memory")
+def test_request_log_quotes_nothing_of_a_request(make_world: WorldFactory, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="identity.http.access_log")
+    app, evil = make_world().client.app, "evil-7f3a"
+    for path in (f"/{evil}", f"/{evil}/more", f"/login/{evil}", f"/healthz?{evil}"):
+        for method in ("GET", "POST", evil.upper()):
+            app.request(path, method=method, headers={"X-Request-ID": evil, "User-Agent": evil}, expect_errors=True)
+    lines = [one.getMessage() for one in caplog.records if one.name == "identity.http.access_log"]
+    assert len(lines) == 12
+    assert [one for one in lines if not LINE.fullmatch(one)] == []
+    assert evil not in "\n".join(lines).lower()

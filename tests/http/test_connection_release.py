@@ -1,0 +1,40 @@
+"""Whoever waits for a password to be hashed keeps no connection to the database from others."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from identity.password_hashing import PasswordHasher
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.world import World
+from tests.spec.password_attempts import at_password, enters, somebody, tried
+
+pytestmark = pytest.mark.storages("sqlite", "postgresql")
+
+
+@pytest.fixture
+def held(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many connections were in use when a hash began."""
+    found: list[int] = []
+    run = PasswordHasher._run
+
+    def noting(self: PasswordHasher, work: Callable[[], Any]) -> Any:
+        found.append(sum(load.in_use for load in isolated_world.identity.backend.pool_usages))
+        return run(self, work)
+
+    monkeypatch.setattr(PasswordHasher, "_run", noting)
+    return found
+
+
+def test_passwords_are_judged_without_a_connection(isolated_world: World, held: list[int]) -> None:
+    ada = somebody(isolated_world)
+    held.clear()
+    assert enters(at_password(isolated_world, ada))
+    assert tried(at_password(isolated_world, ada), "wrong password") != 303
+    stranger = Browser(isolated_world)
+    stranger.open("/login")
+    stranger.submit({"login_name": "nobody"})
+    stranger.submit({"password": PASSWORD})
+    assert held
+    assert set(held) == {0}

@@ -1,0 +1,33 @@
+"""What is left of a request once it is answered, and what it is about."""
+
+import gc
+
+import pytest
+
+from identity.http.request import IdentityRequest
+from identity.services.unit_of_work import UnitOfWork
+from identity.testing.world import World
+
+
+def test_nothing_is_left_to_be_looked_for(world: World) -> None:
+    robot, client = world.make_service_user_program(), world.introspector
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        token = robot.access_token()
+        assert world.client.introspect(token, client).status_int == 200
+        assert world.client.fetch_userinfo(token).status_int == 200
+        gc.collect()
+        assert [one for one in gc.garbage if isinstance(one, IdentityRequest | UnitOfWork)] == []
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+@pytest.mark.parametrize(("path", "status"), [("", 200), ("/more", 404), ("/@@x", 404)])
+def test_an_address_is_a_route_whatever_a_proxy_says_of_a_root(world: World, path: str, status: int) -> None:
+    for headers in ({}, {"X-Vhm-Root": "/elsewhere"}, {"X-Vhm-Root": "/\xff"}):
+        answer = world.client.request("GET", world.client.discovery["jwks_uri"] + path, headers=headers)
+        assert answer.status_int == status

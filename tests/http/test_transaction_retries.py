@@ -1,0 +1,60 @@
+"""A transaction that lost against another is tried again; one that cannot be committed is told as such."""
+
+from io import BytesIO
+
+import pytest
+
+from identity.http.environ_keys import UNREAD_BODY_KEY
+from identity.testing.world import World
+from tests.http.transaction_conflicts import contend
+
+pytestmark = pytest.mark.storages("memory")
+
+
+@pytest.fixture
+def contended(isolated_world: World, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Outcomes of the next commits of the world: False loses."""
+    return contend(isolated_world, monkeypatch)
+
+
+def test_a_commit_that_lost_is_tried_again(isolated_world: World, contended: list[bool]) -> None:
+    robot = isolated_world.make_service_user_program()
+    contended.extend([False] * 3)
+    answer = robot.request_token()
+    assert answer.status_int == 200
+    assert contended == []
+    assert isolated_world.client.fetch_userinfo(answer.json["access_token"]).status_int == 200
+
+
+def test_after_the_last_attempt_the_client_is_told_to_come_back(isolated_world: World, contended: list[bool]) -> None:
+    robot = isolated_world.make_service_user_program()
+    contended.extend([False] * 4)
+    answer = robot.request_token()
+    assert (answer.status_int, answer.json["error"]) == (503, "temporarily_unavailable")
+    assert answer.headers["Retry-After"]
+    assert robot.request_token().status_int == 200
+
+
+def test_where_transactions_never_lose_nothing_is_kept_for_another_attempt(
+    isolated_world: World, contended: list[bool]
+) -> None:
+    robot = isolated_world.make_service_user_program()
+    isolated_world.identity.backend.has_write_conflicts = False
+    contended.append(False)
+    assert robot.request_token().status_int == 503
+
+
+def test_a_body_that_the_server_has_not_read_is_refused_and_not_kept_for_another_attempt(
+    isolated_world: World, contended: list[bool]
+) -> None:
+    """As both servers ask for the refusal of a body over their limit: its length is told, and it is empty."""
+    unread = {"wsgi.input": BytesIO(), UNREAD_BODY_KEY: None}
+    answer = isolated_world.client.app.request(
+        f"{isolated_world.issuer}/oauth/v2/token",
+        method="POST",
+        headers={"Content-Type": "application/x-www-form-urlencoded", "Content-Length": "99999999"},
+        environ=unread,
+        expect_errors=True,
+    )
+    assert contended == []
+    assert answer.status_int == 413

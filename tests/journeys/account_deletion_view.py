@@ -1,0 +1,57 @@
+"""What processes of one service see of an account that is to be deleted, and that they delete it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from identity.testing import nodes
+from identity.testing.assembled_service import RsaKeyPool
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.clock import TickingClock
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import World
+
+
+@dataclass(frozen=True)
+class AccountDeletionView:
+    """How one process answers: to the password, the session and the tokens that there were."""
+
+    process: int
+    step: str | None
+    session: bool
+    userinfo: int
+    refresh: str
+
+
+def look(
+    settings: Mapping[str, str], login_name: str, cookie: str, token: str, refresh_token: str, client: Credentials
+) -> AccountDeletionView:
+    """Ask a process of its own for all of it, once all of them are there."""
+    world = World(settings, clock=TickingClock(), key_pool=RsaKeyPool(0))
+    try:
+        nodes._wait_for_others()
+        browser = Browser(world)
+        browser.open("/login?target=/account/profile")
+        browser.sign_in(login_name, PASSWORD)
+        inside = world.client.get(f"{world.identity.settings.login_url}/account/profile", {"Cookie": cookie})
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        refreshed = world.post_token_request(client, form)
+        return AccountDeletionView(
+            os.getpid(),
+            browser.sign_in_step,
+            inside.status_int == 200,
+            world.client.fetch_userinfo(token).status_int,
+            refreshed.json.get("error", "good"),
+        )
+    finally:
+        world.close()
+
+
+def delete(settings: Mapping[str, str]) -> int:
+    """Delete the accounts whose day has come, at the same moment as the others; how many went by this process."""
+    world = World(settings, clock=TickingClock(), key_pool=RsaKeyPool(0))
+    try:
+        nodes._wait_for_others()
+        return world.identity.background_jobs.delete_due_accounts()
+    finally:
+        world.close()

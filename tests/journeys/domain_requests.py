@@ -1,0 +1,32 @@
+"""Who asks for domains in the tests about them, and by which name."""
+
+from typing import Any
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.testing.world import World
+from tests.plugins.management.api_fixture_data import ApiClient
+
+#: What its organization proves.
+OWN = "acme.example"
+
+
+def api_of(world: World, organization: Organization) -> ApiClient:
+    robot = world.make_service_user_program(organization)
+    world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(organization.id))
+    return ApiClient.of(robot)
+
+
+def manager(world: World, role: str) -> ApiClient:
+    return ApiClient.of(world.make_manager_program(role, resource=INSTANCE_RESOURCE))
+
+
+def path_of(organization: Organization, name: str = "") -> str:
+    return f"/organizations/{organization.id}/domains" + (f"/{name}" if name else "")
+
+
+def asked(api: ApiClient, organization: Organization, name: str = OWN) -> Any:
+    """The domain, waiting."""
+    made = api.post(path_of(organization), {"domain": name})
+    assert (made["counts"], made["proof"], made["verified_at"]) == (False, None, None)
+    return made

@@ -1,0 +1,73 @@
+"""Deleting one's account where several processes answer: what one was told holds in all, and one of them deletes."""
+
+from dataclasses import replace
+
+import pytest
+
+from identity.domain.users import HumanUser
+from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE_OWNER_ID
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.nodes import PROCESSES, NodePool
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.journeys import account_deletion_view
+from tests.journeys.account_deletion_view import AccountDeletionView
+
+pytestmark = pytest.mark.storages("sqlite", "postgresql")  # memory belongs to one process
+
+
+def ask(browser: Browser, person: HumanUser) -> None:
+    browser.open("/account/data/delete")
+    browser.submit({"confirm_name": person.user_name}, form="page-form")
+    assert browser.path == "/leaving"
+
+
+def test_an_account_is_left_kept_and_deleted_by_whichever_process(isolated_world: World, nodes: NodePool) -> None:
+    world = isolated_world
+    with world.transaction_services() as services:
+        services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(account_deletion=True))
+    person, party = world.make_human_user(), RelyingParty.register(world)
+    login_name = set_password(world, person)
+
+    def opened() -> tuple[Browser, str, str, str]:
+        """A browser that is signed in, its cookies, and the tokens that an application got there."""
+        browser = Browser(world)
+        asked = party.open_request(browser, scope="openid profile offline_access")
+        tokens = party.obtain_tokens(browser.sign_in(login_name, PASSWORD), asked)
+        cookies = browser.cookies.header(browser.login_url, world.clock(), method="GET", site="none")
+        return browser, cookies, tokens.access_token, tokens.refresh_token
+
+    def seen(*held: str) -> set[tuple[str | None, bool, int, str]]:
+        """What the processes answer, each of them."""
+        told: list[AccountDeletionView] = nodes.run_on_all(
+            account_deletion_view.look, world.settings, login_name, *held, party.credentials
+        )
+        assert len({one.process for one in told}) == PROCESSES
+        return {(one.step, one.session, one.userinfo, one.refresh) for one in told}
+
+    browser, *held = opened()
+    _, *elsewhere = opened()
+    ask(browser, person)
+    for one in (held, elsewhere):
+        assert seen(*one) == {("keep", False, 401, "invalid_grant")}
+
+    again = Browser(world)
+    again.open("/account/profile")
+    again.sign_in(login_name, PASSWORD)
+    again.submit(form="page-form")
+    assert again.path == "/account/profile"
+    assert seen(*held) == {(None, False, 401, "invalid_grant")}, "it stays, and what has ended stays ended"
+    assert nodes.run_on_all(account_deletion_view.delete, world.settings) == [0] * PROCESSES
+
+    browser, *held = opened()
+    ask(browser, person)
+    assert nodes.run_on_all(account_deletion_view.delete, world.settings) == [0] * PROCESSES, "two weeks are not over"
+    with world.transaction_services() as services:
+        kept = services.users.get(person.id)
+        services.storage.users.update(replace(kept, deletion_at=services.now, version=kept.version + 1))
+    assert sorted(nodes.run_on_all(account_deletion_view.delete, world.settings)) == [0] * (PROCESSES - 1) + [1]
+    assert seen(*held) == {("password", False, 401, "invalid_grant")}
+    with world.read_only_services() as services:
+        assert services.storage.users.find_subject(person.id) is None
+    assert len([one for one in world.audit_events(event="user.removed") if one.object_id == person.id]) == 1

@@ -1,0 +1,81 @@
+"""A clone in a folder with a space in its name: every target that README.md names, from the installation on."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.house.service_processes import ROOT, ServiceProcess, cut_off, free_port
+
+pytestmark = pytest.mark.thorough
+
+#: A test that starts nothing, and one that starts `make run` with another word for the folder.
+QUICK = "tests/domain/test_applications.py"
+STARTING = "tests/house/test_makefile.py::TestMakefile::test_what_the_banner_says_works_as_it_stands"
+
+
+def environ() -> dict[str, str]:
+    """Without what a make or a pytest around this one tells it."""
+    ours = ("MAKE", "PYTEST_", "ARGS", "PORT", "DATA", "PYTHON")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+
+
+def make(folder: Path, *words: str, before: list[str] | None = None) -> str:
+    ran = subprocess.run(
+        [*(before or []), "make", *words], cwd=folder, env=environ(), capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def clone() -> Iterator[Path]:
+    """With everything installed. Not in memory: that is much."""
+    with TemporaryDirectory(dir="/var/tmp", prefix="identity ") as place:
+        folder = Path(place) / "clone"
+        subprocess.run(["git", "clone", "--quiet", ROOT, folder], check=True)
+        make(folder, ".venv/.develops")
+        yield folder
+
+
+@pytest.fixture
+def served(clone: Path) -> Iterator[ServiceProcess]:
+    port, log = free_port(), clone / "var" / "log"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            ["make", "run", f"PORT={port}"],
+            cwd=clone, env=environ(), stdout=output, stderr=output, text=True, start_new_session=True,
+        )  # fmt: skip
+    served = ServiceProcess(process, port, log, group=True).wait()
+    yield served
+    served.stop()
+
+
+def test_it_serves_and_its_commands_find_it(clone: Path, served: ServiceProcess) -> None:
+    assert served.status("/readyz") == 200, served.output
+    assert "All 10 steps went" in make(clone, "demo", f"PORT={served.port}")
+    told = subprocess.run(
+        [clone / ".venv" / "bin" / "identity", "password-link", "-c", "development.ini", "--user", "admin"],
+        cwd=clone, env=environ(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert re.search(rf"http://localhost:{served.port}/\S+", told.stdout), told.stderr
+
+
+def test_its_documentation_is_built(clone: Path) -> None:
+    make(clone, "docs")
+    assert (clone / "docs" / "_build" / "html" / "index.html").exists()
+
+
+def test_it_is_checked(clone: Path) -> None:
+    assert "Success: no issues found" in make(clone, "lint")
+
+
+def test_neither_tests_nor_the_service_need_the_network_any_more(clone: Path) -> None:
+    told = make(clone, "test", f"ARGS={QUICK} {STARTING} --thorough", before=cut_off())
+    assert "Installing" not in told
+    assert re.search(r"^=+ [0-9]+ passed in", told, re.MULTILINE), told

@@ -1,0 +1,216 @@
+"""Several processes of one service at once, as behind a load balancer: on databases that processes can share."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from identity.domain.attempts import FREE_ATTEMPTS
+from identity.domain.permissions import INSTANCE_KEY
+from identity.testing import nodes as acts
+from identity.testing.assembled_service import RsaKeyPool
+from identity.testing.browser import Browser, set_password
+from identity.testing.clock import TickingClock
+from identity.testing.fixtures import DatabaseFactory, WorldFactory
+from identity.testing.nodes import PROCESSES, NodePool
+from identity.testing.world import World
+
+pytestmark = pytest.mark.storages("sqlite", "postgresql", "mariadb")  # memory belongs to one process
+
+
+def test_of_fifty_uses_of_one_assertion_one_succeeds(isolated_world: World, nodes: NodePool) -> None:
+    """Security 2.6: the unique index decides across nodes."""
+    robot = isolated_world.make_service_user_program()
+    assertion = robot.assertion(jti="once", exp=isolated_world.clock.seconds + 3600)
+    each = -(-50 // PROCESSES)
+    answers = [
+        one
+        for outcome in nodes.run_on_all(acts.present_assertion, isolated_world.settings, assertion, each)
+        for one in outcome
+    ]
+    assert Counter(answers) == {(200, "openid"): 1, (400, "invalid_grant"): each * PROCESSES - 1}
+
+
+@pytest.mark.thorough
+def test_without_a_jti_all_of_them_succeed(isolated_world: World, nodes: NodePool) -> None:
+    """And nobody waits so long for another that it is given up."""
+    robot = isolated_world.make_service_user_program()
+    assertion = robot.assertion(exp=isolated_world.clock.seconds + 3600)
+    answers = [
+        one
+        for outcome in nodes.run_on_all(acts.present_assertion, isolated_world.settings, assertion, 16)
+        for one in outcome
+    ]
+    assert Counter(answers) == {(200, "openid"): 16 * PROCESSES}
+
+
+def outcomes_of(answers: list[tuple[int, str]]) -> Counter[tuple[int, str]]:
+    """How many answers of each kind: what was granted is only counted."""
+    return Counter((status, "" if status == 200 else word) for status, word in answers)
+
+
+@pytest.fixture
+def patient(make_world: WorldFactory) -> World:
+    """A service whose codes live longer than processes need to start."""
+    return make_world(**{"identity.authorization_code_lifetime": "10m"})
+
+
+@pytest.mark.parametrize("scope", ["openid offline_access", "openid"])
+def test_of_a_hundred_uses_of_one_code_one_succeeds(patient: World, nodes: NodePool, scope: str) -> None:
+    """Security 5.2 and 5.3: one conditional write decides; the others are replays, and what they did is committed."""
+    world, client = patient, patient.make_web_application()
+    other = world.obtain_tokens(client)
+    form = {"grant_type": "authorization_code", **world.make_code(client, scope=scope).form()}
+    each = -(-100 // PROCESSES)
+    answers = [
+        one for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for one in part
+    ]
+    assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): each * PROCESSES - 1}
+    [brought] = [word for status, word in answers if status == 200]
+    if "offline_access" in scope:
+        assert world.refresh(brought, client).json["error"] == "invalid_grant"
+    else:
+        assert world.client.fetch_userinfo(brought).status_int == 401
+    assert [event.object_kind for event in world.audit_events(event="token.replayed")] == ["authorization_code"]
+    assert world.client.fetch_userinfo(other["access_token"]).status_int == 200
+
+
+def test_of_a_hundred_refreshes_one_succeeds_and_the_family_ends(patient: World, nodes: NodePool) -> None:
+    """Security 6.2 and 6.3, without a grace."""
+    world, client = patient, patient.make_web_application()
+    members, other = world.obtain_tokens(client), world.obtain_tokens(client)
+    form = {"grant_type": "refresh_token", "refresh_token": members["refresh_token"]}
+    each = -(-100 // PROCESSES)
+    answers = [
+        one for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for one in part
+    ]
+    assert outcomes_of(answers) == {(200, ""): 1, (400, "invalid_grant"): each * PROCESSES - 1}
+    [successor] = [word for status, word in answers if status == 200]
+    assert world.refresh(successor, client).json["error"] == "invalid_grant"
+    assert world.client.fetch_userinfo(members["access_token"]).status_int == 401
+    assert len(world.audit_events(event="token.replayed")) == 1
+    assert world.client.fetch_userinfo(other["access_token"]).status_int == 200
+    assert world.refresh(other["refresh_token"], client).status_int == 200
+
+
+@pytest.fixture
+def graceful(make_world: WorldFactory) -> World:
+    """A service that bears with clients that lost an answer."""
+    return make_world(**{"identity.authorization_code_lifetime": "10m", "identity.refresh_token_grace": "60"})
+
+
+def live(world: World, refresh_tokens: Iterable[str]) -> list[str]:
+    """Those refresh tokens that could be used now."""
+    with world.read_only_services() as services:
+        presented = [(text, services.tokens.find_refresh_token(text)) for text in refresh_tokens]
+    return [
+        text
+        for text, one in presented
+        if one is not None
+        and one.token.rotated_at is None
+        and one.token.revoked_at is None
+        and one.family.revoked_at is None
+    ]
+
+
+def test_with_a_grace_a_hundred_refreshes_leave_one_live_chain(graceful: World, nodes: NodePool) -> None:
+    """Security 6.2: each gets an answer, and the last one's successor alone is good."""
+    world, client = graceful, graceful.make_web_application()
+    form = {"grant_type": "refresh_token", "refresh_token": world.obtain_tokens(client)["refresh_token"]}
+    each = -(-100 // PROCESSES)
+    answers = [
+        one for part in nodes.run_on_all(acts.exchange_credential, world.settings, form, client, each) for one in part
+    ]
+    assert outcomes_of(answers) == {(200, ""): each * PROCESSES}
+    [successor] = live(world, [word for _, word in answers])
+    assert world.refresh(successor, client).status_int == 200
+    assert world.audit_events(event="token.replayed") == ()
+
+
+@pytest.mark.thorough
+def test_with_a_grace_two_generations_at_once_never_leave_two_live_chains(graceful: World, nodes: NodePool) -> None:
+    """Half of them repeat the last refresh, half of them use what it brought: whoever comes first."""
+    world, client = graceful, graceful.make_web_application()
+    first = world.obtain_tokens(client)["refresh_token"]
+    second = world.refresh(first, client).json["refresh_token"]
+    forms = [{"grant_type": "refresh_token", "refresh_token": token} for token in (first, second)]
+    answers = [
+        one for part in nodes.run_on_all(acts.exchange_credentials, world.settings, forms, client, 34) for one in part
+    ]
+    assert set(outcomes_of(answers)) <= {(200, ""), (400, "invalid_grant")}
+    assert len(live(world, [second, *(word for status, word in answers if status == 200)])) <= 1
+
+
+def test_a_revoked_token_is_dead_on_every_node_at_once(isolated_world: World, nodes: NodePool) -> None:
+    """Security 7.4: whoever was told that it is revoked never sees it live again."""
+    client = isolated_world.introspector
+    token = isolated_world.make_service_user_program().management_token()
+    outcomes = nodes.run_on_all(acts.revoke_and_introspect, isolated_world.settings, token, client)
+    assert {one for outcome in outcomes for one in outcome} == {(200, "False")}
+
+
+def test_an_empty_database_is_bootstrapped_once(
+    database_factory: DatabaseFactory, key_pool: RsaKeyPool, nodes: NodePool, storage_name: str
+) -> None:
+    """Security 8.3 and 14.6: one instance, one first key, one owner, whoever comes first."""
+    settings = database_factory.empty_database_settings(storage_name)
+    outcomes = nodes.run_on_all(acts.bootstrap_node, settings)
+    assert len({(organization, project) for organization, project, _, _ in outcomes}) == 1
+    assert [made for _, _, made, _ in outcomes].count(True) == 1
+    assert {len(kids) for _, _, _, kids in outcomes} == {1}
+    assert len({tuple(kids) for _, _, _, kids in outcomes}) == 1
+    world = World(settings, clock=TickingClock(), key_pool=key_pool)
+    with world.read_only_services() as services:
+        assert len(services.storage.organizations.page().items) == 1
+        assert len(services.storage.signing_keys.list_all()) == 1
+        assert len(services.storage.managers.page(INSTANCE_KEY).items) == 1
+    assert world.make_service_user_program().access_token()
+    world.close()
+    database_factory.drop(settings)
+
+
+def test_concurrent_rotation_makes_one_new_key(isolated_world: World, nodes: NodePool) -> None:
+    """Security 8.3: the key sets are equal on every node."""
+    seen = {
+        kids for outcome in nodes.run_on_all(acts.rotate_signing_keys, isolated_world.settings, 5) for kids in outcome
+    }
+    assert len(seen) == 1
+    assert len(seen.pop()) == 2
+    with isolated_world.read_only_services() as services:
+        assert [key.generation for key in services.storage.signing_keys.list_all()] == [1, 2]
+
+
+@pytest.mark.parametrize("names", ["one", pytest.param("both", marks=pytest.mark.thorough)])
+def test_of_a_hundred_wrong_passwords_few_are_looked_at(isolated_world: World, nodes: NodePool, names: str) -> None:
+    """Security 10.3: attempts are counted over all processes before a password is looked at, and then delayed."""
+    person = isolated_world.make_human_user()
+    full = set_password(isolated_world, person)
+    wrong = [f"a wrong password, number {number}" for number in range(-(-100 // PROCESSES))]
+    begun = time.monotonic()
+    statuses = Counter(
+        status
+        for part in nodes.run_on_all(
+            acts.guess_passwords,
+            isolated_world.settings,
+            [person.user_name] if names == "one" else [person.user_name, full],
+            wrong,
+        )
+        for status in part
+    )
+    seconds = time.monotonic() - begun
+    assert set(statuses) == {422, 429}, statuses
+    with isolated_world.read_only_services() as services:
+        [looked_at] = services.storage.attempts.count_failures([f"user:{person.id}"]).values()
+    # Five at once; then one after 1 s, one after 2 more, and so on.
+    most = FREE_ATTEMPTS + 1 + math.log2(seconds + 1)
+    assert FREE_ATTEMPTS <= looked_at <= most, (statuses, seconds)
+    # What a stranger sees of two names is two counts; that one account stands behind them is not told.
+    assert looked_at <= statuses[422] <= (most if names == "one" else 2 * most), (statuses, seconds)
+    # The right one is held back like any other.
+    browser = Browser(isolated_world)
+    browser.open(f"{isolated_world.issuer}/login")
+    browser.sign_in(person.user_name)
+    assert browser.page.status_int == 429
+    assert int(browser.page.headers["Retry-After"]) > 0

@@ -1,0 +1,369 @@
+"""The proxies of docs/operators/reverse-proxy, as they stand there, in front of a service on three hosts."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.testing.assembled_service import THREE_HOST_SETTINGS, RsaKeyPool
+from identity.testing.clock import TickingClock
+from identity.testing.fixtures import DatabaseFactory
+from identity.testing.http_server import loopback_socket, self_signed_certificate
+from identity.testing.world import World
+from tests.asgi_server import serving_in_worker
+from tests.external_programs import program
+from tests.server_conformance.ambiguous_requests import CORPUS
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "docs" / "operators" / "examples"
+WAIT = 30
+HOSTS = ("id.example.com", "api.example.com", "login.example.com")
+
+
+@dataclass(frozen=True)
+class ProxyProcess:
+    """A proxy, with its example, in which only ports and files are made others.
+
+    ``package`` is Debian's. ``words`` starts it with the file in the folder, in the foreground.
+    """
+
+    example: str
+    package: str
+    replaced: tuple[tuple[str, str], ...]
+    words: Callable[[str, Path], list[str]]
+    around: Callable[[str, Path], str] = lambda example, folder: example
+    #: Its own words for an encoding, a version or a body that it cannot make sense of.
+    cannot: frozenset[bytes] = frozenset({b"501", b"505"})
+
+    @property
+    def name(self) -> str:
+        return self.package.removesuffix("-light")
+
+
+def _around_nginx(example: str, folder: Path) -> str:
+    places = "".join(
+        f"{one}_temp_path {folder}/{one};\n" for one in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    # Its workers write to the folder, whoever starts it.
+    user = "user root root; " if os.geteuid() == 0 else ""
+    return f"{user}daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off;\n{places}{example}}}\n"
+
+
+def _around_caddy(example: str, folder: Path) -> str:
+    # Neither its administration nor the port for plain http.
+    return example.replace("{\n", "{\n\tadmin off\n\tauto_https disable_redirects\n", 1)
+
+
+PROGRAMS = {
+    one.name: one
+    for one in (
+        ProxyProcess(
+            "nginx.conf",
+            "nginx-light",
+            (
+                ("listen 443 ssl;", "listen 127.0.0.1:{port} ssl;"),
+                ("server 127.0.0.1:8080;", "server 127.0.0.1:{service};"),
+                ("/etc/ssl/identity.crt", "{certificate}"),
+                ("/etc/ssl/private/identity.key", "{certificate}"),
+            ),
+            lambda program, folder: [program, "-p", f"{folder}", "-c", f"{folder}/file", "-e", f"{folder}/errors.log"],
+            _around_nginx,
+        ),
+        ProxyProcess(
+            "haproxy.cfg",
+            "haproxy",
+            (
+                ("bind :443 ", "bind 127.0.0.1:{port} "),
+                ("127.0.0.1:8080", "127.0.0.1:{service}"),
+                ("/etc/haproxy/identity.pem", "{certificate}"),
+            ),
+            lambda program, folder: [program, "-db", "-f", f"{folder}/file"],
+        ),
+        ProxyProcess(
+            "Caddyfile",
+            "caddy",
+            (
+                (
+                    "id.example.com, api.example.com, login.example.com {{",
+                    "id.example.com:{port}, api.example.com:{port}, login.example.com:{port} {{\n\tbind 127.0.0.1",
+                ),
+                (":443 {{", ":{port} {{\n\tbind 127.0.0.1"),
+                ("127.0.0.1:8080", "127.0.0.1:{service}"),
+                ("/etc/ssl/identity.crt", "{certificate}"),
+                ("/etc/ssl/private/identity.key", "{certificate}"),
+            ),
+            lambda program, folder: [program, "run", "--adapter", "caddyfile", "--config", f"{folder}/file"],
+            _around_caddy,
+            frozenset({b"501", b"502", b"505"}),
+        ),
+    )
+}
+
+
+@dataclass
+class Proxied:
+    """A service behind a proxy."""
+
+    world: World
+    port: int
+    #: The paths that reached the service, with their queries.
+    seen: list[str]
+    kind: ProxyProcess
+
+    def ask(self, host: str, path: str, *, method: str = "GET", body: bytes = b"", **headers: str) -> Any:
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=WAIT, context=_trusting())
+        with closing(connection):
+            # Who is refused before all was sent may find the connection closed, with the answer still to be read.
+            with suppress(ConnectionError, ssl.SSLEOFError):
+                connection.request(method, path, body or None, {"Host": host, **headers})
+            answer = connection.getresponse()
+            answer.content = answer.read()  # type: ignore[attr-defined]
+            return answer
+
+    def say(self, request: bytes) -> bytes:
+        """All that is answered to these bytes."""
+        received = b""
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=WAIT)
+        with _trusting().wrap_socket(plain, server_hostname="id.example.com") as connection, suppress(OSError):
+            connection.sendall(request)
+            while piece := connection.recv(65536):
+                received += piece
+        return received
+
+
+def _trusting() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def _watched(app: Any, seen: list[str]) -> Callable[..., Awaitable[None]]:
+    async def watch(scope: dict[str, Any], receive: Any, send: Any) -> None:
+        # Some ask whether the service is well.
+        if scope["type"] == "http" and (scope["path"] != "/healthz" or scope["query_string"]):
+            query = scope["query_string"].decode()
+            seen.append(f"{scope['path']}?{query}" if query else scope["path"])
+        await app(scope, receive, send)
+
+    return watch
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def proxied(
+    request: pytest.FixtureRequest,
+    database_factory: DatabaseFactory,
+    key_pool: RsaKeyPool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Proxied]:
+    """What a proxy does has nothing to do with storages."""
+    kind = PROGRAMS[request.param]
+    path = program(kind.name, kind.package, missing="a proxy is not installed", word="IDENTITY_PROXY_TESTS")
+    folder, bound, front = tmp_path_factory.mktemp(kind.name), loopback_socket(), loopback_socket()
+    port: int = front.getsockname()[1]
+    front.close()
+    world = World(
+        database_factory.new_database_settings("memory") | THREE_HOST_SETTINGS, clock=TickingClock(), key_pool=key_pool
+    )
+    world.bootstrap()
+    seen: list[str] = []
+    with serving_in_worker(world.app, bound, around=lambda app: _watched(app, seen)):
+        process = _start(kind, path, folder, port=port, service=bound.getsockname()[1])
+        yield Proxied(world, port, seen, kind)
+        process.terminate()
+        # HAProxy ends by the signal.
+        assert process.wait(WAIT) in (0, -signal.SIGTERM), (folder / "output.log").read_text()
+    world.close()
+
+
+def _start(kind: ProxyProcess, program: str, folder: Path, *, port: int, service: int) -> subprocess.Popen[bytes]:
+    text, certificate = (EXAMPLES / kind.example).read_text(), self_signed_certificate(folder, *HOSTS)
+    for words, own in kind.replaced:
+        given = {"port": port, "service": service, "certificate": certificate}
+        assert text.count(words.format(**given)), words
+        text = text.replace(words.format(**given), own.format(**given))
+    (folder / "file").write_text(kind.around(text, folder))
+    environ = {**os.environ, "HOME": str(folder)}
+    with (folder / "output.log").open("wb") as output:
+        process = subprocess.Popen(kind.words(program, folder), stdout=output, stderr=output, env=environ)
+    give_up_at = time.monotonic() + WAIT
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            assert process.poll() is None, (folder / "output.log").read_text()
+            assert time.monotonic() < give_up_at
+            time.sleep(0.05)
+        else:
+            return process
+
+
+def test_all_hosts_answer_and_the_host_is_passed_on(proxied: Proxied) -> None:
+    document = json.loads(proxied.ask("id.example.com", "/.well-known/openid-configuration").content)
+    assert document["issuer"] == "https://id.example.com"
+    assert json.loads(proxied.ask("api.example.com", "/oauth/v2/keys").content)["keys"]
+    assert proxied.ask("login.example.com", "/login").status in (200, 303)
+    assert proxied.ask("elsewhere.example.com", "/login").status == 421
+
+
+def test_what_is_not_for_the_public(proxied: Proxied) -> None:
+    for path in ("/readyz", "/metrics", "/metrics?all"):
+        assert proxied.ask("id.example.com", path).status == 403, path
+    assert not {"/readyz", "/metrics", "/metrics?all"} & set(proxied.seen)
+    assert proxied.ask("id.example.com", "/healthz").status == 200
+
+
+def test_a_logout_with_long_addresses(proxied: Proxied) -> None:
+    """The answer's headers are larger than nginx takes by itself."""
+    world = proxied.world
+    bye = f"https://app.example/bye?{'x' * 1900}"
+    client, session = world.make_web_application(post_logout_redirect_uris=(bye,)), world.make_browser_session()
+    hint = world.obtain_tokens(client, session, scope="openid")["id_token"]
+    asked = urlencode({"id_token_hint": hint, "post_logout_redirect_uri": bye, "state": "ä" * 1000})
+    answer = proxied.ask("login.example.com", f"/oauth/v2/endsession?{asked}", **session.headers)
+    assert answer.status == 303
+    assert answer.headers["Location"].startswith(bye)
+    assert len(answer.headers["Location"]) > 7000
+
+
+def test_a_long_authorization_request(proxied: Proxied) -> None:
+    asked = urlencode({"client_id": "none", "state": "x" * 2048, "nonce": "y" * 2048, "ui_locales": "z" * 9000})
+    answer = proxied.ask("login.example.com", f"/oauth/v2/authorize?{asked}")
+    assert answer.status == 400
+    assert b"We do not know this application" in answer.content
+
+
+def test_large_bodies(proxied: Proxied) -> None:
+    path = "/oauth/v2/token"
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    within = proxied.ask("api.example.com", path, method="POST", body=b"x" * 60_000, **form)
+    assert within.status == 400
+    over = proxied.ask("api.example.com", path, method="POST", body=b"x" * 900_000, **form)
+    assert over.status == 413
+
+
+@pytest.mark.thorough
+def test_a_document_larger_than_all_other_bodies_comes_in(proxied: Proxied) -> None:
+    """From whoever may import; of others nothing is kept, neither here nor there."""
+    path, host = "/management/v1/organizations/import", "api.example.com"
+    user = {"given_name": "A" * 100, "family_name": "B" * 100}
+    users = [{"user_name": f"u{number}", **user} for number in range(8000)]
+    head = {"format": "identity-organization", "version": 1, "instance": "01980000-0000-7000-8000-000000000000"}
+    organization = {"name": "Large", "primary_domain": "large.example.com", "users": users}
+    body = json.dumps({**head, "organization": organization}).encode()
+    token = proxied.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE).management_token()
+    own = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    answer = proxied.ask(host, path, method="POST", body=body, **own)
+    assert answer.status == 201, answer.content
+    made = json.loads(answer.content)
+    answer = proxied.ask(host, f"/management/v1/organizations/{made['id']}/export", method="POST", **own)
+    assert len(json.loads(answer.content)["organization"]["users"]) == 8000
+    # All of it is sent: Caddy answers when a read of the body has come to something.
+    refused = proxied.ask(host, path, method="POST", body=bytes(100_000_000))
+    assert refused.status == 401
+
+
+def test_the_clients_address_is_the_proxys_word(proxied: Proxied) -> None:
+    """Not what the client says of itself."""
+    world = proxied.world
+    robot = world.make_service_user_program()
+    assertion = robot.assertion(aud="https://elsewhere.example")
+    form = urlencode({"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion})
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "X-Forwarded-For": "192.0.2.66"}
+    answer = proxied.ask("api.example.com", "/oauth/v2/token", method="POST", body=form.encode(), **headers)
+    assert answer.status == 400
+    with world.read_only_services() as services:
+        newest = services.storage.audit.page().items[0]
+    assert newest.actor.client_address == "127.0.0.1"
+
+
+def test_nothing_is_smuggled(proxied: Proxied) -> None:
+    """The service sees each request at most once, and the one behind it only if the proxy has answered both.
+
+    Answers alone do not say it. A proxy passes on the head of what it refuses a moment later, so the service may see it
+    after the client has its answer, and the answer to what is larger than buffers may be lost. So each has a number.
+    """
+    proxied.seen.clear()
+    answers = []
+    for number, request in enumerate(CORPUS.values()):
+        own = re.sub(rb"/oauth/v2/token|/healthz", rb"\g<0>?%d" % number, request, count=1)
+        behind = b"GET /behind?%d HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n" % number
+        answered = proxied.say(own.replace(b"Host: x", b"Host: api.example.com") + behind)
+        answers.append(re.findall(rb"HTTP/1\.[01] (\d\d\d) ", answered))
+    assert proxied.ask("api.example.com", "/end").status == 404
+    for number, (name, statuses) in enumerate(zip(CORPUS, answers, strict=True)):
+        own_number = [address for address in proxied.seen if address.endswith(f"?{number}")]
+        assert len(own_number) == len(set(own_number)), name
+        assert len(statuses) == 2 or f"/behind?{number}" not in own_number, (name, statuses)
+        assert {status for status in statuses if status.startswith(b"5")} <= proxied.kind.cannot, (name, statuses)
+    assert all(re.fullmatch(r"/(oauth/v2/token|healthz|behind)\?\d+|/end", address) for address in proxied.seen)
+
+
+def _tls(port: int) -> ssl.SSLSocket:
+    with ExitStack() as stack:
+        plain = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=WAIT))
+        wrapped = _trusting().wrap_socket(plain, server_hostname="id.example.com", do_handshake_on_connect=False)
+        stack.enter_context(wrapped)
+        wrapped.do_handshake()
+        stack.pop_all()
+        return wrapped
+
+
+@pytest.mark.thorough
+def test_slow_header_is_cut_off(proxied: Proxied) -> None:
+    """No web server of docs/operators/servers does it."""
+    with _tls(proxied.port) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: id.example.com\r\n")
+        connection.settimeout(1)
+        give_up_at = time.monotonic() + 2 * WAIT
+        with suppress(ConnectionError, ssl.SSLEOFError):
+            while time.monotonic() < give_up_at:
+                connection.sendall(b"X: y\r\n")
+                with suppress(TimeoutError):
+                    if not connection.recv(65536):
+                        break
+        assert time.monotonic() < give_up_at
+
+
+@pytest.mark.thorough
+def test_body_that_does_not_come_is_cut_off(proxied: Proxied) -> None:
+    with _tls(proxied.port) as connection:
+        connection.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n")
+        connection.settimeout(3 * WAIT)
+        with suppress(ConnectionError, ssl.SSLEOFError):
+            while connection.recv(65536):
+                pass
+
+
+# Python loses a socket that is reset while it is wrapped.
+@pytest.mark.filterwarnings("ignore:.*unclosed <ssl.SSLSocket:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
+def test_connections_of_an_address_are_limited(proxied: Proxied) -> None:
+    if proxied.kind.name == "caddy":
+        pytest.skip("Caddy has no such limit; the page says so")
+    with ExitStack() as stack:
+        refused = 0
+        for _ in range(60):
+            try:
+                one = stack.enter_context(_tls(proxied.port))
+                one.sendall(b"POST /oauth/v2/token HTTP/1.1\r\nHost: id.example.com\r\nContent-Length: 9\r\n\r\n")
+            except (ConnectionError, ssl.SSLEOFError):
+                refused += 1
+        one.settimeout(5)
+        # nginx refuses once it has the head, HAProxy the connection.
+        with suppress(OSError):
+            refused += one.recv(65536).startswith(b"HTTP/1.1 503 ")
+        assert refused

@@ -1,0 +1,108 @@
+"""Drawing: strict HTML, escaping, ids that resolve, one focus, small pages."""
+
+import re
+from itertools import pairwise
+from typing import Any
+from xml.etree.ElementTree import Element
+
+import html5lib
+import pytest
+
+from tests.pages.html_checks import check_page
+
+from .conftest import PageBrowser
+
+#: Status and heading of each.
+PATHS = {
+    "/things": (200, "Things"),
+    "/things/new": (200, "New thing"),
+    "/one": (200, "Enter the code"),
+    "/nowhere": (404, "There is nothing here"),
+}
+
+
+def parsed(answer: Any) -> Element:
+    """The page; raises ParseError for anything that is not strictly HTML."""
+    tree: Element = html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(answer.text)
+    return tree
+
+
+def test_every_page_is_whole(browser: PageBrowser) -> None:
+    for path, (status, title) in PATHS.items():
+        # The first one shows everything at once.
+        tree = check_page(browser.get(path), status, title, main_buttons=9 if path == "/things" else 1)
+        known = {one.attrib.get("id") for one in tree.iter()}
+        main = tree.find(".//main")
+        levels = [int(one.tag[1]) for one in main.iter() if re.fullmatch("h[1-6]", str(one.tag))]
+        assert levels[0] == 1
+        assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), "heading levels have no gaps"
+        for one in tree.iter():
+            href = one.attrib.get("href", "")
+            assert not href.startswith("#") or href[1:] in known
+            assert not [name for name in one.attrib if name.startswith("on")]
+            assert one.tag not in ("script", "style") or not (one.text or "").strip(), "nothing is inline"
+
+
+def test_values_are_escaped(browser: PageBrowser) -> None:
+    shown = browser.get("/things").text
+    assert "<b>Ada" not in shown
+    assert "&lt;b&gt;Ada&lt;/b&gt; was changed." in shown
+    assert "Ada <Lovelace>" not in shown
+    assert 'value="Stored &lt;name&gt;"' in browser.get("/things/new").text
+
+
+def test_a_title_is_heading_parent_and_brand(browser: PageBrowser) -> None:
+    titles = {path: parsed(browser.get(path)).findtext(".//title") for path in PATHS}
+    assert titles["/things"] == "Things – Acme & Co – Identity"
+    assert titles["/things/new"] == "New thing – Identity"
+    assert titles["/nowhere"] == "Error: There is nothing here – Identity"
+    assert len(set(titles.values())) == len(titles)
+
+
+def test_navigation_is_drawn_twice_by_one_macro(browser: PageBrowser) -> None:
+    navigations = re.findall(r'<nav class="navigation".*?</nav>', browser.get("/things").text, re.DOTALL)
+    assert len(navigations) == 2
+    assert navigations[0] == navigations[1]
+    assert navigations[0].count('aria-current="page"') == 1
+    assert 'aria-current="true"' in browser.get("/things/new").text
+
+
+def test_a_page_of_the_login_frame_is_small(browser: PageBrowser) -> None:
+    assert len(browser.get("/one").body) <= 8 * 1024
+
+
+def test_moments(browser: PageBrowser) -> None:
+    shown = browser.get("/things").text
+    assert re.search(
+        r'<time datetime="[\dT:-]+Z" title="[\d: -]+ UTC" data-local="minute">\w+ \d+, \d+ \d+:\d\d\s[AP]M UTC</time>',
+        shown,
+    )
+    assert "just now" in shown
+
+
+def test_an_operator_replaces_one_template_and_adds_a_style(settings: dict[str, str], tmp_path: Any) -> None:
+    (tmp_path / "brand.html").write_text(
+        '{% set brand_name = "Acme" %}{% macro brand(href) %}<a class="brand" href="{{ href }}">Acme</a>{% endmacro %}'
+    )
+    (tmp_path / "acme.css").write_text(":root { --color-accent: #000000; }")
+    browser = PageBrowser(
+        settings | {"identity.pages_templates": str(tmp_path), "identity.pages_style": str(tmp_path / "acme.css")}
+    )
+    answer = browser.get("/one")
+    tree = parsed(answer)
+    assert tree.findtext(".//title") == "Enter the code – Acme"
+    styles = [one.attrib["href"] for one in tree.iter("link") if one.attrib["rel"] == "stylesheet"]
+    assert [re.sub("-[0-9a-f]{16}", "", style) for style in styles] == ["/static/identity.css", "/static/acme.css"]
+    assert "#000000" in browser.get(styles[1]).text
+    browser.identity.close()
+
+
+def test_a_broken_template_of_an_operator_still_gives_an_answer(
+    settings: dict[str, str], tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "error.html").write_text("{{ nowhere }}")
+    browser = PageBrowser(settings | {"identity.pages_templates": str(tmp_path)})
+    answer = browser.get("/nothing")
+    assert (answer.status_int, answer.content_type) == (404, "application/json")
+    assert "cannot be drawn" in caplog.text
+    browser.identity.close()

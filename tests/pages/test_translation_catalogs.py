@@ -1,0 +1,207 @@
+"""The catalogs: each language says every sentence, with the same places, and nothing else."""
+
+import itertools
+import re
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+from babel.messages.catalog import Catalog
+from babel.messages.pofile import read_po
+
+from identity.http.language_negotiation import LANGUAGES
+from identity.pages import catalog_update
+from identity.pages.catalog_update import extract_messages, update_catalog, write_catalog
+from identity.pages.translation import CATALOG_FILE, LOCALE_DIR, MessageCatalogs, read_catalog
+
+OTHERS = LANGUAGES[1:]
+
+
+def several(text: Any) -> tuple[str, ...]:
+    return tuple(text) if isinstance(text, (tuple, list)) else (text or "",)
+
+
+def read(language: str) -> Any:
+    with (LOCALE_DIR / language / CATALOG_FILE).open("rb") as file:
+        return read_po(file, locale=language)
+
+
+def ids(catalog: Any) -> set[tuple[str, ...]]:
+    return {several(one.id) for one in catalog if one.id}
+
+
+def places(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+@pytest.fixture(scope="module")
+def source() -> Any:
+    return extract_messages()
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_catalog_has_exactly_the_sentences_of_code_and_templates(language: str, source: Any) -> None:
+    """Otherwise: python -m identity.pages.catalog_update"""
+    catalog = read(language)
+    assert ids(catalog) == ids(source)
+    assert not catalog.obsolete
+    assert not [one.id for one in catalog if one.id and one.fuzzy]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_sentence_is_translated(language: str) -> None:
+    assert [one.id for one in read(language) if one.id and not all(several(one.string))] == []
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_places_agree(language: str) -> None:
+    """A form for one thing may say "one" instead of the number; nothing else may be left out or made up."""
+    for one in read(language):
+        said = several(one.id) if one.id else ()
+        for translated in several(one.string) if said else ():
+            may_lack = {"n"} if len(said) > 1 else set()
+            assert places(said[-1]) - may_lack <= places(translated) <= set().union(*map(places, said)), one.id
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_translations_are_read(language: str) -> None:
+    catalog = read_catalog(LOCALE_DIR / language / CATALOG_FILE, language)
+    for forms in catalog.messages.values():
+        assert len(forms) in (1, 2)
+    assert MessageCatalogs().translator(language).ngettext("{n} day ago", "{n} days ago", 3).count("3") == 1
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_plurals_have_the_forms_of_the_language(language: str) -> None:
+    catalog = read(language)
+    assert catalog.num_plurals == (1 if language == "zh" else 2)
+    for one in catalog:
+        assert len(several(one.string)) == (catalog.num_plurals if len(several(one.id)) > 1 else 1), one.id
+
+
+#: Words that one language says all the time and the others hardly ever; "de" or "la" would tell nothing.
+TELLING = {
+    "en": "the and is are your you not with this which nothing has been",
+    "de": "der das dem und nicht ist sind wird werden eine einen ihre ihrer sie von mit auf für keine kein",
+    "fr": "est vous votre vos sont cette avec aux dans n’est ses pas une pour",
+    "es": "los las sus usted han está están puede cuando otra estos para una",
+    "it": "gli della delle è sono questo questa nella può viene alla una di che",
+}
+#: What is the same in the language and in English, of what is more than one word or place.
+ALIKE = {
+    "de": set(),
+    "zh": set(),
+    "fr": {
+        *("{n} application", "{n} applications", "{n} minute", "{n} minutes", "{n} session", "{n} sessions"),
+    },
+    "es": {"{n} roles"},
+    "it": {"scope {scope}"},
+}
+#: What is said in Latin letters in Chinese too.
+NAMES = {"API", "JWT", "TXT", "UTC"}
+
+
+def words_of(text: str) -> list[str]:
+    """Its words without places, which are named in English, and without what is quoted literally."""
+    return re.findall(r"[^\W\d_]+(?:[’'][^\W\d_]+)*", re.sub(r"\{\w*\}|“[^”]*”|«[^»]*»|„[^“]*“", " ", text).lower())
+
+
+def said_alike(languages: dict[str, dict[str, str]]) -> list[tuple[str, str, str]]:
+    """Sentences of three words and more that two languages say alike."""
+    found = []
+    for left, right in itertools.combinations(languages, 2):
+        for key, text in languages[left].items():
+            if text == languages[right][key] and len(words_of(text)) > 2:
+                found.append((left, right, text))
+    return found
+
+
+def foreign(language: str, text: str) -> list[str]:
+    """The words that tell of another language."""
+    mine = set(TELLING.get(language, "").split())
+    others = set(" ".join(said for one, said in TELLING.items() if one != language).split()) - mine
+    return [word for word in words_of(text) if word in others]
+
+
+def in_its_script(language: str, text: str) -> bool:
+    """Whether a text has the letters of its language: Chinese ones, or none of those; nor the German ones elsewhere."""
+    if language != "zh":
+        return not re.search(r"[\u3400-\u9fff]" if language == "de" else r"[\u3400-\u9fffßäÄöÖ]", text)
+    return bool(re.search(r"[\u3400-\u9fff]", text)) or not {one.upper() for one in words_of(text)} - NAMES
+
+
+def sentences_by_id(language: str) -> dict[str, str]:
+    """Each form by what it is a form of: the singular for one thing, the plural for more."""
+    found = {}
+    for one in read(language):
+        if one.id:
+            said, forms = several(one.id), several(one.string)
+            found |= {text: forms[min(number, len(forms) - 1)] for number, text in enumerate(said)}
+    return found
+
+
+def test_no_two_languages_say_the_same_sentence() -> None:
+    """A catalog once held the German sentences of a page in every language."""
+    assert said_alike({language: sentences_by_id(language) for language in OTHERS}) == []
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_nothing_is_left_in_english(language: str) -> None:
+    said = sentences_by_id(language).items()
+    assert {text for text, form in said if text == form and " " in text and words_of(text)} == ALIKE[language]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_sentence_is_in_its_language(language: str) -> None:
+    said = sentences_by_id(language).values()
+    assert [(text, foreign(language, text)) for text in said if foreign(language, text)] == []
+    assert [text for text in said if not in_its_script(language, text)] == []
+
+
+def test_a_sentence_of_another_language_is_noticed() -> None:
+    german = "Die IDs des Dokuments behalten"
+    assert said_alike({"fr": {"a": german}, "it": {"a": german}}) == [("fr", "it", german)]
+    assert foreign("it", "Das ist kein UTF-8.")
+    assert foreign("de", "Nothing was saved.")
+    assert not in_its_script("es", "Das ist zu groß")
+    assert not in_its_script("zh", "Sitzung beenden")
+    assert in_its_script("zh", "{n} 个 JWT")
+    assert in_its_script("zh", "JWT")
+
+
+def test_sentences_are_found_in_code_and_templates(source: Any) -> None:
+    known = ids(source)
+    assert ("Use at most {length} characters.",) in known
+    assert ("Skip to the content",) in known
+    assert ("{n} day ago", "{n} days ago") in known
+
+
+def test_sentences_are_plain(source: Any) -> None:
+    """pages §6: no exclamation marks, no "please", no "oops"; one sentence never begins with a space."""
+    for one in source:
+        for text in several(one.id) if one.id else ():
+            assert not re.search(r"!|\bplease\b|\boops\b|^\s|\s$|<", text, re.IGNORECASE), text
+
+
+def test_an_update_keeps_and_drops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = Catalog()
+    for text in ("Cancel", "Save", ("{n} day ago", "{n} days ago")):
+        before.add(text)
+    write_catalog(update_catalog("de", before, tmp_path), tmp_path / "de" / CATALOG_FILE)
+    kept = update_catalog("de", before, tmp_path)
+    kept["Cancel"].string = "Abbrechen"
+    kept.add("Gone.", "Weg.")
+    write_catalog(kept, tmp_path / "de" / CATALOG_FILE)
+    after = update_catalog("de", before, tmp_path)
+    assert after["Cancel"].string == "Abbrechen"
+    assert "Gone." not in after
+    assert not after.obsolete
+    write_catalog(after, tmp_path / "de" / CATALOG_FILE)
+    text = (tmp_path / "de" / CATALOG_FILE).read_text()
+    write_catalog(update_catalog("de", before, tmp_path), tmp_path / "de" / CATALOG_FILE)
+    assert (tmp_path / "de" / CATALOG_FILE).read_text() == text, "an update without news changes nothing"
+    monkeypatch.setattr(catalog_update, "LOCALE_DIR", tmp_path)
+    monkeypatch.setattr(catalog_update, "extract_messages", lambda: before)
+    assert catalog_update.main() == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(OTHERS)

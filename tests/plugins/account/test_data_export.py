@@ -1,0 +1,76 @@
+"""All that is kept of a person, to take along."""
+
+import json
+from typing import Any
+
+import pytest
+
+from identity.domain.audit import Actor, ActorKind
+from identity.domain.users import HumanUser
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.users import ChangeHumanUser
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.plugins.account.conftest import OLD, login_name_of, make_user_with_password
+
+MANAGER = Actor(kind=ActorKind.USER, id="0192f3a7-5b1e-7c44-9d0e-3f2a8b61c7d5", client_address="198.51.100.7")
+
+
+def taken(browser: Browser) -> dict[str, Any]:
+    browser.open("/account/data")
+    answer = browser.submit(form="page-form")
+    assert answer.status_int == 200
+    assert answer.content_type == "application/json"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="account.json"'
+    assert answer.headers["Cache-Control"] == "no-store"
+    document: dict[str, Any] = json.loads(answer.body)
+    return document
+
+
+def test_everything_that_is_known_of_one(world: World, ada: HumanUser) -> None:
+    client = world.make_web_application()
+    world.make_authorization(ada, client, scope=("openid", "profile"))
+    browser = Browser(world)
+    browser.open("/account")
+    browser.sign_in(login_name_of(world, ada), OLD)
+    document = taken(browser)
+    assert document["login_name"] == login_name_of(world, ada)
+    assert document["account"]["id"] == ada.id
+    assert document["account"]["profile"]["given_name"] == ada.profile.given_name
+    assert document["organization"]["id"] == ada.organization_id
+    [session] = document["sessions"]
+    assert session["methods"] == ["pwd"]
+    assert [one["client_id"] for one in document["applications"]] == [client.client_id]
+    told = [one["event"] for one in document["activity"]]
+    # That it was taken is in it, and stands in the audit trail.
+    assert told[:2] == ["user.exported", "session.started"]
+    assert document["activity"][0]["by"] == "you"
+
+
+def test_no_secret_and_nothing_of_others_is_in_it(world: World, browser: Browser, ada: HumanUser) -> None:
+    eve = make_user_with_password(world)
+    with world.identity.transaction(MANAGER) as services:
+        services.users.change(ada.id, ChangeHumanUser(given_name="Augusta"), by=OPERATOR_PRINCIPAL)
+    with world.identity.transaction(Actor(kind=ActorKind.USER, id=ada.id)) as services:
+        services.users.change(eve.id, ChangeHumanUser(given_name="Evelyn"), by=OPERATOR_PRINCIPAL)
+        stored = services.storage.users.find_password(ada.id)
+    assert stored is not None
+    document = taken(browser)
+    text = json.dumps(document)
+    assert "Augusta" in text
+    for secret in (stored.hash, "Evelyn", eve.id, "198.51.100.7", str(MANAGER.id), *browser.session_cookies):
+        assert secret not in text
+
+
+@pytest.mark.storages("memory")
+def test_plugins_add_what_they_keep(world: World, browser: Browser, ada: HumanUser) -> None:
+    world.app.registry.pages.account_data["pets"] = lambda request, subject: [{"of": subject.user.id}]
+    try:
+        assert taken(browser)["pets"] == [{"of": ada.id}]
+    finally:
+        del world.app.registry.pages.account_data["pets"]
+
+
+def test_looking_at_the_page_takes_nothing(world: World, browser: Browser, ada: HumanUser) -> None:
+    browser.open("/account/data")
+    assert [one for one in world.audit_events(event="user.exported") if one.object_id == ada.id] == []

@@ -1,0 +1,190 @@
+"""A new password, for whoever knows the present one, or has a link of a manager's."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from identity.crypto.argon2id import hash_password
+from identity.domain.users import HumanUser
+from identity.password_hashing import PasswordHasher, ServerBusy
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.pages.html_checks import check_page
+from tests.plugins.account.conftest import HERE, NEW, OLD, make_user_with_password, sessions_of
+
+# --- password ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_password(world: World, browser: Browser, ada: HumanUser) -> None:
+    elsewhere = Browser(world)
+    elsewhere.start_session(ada)
+    tree = check_page(browser.open("/account/password"), 200, "Password")
+    passwords = [one.attrib for one in tree.iter("input") if one.attrib.get("type") == "password"]
+    kinds = {"current_password": "current-password"} | dict.fromkeys(
+        ("new_password", "new_password_again"), "new-password"
+    )
+    assert {one["name"]: one["autocomplete"] for one in passwords} == kinds
+    assert tree.find(".//input[@name='login_name']").attrib["autocomplete"] == "username"
+    assert "all your other sessions end" in browser.page.text
+    change_password(browser)
+    assert browser.path == "/account/security"
+    assert "Your password is changed. All your other sessions are ended." in browser.page.text
+    assert len(sessions_of(world, ada)) == 1
+    assert elsewhere.open("/account").request.path.startswith("/login/")
+    elsewhere.sign_in(ada.user_name, NEW)
+    assert elsewhere.path == "/account/profile"
+    # What is said goes away, and nobody else sees it.
+    address, eve = browser.url, Browser(world)
+    eve.start_session(world.make_human_user())
+    assert "Your password is changed." not in eve.open(address).text
+    world.clock.advance(60)
+    assert "Your password is changed." not in browser.reload().text
+
+
+def test_what_is_wrong_with_a_password(world: World, browser: Browser, ada: HumanUser) -> None:
+    name = ada.user_name.upper()
+    for current, new, again, errors in (
+        ("", "", "", {"current_password": "Enter your present password.", "new_password": "Enter a password."}),
+        ("wrong", NEW, NEW, {"current_password": "This is not your present password."}),
+        (OLD, "short", "short", {"new_password": "Use at least 15 characters; several words work well."}),
+        (OLD, NEW, NEW + "!", {"new_password_again": "Type the same password twice."}),
+        (OLD, name, name, {"new_password": "Do not use your user name."}),
+    ):
+        browser.open("/account/password")
+        typed = {"current_password": current, "new_password": new, "new_password_again": again}
+        tree = check_page(browser.submit(typed, form="page-form"), 422, "Password")
+        for field, sentence in errors.items():
+            assert sentence in "".join(tree.find(f".//*[@id='error-{field}']").itertext())
+        links = [one.attrib["href"] for one in tree.find(".//*[@id='errors']").iter("a")]
+        assert links == [f"#field-{one}" for one in errors]
+        # Never sent back.
+        assert all(not one or one not in browser.page.text for one in (new, again))
+    fresh = Browser(world)
+    fresh.open("/account")
+    fresh.sign_in(ada.user_name, OLD)
+    assert fresh.path == "/account/profile"
+
+
+def test_who_knows_the_former_password_does_not_undo_a_reset_of_the_same_moment(
+    world: World, browser: Browser, ada: HumanUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cost = world.identity.process_state.hasher.cost
+    by_reset = hash_password("of the owner, by the link", cost=cost)
+
+    def reset() -> None:
+        with world.transaction_services() as services:
+            services.passwords.reset(services.passwords.issue_reset_link(ada.id).rpartition("/")[2], by_reset)
+
+    def hashed_slowly(_hasher: PasswordHasher, password: str) -> str:
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(reset).result(timeout=30)
+        return hash_password(password, cost=cost)
+
+    browser.open("/account/password")
+    monkeypatch.setattr(PasswordHasher, "hash", hashed_slowly)
+    new = {"new_password": "of somebody else", "new_password_again": "of somebody else"}
+    browser.submit({"current_password": OLD, **new}, form="page-form")
+    assert browser.page.status_int == 404
+    with world.read_only_services() as services:
+        kept = services.storage.users.find_password(ada.id)
+    assert kept is not None
+    assert kept.hash == by_reset
+
+
+def test_wrong_passwords_are_counted_as_on_the_sign_in_pages(world: World, browser: Browser, ada: HumanUser) -> None:
+    for _ in range(5):
+        change_password(browser, "wrong")
+        assert browser.page.status_int == 422
+    change_password(browser)
+    assert browser.page.status_int == 429
+    assert browser.page.headers["Retry-After"] == "1"
+    assert "Too many attempts. Wait 1 second, then try again." in browser.page.text
+    assert '<a href="/password/reset">You can also choose a new password.</a>' in browser.page.text
+    world.clock.advance(1)
+    change_password(browser)
+    assert browser.path == "/account/security"
+    assert "Your password is changed." in browser.page.text
+    refused = [one.reason for one in world.audit_events(event="authentication.refused") if one.object_id == ada.id]
+    assert set(refused) == {"wrong password", "too many attempts at one account"}
+
+
+def change_password(browser: Browser, current: str = OLD) -> None:
+    browser.open("/account/password")
+    new = {"new_password": NEW, "new_password_again": NEW}
+    browser.submit({"current_password": current, **new}, form="page-form")
+
+
+@pytest.mark.storages("memory")
+def test_busy(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*_: object) -> None:
+        raise ServerBusy
+
+    monkeypatch.setattr(PasswordHasher, "hash", busy)
+    change_password(browser)
+    assert browser.page.status_int == 503
+    assert browser.page.headers["Retry-After"] == "5"
+    assert "We are busy just now." in browser.page.text
+
+
+# --- links without mail -----------------------------------------------------------------------------------------------
+
+
+def test_without_a_mail_server_somebody_else_gives_the_link(world: World) -> None:
+    browser = Browser(world)
+    check_page(browser.open("/password/reset"), 200, "Choose a new password")
+    assert "Ask a manager of your organization for a link." in browser.page.text
+    assert not browser.page.forms
+    answer = browser.post_form("/password/reset", {"login_name": "ada"}, initiator=HERE)
+    assert (answer.status_int, answer.text) == (200, browser.open("/password/reset").text)
+    assert browser.open("/password/reset/sent").request.path == "/password/reset"
+
+
+def issue_password_link(world: World, person: HumanUser) -> str:
+    with world.transaction_services() as services:
+        return services.passwords.issue_reset_link(person.id)
+
+
+def test_the_link_of_a_manager(world: World, ada: HumanUser) -> None:
+    link = issue_password_link(world, ada)
+    browser = Browser(world)
+    tree = check_page(browser.open(link), 200, "Choose a new password")
+    assert f"{ada.user_name}@" in browser.page.text
+    assert tree.find(".//input[@name='login_name']").attrib["autocomplete"] == "username"
+    check_page(
+        browser.submit({"new_password": NEW, "new_password_again": "x"}, form="page-form"), 422, "Choose a new password"
+    )
+    assert NEW not in browser.page.text
+    # The link is good still.
+    browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
+    check_page(browser.page, 200, "Your password is changed")
+    check_page(Browser(world).open(link), 410, "This link does not work any more")
+
+
+def test_a_link_is_good_for_one_thing_alone(world: World, ada: HumanUser) -> None:
+    code = issue_password_link(world, ada).rpartition("/")[2]
+    for path in (f"/email/{code}", f"/register/{code}", f"/password/reset/{code}x"):
+        tree = check_page(Browser(world).open(path), 410, "This link does not work any more")
+        assert code not in "".join(tree.itertext())
+    assert Browser(world).open(f"/password/reset/{code}").status_int == 200
+    with world.transaction_services() as services:
+        services.storage.users.update(replace(ada, active=False, version=ada.version + 1))
+    assert Browser(world).open(f"/password/reset/{code}").status_int == 410
+
+
+def test_whoever_is_signed_in_as_somebody_else_may_use_a_link(world: World, browser: Browser, ada: HumanUser) -> None:
+    grace = make_user_with_password(world)
+    browser.open(issue_password_link(world, grace))
+    browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
+    assert browser.path == "/password/changed"
+    assert len(sessions_of(world, ada)) == 1
+
+
+def test_a_link_s_page_in_another_language_keeps_it_to_the_end(world: World, ada: HumanUser) -> None:
+    browser = Browser(world)
+    browser.open(issue_password_link(world, ada))
+    browser.submit(button=("ui_locales", "de"), form="page-form")
+    assert '<html lang="de">' in browser.page.text
+    browser.submit({"new_password": NEW, "new_password_again": NEW}, form="page-form")
+    assert browser.url.endswith("/password/changed?ui_locales=de")
+    assert '<html lang="de">' in browser.page.text

@@ -1,0 +1,300 @@
+"""Audit events in the console: the list of an organization and of all, filters, and all about one."""
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from identity.domain.audit import EVENTS
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_RESOURCE, organization_resource
+from identity.pages.event_labels import EVENT_LABELS, REASON_LABELS, SUBJECT_LABELS
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.commands.user_grants import AddUserGrant, ChangeUserGrant
+from identity.services.commands.users import ChangeHumanUser
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.console.conftest import SignIn
+
+
+def events(browser: Browser, organization: Organization, query: str = "") -> Any:
+    return browser.open(f"/console/organizations/{organization.id}/audit-events{query}")
+
+
+def test_every_event_has_words() -> None:
+    assert EVENT_LABELS.keys() == EVENTS
+    assert SUBJECT_LABELS.keys() == {name.partition(".")[0] for name in EVENTS}
+    assert len(set(EVENT_LABELS.values())) == len(EVENTS), "two events read alike"
+
+
+def test_words_are_sentences_of_their_own() -> None:
+    assert all(words[0].isupper() and not words.endswith(".") for words in EVENT_LABELS.values())
+    assert all(words.endswith(".") for words in REASON_LABELS.values())
+
+
+def test_newest_first_with_names(world: World, owner: Browser, organization: Organization) -> None:
+    world.make_service_user_program(organization, display_name="CI runner")
+    page = events(owner, organization)
+    assert page.status_int == 200
+    rows = [one.get_text(" ", strip=True) for one in page.html.select("tbody tr")]
+    assert rows[0].startswith("Key of a service user added service_user_key.added")
+    assert "The operator" in rows[0]
+    assert "CI runner" in rows[1]
+    assert rows[-1].startswith("Organization created")
+    # Audit shows UTC: script is not to turn it into something else.
+    assert page.html.select("tbody time[data-local]") == []
+
+
+def test_no_row_tells_a_bare_id(world: World, owner: Browser, organization: Organization) -> None:
+    """Keys, managers and grants are known by whose they are, and what is gone as it was called."""
+    robot = world.make_service_user_program(organization, display_name="CI runner")
+    manager = world.assign_manager_role(robot, "ORG_OWNER_VIEWER")
+    project = world.make_project(organization, roles=["reader"])
+    person = world.make_human_user(organization)
+    grant = world.make_user_grant(person, project, "reader")
+    world.make_project_grant(project, world.make_organization(), roles=["reader"])
+    world.make_service_user_secret(robot)
+    world.make_personal_access_token(robot)
+    with world.transaction_services() as services:
+        services.managers.change(manager.id, ChangeManager(roles=frozenset({"ORG_OWNER"})), by=OPERATOR_PRINCIPAL)
+        services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
+        services.user_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
+        services.projects.remove(project.id, by=OPERATOR_PRINCIPAL)
+    page = events(owner, organization, "?limit=50")
+    named = {
+        row.select("td")[-2].get_text(" ", strip=True): row.th.get_text(" ", strip=True)
+        for row in page.html.select("tbody tr")
+    }
+    bare = {text: what for text, what in named.items() if re.search(r"[0-9a-f]{8}-[0-9a-f]{4}-7", text)}
+    # A grant that went with its project has no name of its own.
+    assert {what.split()[-1] for what in bare.values()} <= {"project_grant.added"}
+    assert any("CI runner" in text for text in named)
+    assert any(project.name in text for text in named)
+
+
+def test_of_a_person_who_is_deleted_there_is_no_name(world: World, owner: Browser, organization: Organization) -> None:
+    person = world.make_human_user(organization)
+    world.operator_services.users.remove(person.id)
+    page = events(owner, organization, "?event=user.created")
+    row, *_ = page.html.select("tbody tr")
+    assert "Deleted user" in row.get_text(" ", strip=True)
+    page = owner.open(row.th.a["href"])
+    text = page.html.main.get_text(" ", strip=True)
+    assert "This person is deleted. What the event told of them is erased." in text
+    assert person.id in text
+    assert person.profile.given_name not in text
+    assert not page.html.select("#detail, #changes")
+
+
+def test_what_a_person_did_is_told_with_everything(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.make_service_user_program(organization, display_name="CI runner")
+    owner.open(f"/console/service-users/{robot.id}/edit")
+    owner.submit({"display_name": "Nightly build"}, form="page-form")
+    page = events(owner, organization, "?event=service_user.changed")
+    [row] = page.html.select("tbody tr")
+    text = row.get_text(" ", strip=True)
+    assert "Ada Lovelace" in text
+    assert owner.address in text
+    page = owner.click("Service user changed")
+    [change] = page.html.select("#changes tbody tr")
+    assert change.get_text(" ", strip=True) == "display_name CI runner Nightly build"
+    [event] = world.audit_events(event="service_user.changed", object_id=robot.id)
+    assert event.actor.request_id
+    for told in (event.id, event.actor.request_id, robot.id, "service_user.changed", organization.name):
+        assert told in page
+    assert page.html.h1.get_text() == "Service user changed"
+
+
+def test_user_is_found_by_name_with_what_was_done_to_theirs(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    person, other = world.make_human_user(organization), world.make_human_user(organization)
+    project = world.make_project(organization, roles=["reader", "writer"])
+    with world.transaction_services() as services:
+        services.users.change(person.id, ChangeHumanUser.build(display_name="Michał Ångström"), by=OPERATOR_PRINCIPAL)
+        for user in (person, other):
+            command = AddUserGrant(user_id=user.id, project_id=project.id, roles=frozenset({"reader"}))
+            grant = services.user_grants.add(command, by=OPERATOR_PRINCIPAL)
+            services.user_grants.change(grant.id, ChangeUserGrant(roles=frozenset({"writer"})), by=OPERATOR_PRINCIPAL)
+            services.user_grants.remove(grant.id, by=OPERATOR_PRINCIPAL)
+            manager = services.managers.add(
+                organization_resource(organization.id),
+                AddManager(user_id=user.id, roles=frozenset({"ORG_OWNER_VIEWER"})),
+                by=OPERATOR_PRINCIPAL,
+            )
+            services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
+    login_name = f"{person.user_name}@{organization.primary_domain}"
+    for name in (person.id, login_name, "michal angstrom", person.user_name):
+        page = events(owner, organization, f"?object={quote(name)}")
+        told = [row.th.get_text(" ", strip=True).split()[-1] for row in page.html.select("tbody tr")]
+        assert told == [
+            *("manager.removed", "manager.added", "user_grant.removed", "user_grant.changed", "user_grant.added"),
+            *("user.changed", "user.created"),
+        ], name
+    # What is gone is still called by whose it was: the event of a change tells the difference alone.
+    page = events(owner, organization, f"?event=user_grant.changed&object={person.id}")
+    [row] = page.html.select("tbody tr")
+    assert "Michał Ångström" in row.select("td")[-2].get_text(" ", strip=True)
+    page = events(owner, organization, "?object=ada")
+    assert page.status_int == 422
+    assert "Several users have this name." in page.html.main.get_text()
+    # The way there from the user's own page.
+    owner.open(f"/console/users/{person.id}")
+    page = owner.click("Show Done to this user")
+    assert len(page.html.select("tbody tr")) == 7
+
+
+def test_request_id_finds_its_events(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.make_service_user_program(organization)
+    owner.open(f"/console/service-users/{robot.id}/edit")
+    owner.submit({"display_name": "Nightly build"}, form="page-form")
+    [event] = world.audit_events(event="service_user.changed", object_id=robot.id)
+    page = events(owner, organization, f"?request={event.actor.request_id}")
+    [row] = page.html.select("tbody tr")
+    assert "Service user changed" in row.get_text()
+    assert events(owner, organization, "?request=nobody-has-it").html.select("tbody tr") == []
+
+
+def test_mismatch_shows_address_sent_and_registered_ones(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    party = RelyingParty.register(
+        world, project_id=world.make_project(organization).id, redirect_uri="https://app.example/cb"
+    )
+    Browser(world).open(party.new_request(redirect_uri="https://app.example/callback?code=secret#x").url)
+    events(owner, organization, "?event=authorization.refused")
+    page = owner.click("Request of an application refused")
+    assert "https://app.example/callback" in page.html.select_one("#detail").get_text()
+    assert "https://app.example/cb" in page.html.select_one("#registered").get_text()
+    assert "secret" not in page.text
+
+
+def test_filters_narrow_and_are_kept(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.make_service_user_program(organization)
+    day = world.clock().date().isoformat()
+    query = f"?from={day}&to={day}&event=service_user&result=success&object={robot.id}"
+    page = events(owner, organization, query)
+    assert page.html.select_one("tbody .table__sub").get_text() == "service_user.created"
+    assert len(page.html.select("tbody tr")) == 1
+    form = next(one for one in page.forms.values() if "object" in one.fields)
+    assert {name: form[name].value for name in ("from", "to", "event", "result", "object")} == {
+        "from": day,
+        "to": day,
+        "event": "service_user",
+        "result": "success",
+        "object": robot.id,
+    }
+
+
+def test_the_actor_may_be_a_login_name(world: World, sign_in: SignIn, organization: Organization) -> None:
+    browser = sign_in()
+    robot = world.make_service_user_program(organization)
+    browser.open(f"/console/service-users/{robot.id}/edit")
+    browser.submit({"display_name": "Nightly build"}, form="page-form")
+    [event] = world.audit_events(event="service_user.changed", object_id=robot.id)
+    with world.read_only_services() as services:
+        subject = services.storage.users.find_subject(event.actor.id)
+    page = events(browser, organization, f"?actor={subject.login_name}")
+    assert len(page.html.select("tbody tr")) == 1
+
+
+@pytest.mark.storages("memory")  # Nothing is asked of it.
+def test_a_filter_that_cannot_be(owner: Browser, organization: Organization) -> None:
+    for query, field, sentence in (
+        ("from=yesterday", "from", "Enter a date such as 2027-12-31."),
+        ("to=2027-13-01", "to", "Enter a date such as 2027-12-31."),
+        ("from=2027-01-02&to=2027-01-01", "to", "Choose a day that is not before the first one."),
+        ("event=nothing", "event", "Choose one of the values offered."),
+        ("result=perhaps", "result", "Choose one of the values offered."),
+    ):
+        page = events(owner, organization, f"?{query}&object=kept")
+        assert page.status_int == 422
+        assert page.html.find(id=f"error-{field}").get_text(strip=True).endswith(sentence)
+        assert 'value="kept"' in page
+        assert page.html.title.get_text().strip().startswith("Error:")
+
+
+def test_pages(owner: Browser, organization: Organization) -> None:
+    page = events(owner, organization, "?limit=1&to=9999-12-31")
+    first = page.html.select_one("tbody a")["href"]
+    page = owner.click("Next page")
+    assert page.html.select_one("tbody a")["href"] != first
+    page = events(owner, organization, "?from=2001-01-01&to=2001-01-02")
+    assert "No event fits these filters. Remove one." in page
+    owner.click("Show all")
+    assert len(owner.page.html.select("tbody tr")) > 0
+
+
+def test_a_refused_action_is_told_with_its_reason(world: World, sign_in: SignIn, organization: Organization) -> None:
+    assert (
+        sign_in("ORG_OWNER_VIEWER").open(f"/console/organizations/{organization.id}/service-users/new").status_int
+        == 403
+    )
+    page = events(sign_in(), organization, "?result=refused")
+    [row] = page.html.select("tbody tr")
+    assert "Action refused" in row.get_text()
+    assert "service_user.write" in row.get_text()
+
+
+def test_the_list_holds_the_events_of_one_organization_alone(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    foreign = world.make_service_user_program()
+    own = world.make_service_user_program(organization)
+    page = events(owner, organization, "?event=service_user.created")
+    assert [one["href"] for one in page.html.select("tbody td a")] == [f"/console/service-users/{own.id}"]
+    for query in ("", "?event=organization", "?event=service_user"):
+        assert foreign.id not in events(owner, organization, query), query
+    assert "No event fits these filters." in events(owner, organization, f"?object={foreign.id}")
+
+
+def test_who_acted_from_elsewhere_is_named_without_a_link(
+    world: World, sign_in: SignIn, owner: Browser, organization: Organization
+) -> None:
+    robot = world.make_service_user_program(organization)
+    admin = sign_in("IAM_OWNER", resource=INSTANCE_RESOURCE, home=world.make_organization())
+    admin.open(f"/console/service-users/{robot.id}/edit")
+    admin.submit({"display_name": "Nightly build"}, form="page-form")
+    page = events(owner, organization, "?event=service_user.changed")
+    [row] = page.html.select("tbody tr")
+    assert "Ada Lovelace" in row.get_text()
+    assert [one.get_text() for one in row.find_all("a")] == ["Service user changed", "Nightly build"]
+
+
+def test_all_events_are_for_managers_of_the_instance(
+    world: World, sign_in: SignIn, owner: Browser, organization: Organization
+) -> None:
+    assert owner.open("/console/audit-events").status_int == 403
+    world.make_organization()
+    viewer = sign_in("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    page = viewer.open("/console/audit-events?event=organization.created")
+    assert page.status_int == 200
+    assert len(page.html.select("tbody tr")) >= 2
+    added = world.audit_events(event="signing_key.added")[0]
+    page = viewer.open(f"/console/audit-events/{added.id}")
+    assert page.html.h1.get_text() == "Signing key made"
+    assert page.html.select_one(".breadcrumb a")["href"] == "/console/audit-events"
+
+
+def test_what_belongs_to_others_is_named_without_a_link(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    """People of the organization agree to applications of others: the address would lead its managers to nothing."""
+    person = world.make_human_user(organization)
+    projects = (world.make_project(), world.make_project(organization))
+    client_ids = [world.make_application(one.id).client_id for one in projects]
+    with world.transaction_services() as services:
+        subject = services.storage.users.find_subject(person.id)
+        assert subject is not None
+        for client_id in client_ids:
+            client = services.applications.find_client(client_id)
+            assert client is not None
+            services.consents.grant_consent(subject, client, ("openid",))
+    page = events(owner, organization, "?event=consent.given")
+    own, foreign = (row.select_one("td[data-label=Object]") for row in page.html.select("tbody tr"))
+    assert owner.open(own.a["href"]).status_int == 200
+    assert foreign.a is None
+    assert "Application-" in foreign.text

@@ -1,0 +1,381 @@
+"""Security 14.1: who may see what in the console, on own and on foreign things.
+
+The table of pages is written down here, and not read from the console: what is expected follows from it, and from what
+tests/spec/test_management_authorization.py says of roles.
+"""
+
+import re
+from dataclasses import replace
+
+import pytest
+from pyramid.interfaces import IRoutesMapper
+
+from identity.domain.managers import Manager
+from identity.domain.permissions import INSTANCE_RESOURCE, Resource, project_grant_resource
+from identity.domain.projects import Project, ProjectGrant
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.users import CreateHumanUser
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.plugins.management.api_fixture_data import ROLE, ApiFixtureData, level_of, make_fixture_data
+from tests.spec.test_management_authorization import (
+    ANY,
+    HOLDER,
+    LEVELS,
+    ROLES,
+    Cell,
+    expected,
+    holds,
+    level_of_path,
+)
+
+pytestmark = pytest.mark.storages("memory")
+
+APPLICATION, ORGANIZATION, PROJECT = (
+    "/applications/{application}",
+    "/organizations/{organization}",
+    "/projects/{project}",
+)
+GRANT, ROBOT, USER = "/project-grants/{project_grant}", "/service-users/{service_user}", "/users/{user}"
+UPSTREAM = "/upstream-providers/{upstream_provider}"
+HELD, MANAGED = "/user-grants/{user_grant}", "/managers/{manager}"
+
+
+def below(place: str, pages: str) -> tuple[str, ...]:
+    """The addresses of these pages below a place; a dash is the place itself."""
+    return tuple(place if one == "-" else f"{place}/{one}" for one in pages.split())
+
+
+#: Permission → what follows /console.
+PAGES = {
+    ANY: ("", "/instance", "/organizations"),
+    "application.delete": below(APPLICATION, "delete"),
+    "application.read": (APPLICATION, *below(PROJECT, "applications")),
+    "application.write": (
+        *below(
+            APPLICATION,
+            "branding branding/logo branding/logo-dark deactivate edit reactivate secrets/new secrets/{secret}/delete",
+        ),
+        *below(PROJECT, "applications/new"),
+    ),
+    "audit_event.read": (*below("/audit-events", "- {audit_event}"), *below(ORGANIZATION, "audit-events")),
+    "instance.read": below("/instance", "policy"),
+    "instance.write": (*below(ORGANIZATION, "domains/{domain}/assert"), *below("/instance", "policy/edit")),
+    "legal_hold.read": ("/instance/legal-holds",),
+    "legal_hold.write": (
+        *below("/instance/legal-holds", "everything {legal_hold}/lift"),
+        *below(ORGANIZATION, "legal-hold"),
+        *below(USER, "legal-hold"),
+    ),
+    "manager.read": tuple(f"{place}/managers" for place in ("/instance", ORGANIZATION, GRANT, PROJECT)),
+    "manager.write": (
+        *below(MANAGED, "delete edit"),
+        *(f"{place}/managers/new" for place in ("/instance", ORGANIZATION, GRANT, PROJECT)),
+    ),
+    "organization.create": below("/organizations", "import new"),
+    "organization.delete": below(ORGANIZATION, "deactivate delete reactivate"),
+    "organization.read": below(ORGANIZATION, "- domains/{domain} overview policy"),
+    "organization.write": below(ORGANIZATION, "branding branding/logo branding/logo-dark edit"),
+    "organization_domain.write": (
+        *below(ORGANIZATION, "domains/new"),
+        *below(f"{ORGANIZATION}/domains/{{domain}}", "delete primary verify"),
+    ),
+    "organization_manager.read": below(ORGANIZATION, "export"),
+    "organization_policy.write": below(ORGANIZATION, "policy/edit"),
+    "project.create": below(ORGANIZATION, "projects/new"),
+    "project.delete": below(PROJECT, "delete"),
+    "project.read": (*below(ORGANIZATION, "projects"), PROJECT),
+    "project.write": below(PROJECT, "deactivate edit reactivate"),
+    "project_grant.delete": below(GRANT, "delete"),
+    "project_grant.read": (*below(ORGANIZATION, "granted-projects"), GRANT, *below(PROJECT, "grants")),
+    "project_grant.write": (*below(GRANT, "deactivate edit reactivate"), *below(PROJECT, "grants/new")),
+    "project_role.read": below(PROJECT, "roles"),
+    "project_role.write": below(f"{PROJECT}/roles", "new {key:.+}/delete {key:.+}/edit"),
+    "service_user.delete": below(ROBOT, "delete"),
+    "service_user.read": (*below(ORGANIZATION, "service-users"), *below(ROBOT, "- keys personal-access-tokens")),
+    "service_user.write": (
+        *below(ORGANIZATION, "service-users/new"),
+        *below(ROBOT, "deactivate edit reactivate keys/new keys/{key}/delete secrets/new secrets/{secret}/delete"),
+        *below(f"{ROBOT}/personal-access-tokens", "new {token}/delete"),
+    ),
+    "session.delete": below(USER, "connections/{application}/delete sessions/delete sessions/{session}/delete"),
+    "session.read": below(USER, "sessions"),
+    "signing_key.read": ("/instance/signing-keys",),
+    "signing_key.write": ("/instance/signing-keys/rotate", "/instance/signing-keys/{signing_key}/delete"),
+    "upstream_provider.delete": below(UPSTREAM, "delete"),
+    "upstream_provider.read": (*below(ORGANIZATION, "upstream-providers"), UPSTREAM),
+    "upstream_provider.write": (
+        *below(ORGANIZATION, "upstream-providers/new"),
+        *below(UPSTREAM, "deactivate edit reactivate test"),
+    ),
+    "user.delete": below(USER, "delete"),
+    "user.read": (*below(ORGANIZATION, "policy/preview token-preview users"), USER),
+    "user.write": (
+        *below(ORGANIZATION, "users/new"),
+        *below(
+            USER,
+            "deactivate edit keep link-to-hand-over reactivate factors/reset one-time-password password-link unlock",
+        ),
+    ),
+    "user_grant.read": (
+        *(f"{place}/user-grants" for place in (GRANT, PROJECT)),
+        *(f"{place}/grants" for place in (ROBOT, USER)),
+    ),
+    "user_grant.write": (
+        *(f"{place}/user-grants/new" for place in (GRANT, PROJECT)),
+        *(f"{place}/grants/new" for place in (ROBOT, USER)),
+        *below(HELD, "delete edit"),
+    ),
+}
+
+_MANAGER = "manager."
+_AT_INSTANCE = ("", "/organizations/import", "/organizations/new")
+#: Whoever is let in sees the page, or is told that there is nothing to do.
+_LET_IN = frozenset({200, 303, 409})
+
+
+def cells() -> list[Cell]:
+    """Every page; those on managers once for each level."""
+    found = []
+    for permission, paths in PAGES.items():
+        for path in paths:
+            if not permission.startswith(_MANAGER):
+                found.append(
+                    Cell("GET", path, level_of_path(path) if path not in _AT_INSTANCE else "instance", permission)
+                )
+            elif path.startswith("/managers/"):
+                found += [Cell("GET", path, level, f"{level}_{permission}", level) for level in LEVELS]
+            else:
+                level = "organization" if path.startswith("/organizations/") else level_of_path(path)
+                found.append(Cell("GET", path, level, f"{level}_{permission}"))
+    return found
+
+
+CELLS = cells()
+
+
+@pytest.fixture(scope="module")
+def estates() -> dict[int, tuple[ApiFixtureData, ApiFixtureData]]:
+    return {}
+
+
+@pytest.fixture
+def own(world: World, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]) -> ApiFixtureData:
+    return estates.setdefault(id(world), (make_fixture_data(world), make_fixture_data(world)))[0]
+
+
+@pytest.fixture
+def foreign(
+    world: World, own: ApiFixtureData, estates: dict[int, tuple[ApiFixtureData, ApiFixtureData]]
+) -> ApiFixtureData:
+    return estates[id(world)][1]
+
+
+def make_browser(world: World, estate: ApiFixtureData, role: str | None, resource: Resource | None = None) -> Browser:
+    """A browser of a new person of the estate's organization, with this role."""
+    person = world.make_human_user(estate.organization)
+    if role is not None:
+        world.assign_manager_role(person, role, resource=resource or level_of(world, estate, role))
+    browser = Browser(world)
+    browser.start_session(person)
+    return browser
+
+
+def address(estate: ApiFixtureData, cell: Cell) -> str:
+    """The page's address, with every name in it replaced."""
+    places = dict(estate.places)
+    if cell.manager:
+        places["manager"] = estate.managers[cell.manager]
+    if cell.path.startswith("/applications/"):
+        places["secret"] = places["client_secret"]
+    return "/console" + cell.path.replace("{key:.+}", ROLE).format_map(places)
+
+
+def asked(browser: Browser, estate: ApiFixtureData, cell: Cell) -> int:
+    """What is answered; 200 for whoever is let in."""
+    answer = browser.open(address(estate, cell))
+    assert answer.status_int < 500, cell
+    return 200 if answer.status_int in _LET_IN else int(answer.status_int)
+
+
+def differences(browser: Browser, estate: ApiFixtureData, wanted: dict[Cell, int]) -> dict[str, tuple[int, int]]:
+    """What is not as it should be: page → wanted, found."""
+    found = {cell: asked(browser, estate, cell) for cell in wanted}
+    return {
+        f"{cell.path} {cell.manager}": (wanted[cell], found[cell]) for cell in wanted if wanted[cell] != found[cell]
+    }
+
+
+def test_the_table_is_complete(world: World) -> None:
+    routes = world.app.registry.getUtility(IRoutesMapper).get_routes()
+    served = {one.pattern.removeprefix("/console") for one in routes if one.name.startswith("console")}
+    assert served == {path for paths in PAGES.values() for path in paths}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_opens_exactly_what_it_says(
+    world: World, own: ApiFixtureData, foreign: ApiFixtureData, role: str
+) -> None:
+    browser = make_browser(world, own, role)
+    pages = [cell for cell in CELLS if cell.path]
+    assert differences(browser, own, {cell: expected(role, cell, own=True) for cell in pages}) == {}
+    assert differences(browser, foreign, {cell: expected(role, cell, own=False) for cell in pages}) == {}
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER", "PROJECT_GRANT_OWNER", "PROJECT_GRANT_OWNER_VIEWER"])
+def test_the_holder_of_a_project_grant_reaches_the_grant_alone(world: World, own: ApiFixtureData, role: str) -> None:
+    """Security 14.5 and 20.5."""
+    person = world.make_human_user(own.holder)
+    world.assign_manager_role(person, role, resource=level_of(world, own, role) if role != "ORG_OWNER" else None)
+    browser = Browser(world)
+    browser.start_session(person)
+    wanted = {}
+    for cell in CELLS:
+        if cell.level == "project_grant" and not cell.manager:
+            allowed = holds(ROLES[role], cell.permission) and holds(HOLDER, cell.permission)
+            wanted[cell] = 200 if allowed else 403
+        elif cell.level != "instance":
+            wanted[cell] = 404
+    assert differences(browser, own, wanted) == {}
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"])
+def test_a_project_grant_opens_nothing_of_its_holder(
+    world: World, own: ApiFixtureData, foreign: ApiFixtureData, role: str
+) -> None:
+    project = world.make_project(own.organization, roles=[ROLE])
+    given = replace(own, project=project, grant=world.make_project_grant(project, foreign.organization, roles=[ROLE]))
+    browser = make_browser(world, given, role)
+    pages = [cell for cell in CELLS if cell.path]
+    assert differences(browser, foreign, {cell: expected(role, cell, own=False) for cell in pages}) == {}
+    of_holder = given.with_manager(world, foreign.organization)
+    assert differences(browser, of_holder, {cell: 404 for cell in CELLS if cell.manager == "project_grant"}) == {}
+
+
+def test_who_manages_nothing_learns_nothing(world: World, own: ApiFixtureData) -> None:
+    browser = make_browser(world, own, None)
+    assert differences(browser, own, dict.fromkeys(CELLS, 403)) == {}
+    assert browser.open("/console/projects/nothing").status_int == 403
+
+
+def test_what_is_not_there_is_not_found(world: World, own: ApiFixtureData, foreign: ApiFixtureData) -> None:
+    """Unknown ids, and of what belongs to something the ids of others: of another owner, of another kind."""
+    browser = make_browser(world, own, "IAM_OWNER", INSTANCE_RESOURCE)
+    for cell in CELLS:
+        names = re.findall(r"\{(\w+)", cell.path)
+        if not names or cell.manager or cell.path.endswith("/export"):
+            continue
+        others = ["nothing"]
+        # Domains and roles of both estates have the same names.
+        if len(names) > 1 and names[-1] not in ("domain", "key:.+") and "roles" not in cell.path:
+            others.append(address(foreign, replace(cell, path=f"/{{{names[-1]}}}")).rpartition("/")[2])
+            if names[-1] == "secret":
+                others[-1] = foreign.places["client_secret" if "/applications/" in cell.path else "secret"]
+        if names == ["user"]:
+            others.append(own.places["service_user"])
+        if names == ["service_user"]:
+            others.append(own.places["user"])
+        for other in others:
+            path = re.sub(r"\{key:\.\+\}", "{key}", cell.path)
+            places = {**own.places, "secret": own.places["client_secret"], names[-1]: other}
+            if "/service-users/" in path and names[-1] != "secret":
+                places["secret"] = own.places["secret"]
+            answer = browser.open("/console" + path.format_map(places))
+            assert answer.status_int == 404, (cell.path, other)
+
+
+def test_nobody_is_sent_to_sign_in(world: World, own: ApiFixtureData) -> None:
+    for cell in CELLS:
+        browser = Browser(world)
+        browser.open(address(own, cell))
+        assert browser.path.startswith("/login/"), cell
+
+
+def test_a_person_whose_role_is_taken_is_out_at_once(world: World, own: ApiFixtureData) -> None:
+    person = world.make_human_user(own.organization)
+    manager = world.assign_manager_role(person, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(person)
+    page = f"/console/organizations/{own.organization.id}/service-users"
+    assert browser.open(page).status_int == 200
+    boss = make_browser(world, own, "IAM_OWNER", INSTANCE_RESOURCE)
+    boss.open(f"/console/managers/{manager.id}/delete")
+    boss.submit(form="page-form")
+    assert browser.open(page).status_int == 403
+
+
+LESSER_ROLES = ("IAM_OWNER_VIEWER", "ORG_OWNER", "ORG_OWNER_VIEWER", "PROJECT_OWNER_VIEWER", "PROJECT_GRANT_OWNER")
+
+
+@pytest.mark.parametrize(
+    "role", ["IAM_OWNER", *(pytest.param(one, marks=pytest.mark.thorough) for one in LESSER_ROLES)]
+)
+def test_what_every_page_has_to_be(world: World, own: ApiFixtureData, role: str) -> None:
+    """One h1, a title of its own, at most one main button and one focused field, links that lead somewhere."""
+    browser = make_browser(world, own, role)
+    titles: dict[str, str] = {}
+    followed: set[str] = set()
+    for cell in CELLS:
+        answer = browser.open(address(own, cell))
+        if answer.status_int != 200 or not cell.path or cell.manager not in ("", "organization"):
+            continue
+        html, where = answer.html, address(own, cell)
+        assert len(html.find_all("h1")) == 1, where
+        title = html.title.get_text()
+        assert html.h1.get_text().strip() in title, where
+        assert titles.setdefault(title, where) == where, f"{where} has the title of {titles[title]}"
+        assert len(html.select(".button--primary, .button--danger")) <= 1, where
+        assert len(html.select("[autofocus]")) <= 1, where
+        assert not html.select("[style], script:not([src])"), where
+        assert not (role.endswith("_VIEWER") and html.select("main form[method=post]")) or "/export" in where, where
+        targets = {link["href"].partition("#")[0] for link in html.select("main a[href], nav a[href]")}
+        for target in sorted(targets - followed):
+            # Whatever is offered can be opened by whoever sees it.
+            if target.startswith("/"):
+                found = browser.open(target).status_int
+                assert found in _LET_IN, f"{where} leads to {target}, which answers {found}"
+        followed |= targets
+
+
+def test_a_project_grant_made_by_oneself_opens_nothing(
+    world: World, own: ApiFixtureData, foreign: ApiFixtureData
+) -> None:
+    """Nobody asked the organization: its pages stay not found, and none of its users is named."""
+    person = world.make_human_user(own.organization)
+    world.assign_manager_role(person, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(person)
+    browser.open(f"/console/projects/{own.project.id}/grants/new?organization_id={foreign.organization.id}")
+    browser.submit(form="page-form")
+    grant = browser.path.removeprefix("/console/project-grants/")
+    browser.open(f"/console/project-grants/{grant}/managers/new?user_id={person.id}")
+    browser.submit({"role": ["PROJECT_GRANT_OWNER"]}, form="page-form")
+    named = CreateHumanUser(user_name="ghopper", given_name="Grace", family_name="Hopper")
+    with world.transaction_services() as services:
+        colleague = services.users.create(foreign.organization.id, named)
+        there = services.project_grants.get(grant)
+    world.assign_manager_role(colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(there, own.project))
+    world.make_user_grant(colleague, own.project, ROLE, grant=there)
+    [manager] = [one for one in managers_of(world, there, own.project) if one.user_id == colleague.id]
+    wanted = {cell: expected("ORG_OWNER", cell, own=False) for cell in CELLS if cell.path}
+    assert differences(browser, foreign, wanted) == {}
+    domain = foreign.organization.primary_domain
+    own_pages = {address(replace(own, places={**own.places, "project_grant": grant}), cell) for cell in CELLS}
+    own_pages |= {f"/console/managers/{manager.id}/{page}" for page in ("edit", "delete")}
+    own_pages |= {
+        f"/console/{place}/{what}/new?q={asked}"
+        for place in (f"projects/{own.project.id}", f"project-grants/{grant}")
+        for what in ("managers", "user-grants")
+        for asked in (colleague.user_name, f"{colleague.user_name}@{domain}", colleague.id)
+    }
+    for page in sorted(own_pages):
+        shown = browser.open(page).text.partition("<main")[2]
+        assert colleague.display_name not in shown, page
+        assert f"user_id={colleague.id}" not in shown, page
+        assert "?q=" in page or colleague.user_name not in shown, page
+    assert foreign.organization.name not in browser.open("/console/organizations").text
+
+
+def managers_of(world: World, grant: ProjectGrant, project: Project) -> tuple[Manager, ...]:
+    with world.read_only_services() as services:
+        return services.managers.page(project_grant_resource(grant, project), by=OPERATOR_PRINCIPAL).items

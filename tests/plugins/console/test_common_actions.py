@@ -1,0 +1,264 @@
+"""What is alike for every kind of thing: deactivate and delete it, change it late, make it once, find it in a list."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+import pytest
+
+from identity.plugins.console.action_page import DeletePage
+from identity.plugins.console.resource_page import ProjectResourcePage
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.plugins.management.api_fixture_data import ROLE, ApiFixtureData, make_fixture_data
+
+
+@dataclass(frozen=True)
+class ConsoleResourceCase:
+    """Where the page of a thing lies, what is said before and after, and what goes along with it in numbers."""
+
+    path: str
+    deactivating: str
+    deactivated: str
+    reactivated: str
+    deleted: str
+    falls: tuple[str, ...]
+    delete: str = "Delete …"
+
+
+KINDS = (
+    ConsoleResourceCase(
+        "/organizations/{organization}",
+        "Nobody of it signs in, and its programs lose access at once.",
+        "Organization deactivated. Nobody of it signs in.",
+        "Organization reactivated.",
+        "Organization deleted.",
+        ("1 user", "2 service users", "1 project", "1 application", "2 client secrets"),
+    ),
+    ConsoleResourceCase(
+        "/projects/{project}",
+        "Nobody signs in to its applications, and no token is issued for it.",
+        "Project deactivated. Its applications no longer work.",
+        "Project reactivated.",
+        "Project deleted.",
+        ("1 application", "1 role", "1 project grant"),
+    ),
+    ConsoleResourceCase(
+        "/applications/{application}",
+        "Nobody signs in to it, and it gets and checks no tokens.",
+        "Application deactivated.",
+        "Application reactivated.",
+        "Application deleted.",
+        ("1 client secret",),
+    ),
+    ConsoleResourceCase(
+        "/service-users/{service_user}",
+        "Its keys, secrets and tokens stop working at once.",
+        "Service user deactivated. Its tokens no longer work.",
+        "Service user reactivated.",
+        "Service user deleted.",
+        ("1 key", "1 personal access token"),
+    ),
+    ConsoleResourceCase(
+        "/users/{user}",
+        "1 session ends at once.",
+        "User deactivated.",
+        "User reactivated.",
+        "User deleted.",
+        ("1 session",),
+    ),
+    ConsoleResourceCase(
+        "/project-grants/{project_grant}",
+        "0 users of",
+        "Project grant deactivated. Its users have no access.",
+        "Project grant reactivated.",
+        "Project grant withdrawn.",
+        ("Its user grants and managers are removed for ever.",),
+        "Withdraw …",
+    ),
+    ConsoleResourceCase(
+        "/upstream-providers/{upstream_provider}",
+        "Nobody signs in there any more.",
+        "Identity provider deactivated. Nobody signs in there any more.",
+        "Identity provider reactivated.",
+        "Identity provider deleted.",
+        ("The accounts of people stay. Their links to it are gone for ever.",),
+    ),
+)
+
+
+def said_of(kind: ConsoleResourceCase) -> str:
+    return kind.path
+
+
+@pytest.fixture
+def estate(world: World) -> ApiFixtureData:
+    return make_fixture_data(world)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=said_of)
+def test_deactivate_and_reactivate(instance_owner: Browser, estate: ApiFixtureData, kind: ConsoleResourceCase) -> None:
+    instance_owner.open(f"/console{estate.address(kind.path)}")
+    page = instance_owner.click("Deactivate …")
+    assert kind.deactivating in page
+    assert "You belong to this organization" not in page
+    page = instance_owner.submit(form="page-form")
+    assert kind.deactivated in page
+    assert "Deactivated" in page.html.select_one(".console__title").text
+    instance_owner.click("Reactivate …")
+    page = instance_owner.submit(form="page-form")
+    assert kind.reactivated in page
+    assert "Deactivated" not in page.html.select_one(".console__title").text
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=said_of)
+def test_delete_tells_what_falls_and_asks_for_the_name(
+    world: World, instance_owner: Browser, estate: ApiFixtureData, kind: ConsoleResourceCase
+) -> None:
+    href = f"/console{estate.address(kind.path)}"
+    page = instance_owner.open(href)
+    above = page.html.select(".breadcrumb a")[-1]["href"]
+    assert page.html.select_one(f"#danger a[href='{href}/delete']").text == kind.delete
+    page = instance_owner.open(f"{href}/delete")
+    lines = [one.text for one in page.html.select(".panel li")]
+    assert set(kind.falls) <= set(lines), lines
+    typed = {}
+    if "confirm_name" in instance_owner.find_form("page-form").fields:
+        name = page.html.select_one("label[for=field-confirm_name] strong").text
+        page = instance_owner.submit({"confirm_name": f"{name}x"}, form="page-form")
+        assert page.status_int == 422
+        assert instance_owner.find_form("page-form")["confirm_name"].value == f"{name}x"
+        typed = {"confirm_name": f" {name} "}
+    else:
+        assert kind.path in ("/project-grants/{project_grant}", "/upstream-providers/{upstream_provider}")
+    page = instance_owner.submit(typed, form="page-form")
+    assert kind.deleted in page
+    assert instance_owner.path == above
+    assert instance_owner.open(href).status_int == 404
+
+
+#: A field of each form that changes something.
+CHANGED = {
+    "/applications/{application}": "name",
+    "/organizations/{organization}": "name",
+    "/projects/{project}": "name",
+    "/projects/{project}/roles/{role}": "display_name",
+    "/service-users/{service_user}": "display_name",
+    "/upstream-providers/{upstream_provider}": "name",
+    "/users/{user}": "nickname",
+}
+
+
+@pytest.mark.parametrize(("path", "field"), CHANGED.items())
+def test_a_change_that_came_too_late_keeps_what_was_typed(
+    instance_owner: Browser, estate: ApiFixtureData, path: str, field: str
+) -> None:
+    other = instance_owner.tab()
+    for one in (instance_owner, other):
+        one.open(f"/console{estate.address(path)}/edit")
+    assert "The changes are saved." in instance_owner.submit({field: "First"}, form="page-form")
+    page = other.submit({field: "Second"}, form="page-form")
+    assert page.status_int == 409
+    assert "Saved now: First" in page
+    assert other.find_form("page-form")[field].value == "Second"
+    assert "The changes are saved." in other.submit(form="page-form")
+    other.open(f"/console{estate.address(path)}/edit")
+    assert other.find_form("page-form")[field].value == "Second"
+
+
+#: Each form that makes something, what is typed there, and what is typed the second time.
+MADE: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "/applications/{application}/secrets/new": ({}, {}),
+    "/organizations/new": ({"name": "Narwhal", "primary_domain": "narwhal.example"}, {"primary_domain": "two.example"}),
+    "/organizations/{organization}/domains/new": ({"domain": "made.example"}, {"domain": "two.example"}),
+    "/organizations/{organization}/projects/new": ({"name": "Invoices"}, {}),
+    "/organizations/{organization}/service-users/new": (
+        {"user_name": "runner", "display_name": "Runner"},
+        {"user_name": "second-runner"},
+    ),
+    "/organizations/{organization}/users/new": (
+        {"user_name": "anna", "given_name": "Anna", "family_name": "Berg"},
+        {"user_name": "anna2"},
+    ),
+    "/projects/{project}/applications/new?type=api": ({"name": "Shop"}, {}),
+    "/projects/{project}/roles/new": ({"key": "a", "display_name": "A"}, {"key": "b"}),
+    "/service-users/{service_user}/keys/new": ({}, {}),
+    "/service-users/{service_user}/personal-access-tokens/new": ({"name": "Nightly"}, {}),
+    "/service-users/{service_user}/secrets/new": ({}, {}),
+    "/users/{user}/password-link": ({}, {}),
+}
+
+
+@pytest.mark.parametrize("path", MADE)
+def test_a_form_that_is_sent_twice_makes_one(
+    world: World, instance_owner: Browser, estate: ApiFixtureData, path: str
+) -> None:
+    typed, other = MADE[path]
+    instance_owner.open(f"/console{path.format_map({**estate.places, 'role': ROLE})}")
+    again = instance_owner.tab()
+    again.answers = list(instance_owner.answers)
+    assert instance_owner.submit(typed, form="page-form").status_int == 200
+    last = world.audit_events()[0].sequence
+    page = again.submit({**typed, **other}, form="page-form")
+    assert page.status_int == 409
+    assert "This was " in page or "its secret was shown then" in page
+    for name, value in {**typed, **other}.items():
+        assert again.find_form("page-form")[name].value == value
+    assert world.audit_events()[0].sequence == last
+
+
+#: Where roles are given to what was chosen, and what is said of it the second time.
+GIVEN = {
+    "/projects/{project}/grants/new?organization_id={other}": "This organization has a grant of the project already.",
+    "/organizations/{organization}/managers/new?user_id={user}": "This user is a manager here already.",
+    "/projects/{project}/user-grants/new?user_id={service_user}": "This user has a grant of the project already.",
+}
+
+
+def test_roles_are_given_once(world: World, instance_owner: Browser, estate: ApiFixtureData) -> None:
+    other = world.make_organization()
+    for path, said in GIVEN.items():
+        href = f"/console{path.format_map({**estate.places, 'other': other.id})}"
+        instance_owner.open(href)
+        instance_owner.find_form("page-form").set("role", True, index=0)
+        again = instance_owner.tab()
+        again.answers = list(instance_owner.answers)
+        assert instance_owner.submit(form="page-form").status_int == 200
+        assert again.submit(form="page-form").status_int == 409, "the form was sent already"
+        instance_owner.open(href)
+        instance_owner.find_form("page-form").set("role", True, index=0)
+        page = instance_owner.submit(form="page-form")
+        assert page.status_int == 422
+        assert said in page.html.find(id="errors").text
+        assert instance_owner.find_form("page-form").fields["role"][0].checked
+
+
+LISTS = (
+    "/organizations",
+    "/organizations/{organization}/projects",
+    "/organizations/{organization}/service-users",
+    "/organizations/{organization}/users",
+    "/projects/{project}/applications",
+    "/projects/{project}/grants",
+    "/projects/{project}/roles",
+    "/projects/{project}/user-grants",
+    "/users/{user}/grants",
+)
+
+
+def test_lists_are_searched_and_say_when_there_is_nothing(instance_owner: Browser, estate: ApiFixtureData) -> None:
+    granted = f"/organizations/{estate.holder.id}/granted-projects"
+    for path in (*LISTS, granted):
+        href = f"/console{estate.address(path)}"
+        page = instance_owner.open(href)
+        assert page.html.find("form", role="search").find("input", attrs={"name": "q"}) is not None, path
+        name = page.html.select_one("tbody th").find(string=True, recursive=True).strip()
+        page = instance_owner.open(f"{href}?{urlencode({'q': name[:-1].upper()})}")
+        assert name in [one.find(string=True, recursive=True).strip() for one in page.html.select("tbody th")], path
+        page = instance_owner.open(f"{href}?q=zebra")
+        assert "Nothing here has “zebra” in it." in page, path
+        assert page.html.select("tbody tr") == []
+
+
+def test_a_page_is_told_nothing_that_it_does_not_say() -> None:
+    with pytest.raises(TypeError, match="DeletePage says nothing of lable, wya"):
+        DeletePage.of(ProjectResourcePage, lable="Delete project", wya=())

@@ -1,0 +1,88 @@
+"""One declaration: a field of an entity that has words is asked for in forms and told on pages by these alone."""
+
+from datetime import timedelta
+from enum import StrEnum
+
+import pytest
+
+from identity.domain.entity import create_only, entity, mutable, read_only
+from identity.domain.messages import gettext_lazy
+from identity.domain.names import display_name_error, user_name_error
+from identity.domain.validators import allow_empty, description_problem, email_problem
+from identity.plugins.console.form_fields import (
+    LITERAL_INPUT_ATTRIBUTES,
+    Checkbox,
+    CheckboxGroup,
+    FormField,
+    LinesField,
+    MinutesField,
+    SelectField,
+    TextArea,
+    form_fields,
+)
+
+
+class Colour(StrEnum):
+    """What it can look like."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+@entity
+class Thing:
+    """Something with a field of each kind."""
+
+    id: str = read_only()
+    key: str = create_only(validator=user_name_error, label=gettext_lazy("Key"), missing=gettext_lazy("Enter a key."))
+    title: str = mutable(validator=display_name_error, label=gettext_lazy("Title"), hint=gettext_lazy("On its cover."))
+    wordless: str = mutable(default="")
+    about: str = mutable(default="", validator=description_problem, label=gettext_lazy("About"))
+    email: str = mutable(default="", validator=allow_empty(email_problem), label=gettext_lazy("Email"))
+    loud: bool = mutable(default=False, section=gettext_lazy("More"), label=gettext_lazy("Loud"))
+    lasts: timedelta | None = mutable(default=None, label=gettext_lazy("Lasts"))
+    colour: Colour = mutable(
+        default=Colour.RED,
+        label=gettext_lazy("Colour"),
+        words={Colour.RED: gettext_lazy("Red"), Colour.BLUE: gettext_lazy("Blue")},
+    )
+    words: frozenset[str] = mutable(default=frozenset(), label=gettext_lazy("Words"))
+    addresses: tuple[str, ...] = mutable(default=(), label=gettext_lazy("Addresses"))
+
+
+FIELDS = {one.command_member: one for one in form_fields(Thing, "title", options={"words": lambda _: [("a", "A")]})}
+
+
+def test_what_has_words_and_can_be_set_is_asked_for_and_parts_come_last() -> None:
+    assert list(FIELDS) == ["title", "key", "about", "email", "lasts", "colour", "words", "addresses", "loud"]
+    assert FIELDS["words"].name == "word"
+    assert (FIELDS["title"].hint, FIELDS["key"].required_message, FIELDS["loud"].fieldset) == (
+        "On its cover.",
+        "Enter a key.",
+        "More",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("key", FormField),
+        ("about", TextArea),
+        ("loud", Checkbox),
+        ("lasts", MinutesField),
+        ("colour", SelectField),
+        ("words", CheckboxGroup),
+        ("addresses", LinesField),
+    ],
+)
+def test_the_type_says_how_it_is_asked_for(name: str, kind: type[FormField]) -> None:
+    assert type(FIELDS[name]) is kind
+
+
+def test_the_rule_says_what_is_required_and_how_it_is_typed() -> None:
+    assert {name for name, one in FIELDS.items() if one.required and not isinstance(one, SelectField)} == {
+        "title",
+        "key",
+    }
+    assert FIELDS["key"].attributes == LITERAL_INPUT_ATTRIBUTES
+    assert FIELDS["email"].attributes["type"] == "email"

@@ -1,0 +1,210 @@
+"""Security 18.9: a crawl over all pages, with every stored text hostile: nothing of it becomes markup or a template."""
+
+import json
+import re
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from dataclasses import fields
+from urllib.parse import urljoin, urlsplit
+
+import pytest
+
+from identity.domain.applications import ConsentRule
+from identity.domain.branding import TEXT_FIELDS as TEXTS_BY_LANGUAGE
+from identity.domain.branding import Branding
+from identity.domain.messages import LANGUAGES
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.branding import ChangeBranding
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.management.api_fixture_data import make_fixture_data
+
+pytestmark = pytest.mark.storages("sqlite")
+
+MARKUP = "\"'><img src=x onerror=alert(1)><script>alert(2)</script></title></textarea>"
+TEMPLATE = "{{ 7331*1337 }}{% raise %}${7331*1337}%(name)s{application}"
+BIDI = "\u202e\u2066\u200f"
+LONG = "W" * 10000
+
+with_texts = pytest.mark.parametrize(
+    "text", [MARKUP + TEMPLATE + BIDI, pytest.param(LONG, marks=pytest.mark.thorough)], ids=["markup", "long"]
+)
+
+#: Everything that people and programs have written, table by table.
+TEXTS = {
+    "organizations": ("name",),
+    "users": ("user_name", "display_name", "description"),
+    "projects": ("name",),
+    "project_roles": ("display_name", "group"),
+    "applications": ("name",),
+    "personal_access_tokens": ("name",),
+    "sessions": ("user_agent", "client_address"),
+    "audit_events": ("reason", "client_address", "object_id", "request_id"),
+}
+#: Where whoever may see everything begins.
+START = ["/console", "/account", "/console/organizations", "/console/instance", "/console/audit-events"]
+MOST_PAGES = 400
+PAGES = ("/console", "/account")
+SAME = re.compile("ui_locales=|sort=|cursor=")
+
+
+def make_hostile(world: World, text: str, *, addresses: bool = True) -> None:
+    """Put the text into every column, past all checks of what is allowed in there; into addresses too, unless people
+    are to be sent there."""
+    url = next(value for value in world.settings.values() if value.startswith("sqlite:///"))
+    with sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30) as database:
+        # Nobody could write such an audit event, nor change one.
+        for (trigger,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            database.execute(f"DROP TRIGGER {trigger}")
+        for table, columns in TEXTS.items():
+            for column in columns:
+                database.execute(f'UPDATE {table} SET "{column}" = ? || substr(rowid, 1)', (text,))  # noqa: S608
+        if addresses:
+            spoilt = [json.dumps([text])] * 2
+            database.execute("UPDATE applications SET redirect_uris = ?, post_logout_redirect_uris = ?", spoilt)
+        rows = database.execute("SELECT id, profile FROM users WHERE profile IS NOT NULL").fetchall()
+        for identifier, profile in rows:
+            hostile = {name: text for name, value in json.loads(profile).items() if isinstance(value, str)}
+            changed = json.dumps({**json.loads(profile), **hostile, "given_name": text, "nickname": text})
+            database.execute("UPDATE users SET profile = ? WHERE id = ?", (changed, identifier))
+        everywhere = {name: text for name in (one.name for one in fields(Branding)) if name not in TEXTS_BY_LANGUAGE}
+        everywhere |= {name: dict.fromkeys(LANGUAGES, text) for name in TEXTS_BY_LANGUAGE}
+        database.execute("UPDATE records SET value = ? WHERE kind = 'branding'", (json.dumps(everywhere),))
+        rows = database.execute("SELECT sequence, detail FROM audit_events").fetchall()
+        for sequence, detail in rows:
+            spoiled = {name: text if isinstance(value, str) else value for name, value in json.loads(detail).items()}
+            database.execute("UPDATE audit_events SET detail = ? WHERE sequence = ?", (json.dumps(spoiled), sequence))
+    database.close()
+
+
+def brand(world: World, organization: Organization) -> None:
+    """Let it look like itself."""
+    with world.transaction_services() as services:
+        services.branding.change(organization, ChangeBranding.build(accent="#2540ad"), by=OPERATOR_PRINCIPAL)
+
+
+def check_harmless(browser: Browser, text: str) -> bool:
+    """Whether the page shows the text at all; and that it is text there."""
+    page = browser.page
+    where = browser.url
+    assert page.status_int < 500, where
+    if page.content_type != "text/html":
+        return text in page.text
+    html = page.html
+    assert not html.select("img[src=x], script:not([src])"), where
+    assert not [tag.name for tag in html.find_all() if any(name.startswith("on") for name in tag.attrs)], where
+    assert "9801547" not in html.get_text(), where
+    for link in html.select("a[href], form[action]"):
+        address = link.get("href") or link.get("action")
+        assert not address.lower().startswith("javascript:"), where
+    shown = " ".join(html.get_text().split()) + " ".join(str(one.get("value")) for one in html.find_all("input"))
+    return text[:40].strip() in shown or text[:40].strip() in page.text
+
+
+@with_texts
+def test_no_page_takes_a_stored_text_for_anything_else(make_world: Callable[..., World], text: str) -> None:
+    world = make_world()
+    estate = make_fixture_data(world)
+    brand(world, estate.organization)
+    owner = world.make_human_user(estate.organization)
+    world.assign_manager_role(owner, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    world.assign_manager_role(owner, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(owner)
+    party = RelyingParty.register(world, project_id=estate.project.id)
+    browser.open(party.new_request(scope="openid profile email offline_access").url)
+    make_hostile(world, text)
+
+    shown, seen, waiting = 0, set(), deque(START)
+    while waiting and len(seen) < MOST_PAGES:
+        path = waiting.popleft()
+        if path in seen:
+            continue
+        seen.add(path)
+        browser.open(path)
+        shown += check_harmless(browser, text)
+        if browser.page.content_type != "text/html":
+            continue
+        for link in browser.page.html.select("a[href]"):
+            target = urljoin(browser.url, link["href"]).partition("#")[0]
+            parts = urlsplit(target)
+            # Lists in another order or language are the same pages.
+            ours = parts.netloc == urlsplit(browser.login_url).netloc and parts.path.startswith(PAGES)
+            if ours and not SAME.search(parts.query):
+                waiting.append(parts.path + (f"?{parts.query}" if parts.query else ""))
+    assert len(seen) > 60
+    assert shown > 30
+
+
+@with_texts
+def test_nor_do_the_pages_of_a_sign_in(make_world: Callable[..., World], text: str) -> None:
+    world = make_world()
+    organization = world.make_organization()
+    brand(world, organization)
+    party = RelyingParty.register(world, project_id=world.make_project(organization).id)
+    person = world.make_human_user()
+    login_name = set_password(world, person)
+    make_hostile(world, text)
+    browser = Browser(world)
+    browser.open(party.new_request(scope="openid profile email", redirect_uri="https://app.example/cb").url)
+    # The redirect URI is hostile by now, and so nobody is sent there.
+    assert check_harmless(browser, text)
+    browser.open(party.logout_url(None, client_id=party.client_id, post_logout_redirect_uri=None))
+    check_harmless(browser, text)
+    browser.open("/login")
+    browser.submit({"login_name": login_name}, form="page-form")
+    check_harmless(browser, text)
+
+
+@with_texts
+def test_nor_do_those_that_tell_who_asks_and_what_for(make_world: Callable[..., World], text: str) -> None:
+    """Application, project and organization of one tenant, shown to people of another; and people to each other."""
+    world = make_world()
+    owner, home = world.make_organization(registration=True), world.make_organization()
+    project, other = world.make_project(owner), world.make_project(owner)
+    brand(world, owner)
+    world.make_project_grant(other, home)
+    party = RelyingParty.register(world, project_id=project.id, consent=ConsentRule.ALWAYS)
+    first, second = world.make_human_user(home), world.make_human_user(home)
+    login_names = [set_password(world, one) for one in (first, second)]
+    roles = "urn:service:iam:org:projects:roles urn:service:iam:user:resourceowner"
+    scope = f"openid profile email offline_access {roles} {world.audience_scope(other.id)}"
+    make_hostile(world, text, addresses=False)
+    browser, shown = Browser(world), {}
+
+    def look() -> None:
+        shown.setdefault(
+            browser.path if browser.sign_in_step is None else browser.sign_in_step, check_harmless(browser, text)
+        )
+
+    for login_name in login_names:
+        asked = party.new_request(scope=scope, prompt="select_account" if shown else None)
+        browser.open(asked.url, initiator=party.origin)
+        look()
+        if browser.sign_in_step == "accounts":
+            browser.submit(button=("session", "new"), form="page-form")
+            look()
+        browser.submit({"login_name": login_name}, form="page-form")
+        look()
+        browser.submit({"password": PASSWORD}, form="page-form")
+        assert browser.sign_in_step == "consent"
+        look()
+        browser.submit(button=("decision", "allow"), form="page-form")
+        assert party.obtain_tokens(browser.page, asked).claims["sub"]
+    browser.open(party.new_request(prompt="create").url, initiator=party.origin)
+    look()
+    browser.open(
+        party.new_request(scope=f"openid urn:service:iam:org:id:{home.id}", prompt="login").url, initiator=party.origin
+    )
+    look()
+    for path in ("/account", "/account/applications", f"/account/applications/{party.client_id}/disconnect"):
+        browser.open(path)
+        look()
+    browser.open(party.logout_url(None, client_id=party.client_id))
+    look()
+    assert {name for name, seen in shown.items() if not seen} == set()
+    assert {"", "password", "consent", "accounts", "register", "/sign-out"} <= shown.keys()

@@ -1,0 +1,148 @@
+"""Legal holds in the console: placed and lifted on the pages of users and organizations, listed at the instance."""
+
+from typing import Any
+
+import pytest
+
+from identity.domain.legal_holds import LegalHold, LegalHoldKind
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.services.commands.legal_holds import CreateLegalHold
+from identity.testing.browser import Browser
+from identity.testing.fixtures import WorldFactory
+from identity.testing.world import World
+from tests.plugins.console.conftest import SignIn
+
+LIST = "/console/instance/legal-holds"
+
+
+def hold(world: World, kind: LegalHoldKind, held_id: str | None = None) -> LegalHold:
+    with world.transaction_services() as services:
+        return services.legal_holds.create(CreateLegalHold(kind=kind, held_id=held_id, reason="Case 12/2027"))
+
+
+def main(browser: Browser, path: str = "") -> str:
+    page = browser.open(path) if path else browser.page
+    return str(page.html.main.get_text(" ", strip=True))
+
+
+def badges(browser: Browser, path: str) -> list[str]:
+    return [one.get_text(strip=True) for one in browser.open(path).html.select(".badge")]
+
+
+def told(browser: Browser) -> Any:
+    return browser.page.html.get_text(" ", strip=True)
+
+
+@pytest.mark.parametrize("kind", [LegalHoldKind.USER, LegalHoldKind.ORGANIZATION])
+def test_one_is_placed_with_a_reason_and_lifted(
+    world: World, instance_owner: Browser, organization: Organization, kind: LegalHoldKind
+) -> None:
+    person, browser = world.make_human_user(organization), instance_owner
+    held_id, name, listed = person.id, person.display_name, person.user_name
+    if kind is LegalHoldKind.ORGANIZATION:
+        held_id, name, listed = organization.id, organization.name, organization.name
+    page = f"/console/{kind}s/{held_id}"
+    assert "Legal hold" not in badges(browser, page)
+    browser.click("Place …")
+    assert name in main(browser)
+    assert browser.submit({"reason": " "}, form="page-form").status_int == 422
+    assert "Say why." in main(browser)
+    browser.submit({"reason": "Case 12/2027"}, form="page-form")
+    assert browser.path == page
+    assert "The legal hold is placed." in told(browser)
+    assert "Legal hold" in badges(browser, page)
+    assert "Case 12/2027" in browser.page.html.select_one("#legal-hold").get_text(" ")
+    assert listed in browser.open(LIST).html.main.get_text()
+    assert "Case 12/2027" in main(browser)
+    browser.open(page)
+    browser.click("Lift …")
+    assert name in main(browser)
+    assert "Case 12/2027" in main(browser)
+    browser.submit({}, form="page-form")
+    assert browser.path == page
+    assert "The legal hold is lifted." in told(browser)
+    assert "Legal hold" not in badges(browser, page)
+    assert listed not in main(browser, LIST)
+
+
+def test_everything_can_be_held(make_world: WorldFactory) -> None:
+    world = make_world()
+    person, manager = world.make_human_user(), world.make_human_user()
+    world.assign_manager_role(manager, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    browser = Browser(world)
+    browser.start_session(manager)
+    assert "No legal holds" in main(browser, LIST)
+    browser.click("Hold everything …")
+    browser.submit({"reason": "Inquiry"}, form="page-form")
+    assert browser.path == LIST
+    assert "Everything" in main(browser)
+    assert "Hold everything …" not in main(browser)
+    assert "Legal hold" in badges(browser, f"/console/users/{person.id}")
+    assert "Everything is held since" in main(browser)
+    browser.open(LIST)
+    browser.click("Lift")
+    browser.submit({}, form="page-form")
+    assert browser.path == LIST
+    assert "No legal holds" in main(browser)
+
+
+def test_who_is_held_is_not_deleted(world: World, instance_owner: Browser, organization: Organization) -> None:
+    person = world.make_human_user(organization)
+    hold(world, LegalHoldKind.USER, person.id)
+    refused = "This account is under a legal hold and cannot be deleted."
+    assert refused in main(instance_owner, f"/console/users/{person.id}/delete")
+    answer = instance_owner.submit({"confirm_name": person.user_name}, form="page-form")
+    assert answer.status_int == 409
+    assert refused in main(instance_owner)
+    assert instance_owner.open(f"/console/users/{person.id}").status_int == 200
+    instance_owner.open(f"/console/organizations/{organization.id}/delete")
+    assert instance_owner.submit({"confirm_name": organization.name}, form="page-form").status_int == 409
+
+
+def test_a_hold_on_the_organization_is_told_of_its_people(
+    world: World, instance_owner: Browser, organization: Organization
+) -> None:
+    person = world.make_human_user(organization)
+    hold(world, LegalHoldKind.ORGANIZATION, organization.id)
+    assert "Legal hold" in badges(instance_owner, f"/console/users/{person.id}")
+    assert "The whole organization is held since" in main(instance_owner)
+
+
+def test_whoever_manages_the_organization_learns_no_more_than_that_there_is_one(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    person = world.make_human_user(organization)
+    placed = hold(world, LegalHoldKind.USER, person.id)
+    assert "Legal hold" in badges(owner, f"/console/users/{person.id}")
+    assert "Case 12/2027" not in main(owner)
+    assert not owner.page.html.select("#legal-hold")
+    for path in (LIST, f"{LIST}/{placed.id}/lift", f"/console/users/{person.id}/legal-hold"):
+        assert owner.open(path).status_int == 403
+
+
+def test_whoever_only_reads_sees_them_and_changes_none(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    person = world.make_human_user(organization)
+    hold(world, LegalHoldKind.USER, person.id)
+    viewer = sign_in("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    assert "Case 12/2027" in main(viewer, LIST)
+    assert "Lift" not in main(viewer)
+    assert "Case 12/2027" in main(viewer, f"/console/users/{person.id}")
+    assert "Lift …" not in main(viewer)
+
+
+def test_one_that_was_lifted_meanwhile_is_not_found(
+    world: World, instance_owner: Browser, organization: Organization
+) -> None:
+    """The next one on the same person is another."""
+    person = world.make_human_user(organization)
+    placed = hold(world, LegalHoldKind.USER, person.id)
+    instance_owner.open(f"{LIST}/{placed.id}/lift")
+    with world.transaction_services() as services:
+        services.legal_holds.release(placed.id)
+    again = hold(world, LegalHoldKind.USER, person.id)
+    assert instance_owner.submit({}, form="page-form").status_int == 404
+    with world.read_only_services() as services:
+        assert services.legal_holds.get(again.id) == again

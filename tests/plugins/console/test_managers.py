@@ -1,0 +1,109 @@
+"""Managers in the console (service description §2.6, §5.2 step 1)."""
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import organization_resource, project_grant_resource, project_resource
+from identity.testing.browser import Browser
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.console.conftest import SignIn
+
+
+@pytest.fixture
+def robot(world: World, organization: Organization) -> ServiceUserProgram:
+    """A service user of the organization."""
+    return world.make_service_user_program(organization)
+
+
+def _managers(organization: Organization) -> str:
+    return f"/console/organizations/{organization.id}/managers"
+
+
+def _choose(browser: Browser, *roles: str) -> None:
+    for box in browser.find_form("page-form").fields["role"]:
+        box.checked = box._value in roles
+
+
+@pytest.mark.shows("2.6.5", "5.2.1")
+def test_a_service_user_becomes_org_owner(
+    world: World, owner: Browser, organization: Organization, robot: ServiceUserProgram
+) -> None:
+    """In the organization detail, add a manager, select the user and choose the role ORG_OWNER."""
+    owner.open(_managers(organization))
+    owner.click("Add manager")
+    assert "Step 1 of 2" in owner.page
+    owner.open(f"{owner.url}?q={robot.user.user_name[:10]}")
+    owner.click(robot.user.display_name)
+    assert "Step 2 of 2" in owner.page
+    _choose(owner, "ORG_OWNER")
+    page = owner.submit(form="page-form")
+    assert f"{robot.user.display_name} is now ORG_OWNER of {organization.name}." in page.html.find(class_="notice").text
+    answer = world.client.call_management_api("/me", robot.management_token())
+    assert answer.json["roles"][0]["roles"] == ["ORG_OWNER"]
+
+
+def test_at_least_one_role(owner: Browser, organization: Organization, robot: ServiceUserProgram) -> None:
+    owner.open(f"{_managers(organization)}/new?user_id={robot.id}")
+    page = owner.submit(form="page-form")
+    assert page.status_int == 422
+    assert page.html.find(id="error-role")
+
+
+def test_only_roles_that_one_may_grant_are_offered(world: World, sign_in: SignIn, organization: Organization) -> None:
+    project = world.make_project(organization)
+    robot = world.make_service_user_program(organization)
+    owner = sign_in("PROJECT_OWNER", resource=project_resource(project))
+    page = owner.open(f"/console/projects/{project.id}/managers/new?user_id={robot.id}")
+    assert "PROJECT_OWNER" in page
+    assert "ORG_OWNER" not in page.html.form.text
+
+
+def test_change_and_remove(world: World, owner: Browser, organization: Organization, robot: ServiceUserProgram) -> None:
+    manager = world.assign_manager_role(robot, "ORG_OWNER")
+    owner.open(f"/console/managers/{manager.id}/edit")
+    _choose(owner, "ORG_OWNER_VIEWER")
+    assert "The manager roles are changed." in owner.submit(form="page-form")
+    page = owner.open(f"/console/managers/{manager.id}/delete")
+    assert f"loses ORG_OWNER_VIEWER of {organization.name} at once." in page
+    assert "The manager roles are taken." in owner.submit(form="page-form")
+    assert owner.open(f"/console/managers/{manager.id}/edit").status_int == 404
+
+
+def test_a_user_that_one_may_not_know_of_is_not_there(world: World, owner: Browser, organization: Organization) -> None:
+    stranger = world.make_service_user_program()
+    assert owner.open(f"{_managers(organization)}/new?user_id={stranger.id}").status_int == 404
+    assert "zzz" in owner.open(f"{_managers(organization)}/new?q=zzz")
+
+
+def test_who_may_not_read_users_finds_one_by_the_whole_login_name(
+    world: World, sign_in: SignIn, organization: Organization, robot: ServiceUserProgram
+) -> None:
+    """A PROJECT_GRANT_OWNER does not learn who is in its organization, and still adds whom it knows there."""
+    holder = world.make_organization()
+    colleague = world.make_service_user_program(holder)
+    project = world.make_project(organization)
+    grant = world.make_project_grant(project, holder)
+    browser = sign_in("PROJECT_GRANT_OWNER", resource=project_grant_resource(grant, project), home=holder)
+    path = f"/console/project-grants/{grant.id}/managers/new"
+
+    def found(query: str) -> list[str]:
+        return [one["href"] for one in browser.open(f"{path}?q={query}").html.select("a.choice")]
+
+    for one, seen in ((robot, False), (colleague, True)):
+        assert found(one.user.user_name[:-1]) == []
+        for query in (f"{one.user.user_name}@{one.organization.primary_domain}", one.id):
+            assert found(query) == ([f"{path}?user_id={one.id}"] if seen else [])
+        assert (browser.open(f"{path}?user_id={one.id}").status_int == 404) != seen
+    assert found("") == []
+    assert found(world.make_service_user_program().id) == []
+
+
+def test_managers_of_a_grant_are_searched_among_the_users_of_its_holder(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    holder = world.make_organization()
+    colleague = world.make_service_user_program(holder)
+    grant = world.make_project_grant(world.make_project(organization), holder)
+    browser = sign_in(resource=organization_resource(holder.id), home=holder)
+    browser.open(f"/console/project-grants/{grant.id}/managers/new?q={colleague.user.user_name[:-1]}")
+    assert browser.click(colleague.user.display_name).status_int == 200

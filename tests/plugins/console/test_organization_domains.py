@@ -1,0 +1,132 @@
+"""Domains of an organization in the console: asked for, proven, made the primary one, removed."""
+
+from dataclasses import replace
+
+import pytest
+
+from identity.domain.domains import DomainProof, OrganizationDomain
+from identity.domain.organizations import Organization
+from identity.domain.users import EmailVerifier
+from identity.testing.browser import Browser
+from identity.testing.world import World
+
+
+def _page(organization: Organization, name: str = "", below: str = "") -> str:
+    return f"/console/organizations/{organization.id}" + (f"/domains/{name}{below}" if name else "")
+
+
+@pytest.fixture
+def name(organization: Organization) -> str:
+    """A domain that no other test asks for."""
+    return f"{organization.id}.example"
+
+
+@pytest.fixture
+def seen(world: World, monkeypatch: pytest.MonkeyPatch) -> list[DomainProof]:
+    """What checks find outside: nothing, until something is put here."""
+    found: list[DomainProof] = []
+
+    def find(domain: OrganizationDomain) -> DomainProof | None:
+        return found[0] if found else None
+
+    monkeypatch.setattr(world.identity.domain_verifier, "find_proof", find)
+    return found
+
+
+def test_a_domain_from_its_beginning_to_its_end(
+    owner: Browser, organization: Organization, name: str, seen: list[DomainProof]
+) -> None:
+    owner.open(_page(organization))
+    owner.click("New domain")
+    page = owner.submit({"domain": "No Domain"}, form="page-form")
+    assert "Enter a domain such as acme.example" in page.html.find(id="error-domain").text
+    page = owner.submit({"domain": name}, form="page-form")
+    assert "Domain added. It counts once it is proven." in page
+    assert "Waiting" in page.html.find(class_="console__title").text
+    assert "Assert …" not in page
+    assert "Make primary …" not in page
+    page = owner.click("Prove …")
+    assert f"_identity-challenge.{name}" in page
+    assert "identity-verification=" in page
+    assert f"https://{name}/.well-known/identity-verification" in page
+    page = owner.submit(form="page-form")
+    assert page.status_int == 422
+    assert "Neither the record nor the file was found." in page
+    seen.append(DomainProof.DNS)
+    page = owner.submit(form="page-form")
+    assert "The domain is proven. You can make it the primary one." in page
+    assert "Verified" in page.html.find(class_="console__title").text
+    assert "DNS record" in page.html.find("dl", class_="facts").text
+    # What counts, its organization keeps.
+    assert "Remove …" not in page
+    page = owner.click("Make primary …")
+    assert f"anna@{organization.primary_domain} becomes anna@{name}" in page
+    page = owner.submit(form="page-form")
+    assert "The changes are saved." in page
+    row = next(one for one in page.html.find(id="domains").select("tbody tr") if name in one.text)
+    assert "Primary domain" in row.text
+    # The former one stays.
+    assert organization.primary_domain in page.html.find(id="domains").text
+
+
+def test_a_domain_that_waits_is_removed(owner: Browser, organization: Organization, name: str) -> None:
+    owner.open(f"{_page(organization)}/domains/new")
+    owner.submit({"domain": name}, form="page-form")
+    page = owner.click("Remove …")
+    assert "The record and the file prove nothing any more." in page
+    page = owner.submit(form="page-form")
+    assert "Domain removed." in page
+    assert name not in page.html.find(id="domains").text
+    assert owner.open(_page(organization, name)).status_int == 404
+
+
+def test_who_manages_the_instance_asserts_and_removes(
+    owner: Browser, instance_owner: Browser, organization: Organization, name: str
+) -> None:
+    owner.open(f"{_page(organization)}/domains/new")
+    owner.submit({"domain": name}, form="page-form")
+    assert owner.open(_page(organization, name, "/assert")).status_int == 403
+    instance_owner.open(_page(organization, name))
+    instance_owner.click("Assert …")
+    page = instance_owner.submit(form="page-form")
+    assert "The domain is asserted." in page
+    assert "Asserted by a manager of the instance" in page.html.find("dl", class_="facts").text
+    page = instance_owner.click("Remove …")
+    assert "Another organization can have it then." in page
+    assert "Domain removed." in instance_owner.submit(form="page-form")
+
+
+def test_who_loses_by_a_domain_is_told_to_whoever_may_know(
+    world: World,
+    owner: Browser,
+    instance_owner: Browser,
+    organization: Organization,
+    name: str,
+    seen: list[DomainProof],
+) -> None:
+    """Of a domain that is not theirs yet, an organization's managers learn of nobody."""
+    for of, by in ((world.make_organization(), EmailVerifier.OWN_LINK), (organization, EmailVerifier.MANAGER)):
+        person = world.make_human_user(of)
+        with world.transaction_services() as services:
+            profile = replace(person.profile, email=f"ada@{name}", email_verified=True)
+            services.storage.users.update(replace(person, profile=profile, email_verified_by=by, version=2))
+    lost = "1 person of another organization can no longer sign in by an email address of this domain."
+    owner.open(f"{_page(organization)}/domains/new")
+    assert lost not in owner.submit({"domain": name}, form="page-form")
+    assert lost not in owner.click("Prove …")
+    assert lost in instance_owner.open(_page(organization, name, "/assert"))
+    seen.append(DomainProof.DNS)
+    assert lost in owner.submit(form="page-form")
+
+
+def test_a_domain_that_waits_is_not_made_primary(
+    world: World, owner: Browser, organization: Organization, name: str
+) -> None:
+    owner.open(f"{_page(organization)}/domains/new")
+    owner.submit({"domain": name}, form="page-form")
+    owner.open(_page(organization, name, "/primary"))
+    page = owner.submit(form="page-form")
+    assert page.status_int == 409
+    assert "This domain has to be proven first." in page
+    with world.read_only_services() as services:
+        assert services.organizations.get(organization.id).primary_domain == organization.primary_domain

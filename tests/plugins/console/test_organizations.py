@@ -1,0 +1,115 @@
+"""Organizations in the console: who sees which, and what falls with one (pages.md §5.2)."""
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import project_resource
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.plugins.console.conftest import SignIn
+
+
+def _stored(world: World, organization: Organization) -> Organization | None:
+    with world.read_only_services() as services:
+        return services.storage.organizations.find(organization.id)
+
+
+def _page(organization: Organization, below: str = "") -> str:
+    return f"/console/organizations/{organization.id}{below}"
+
+
+def test_a_new_organization_gets_a_domain_made_of_its_name(world: World, instance_owner: Browser) -> None:
+    instance_owner.open("/console/organizations")
+    instance_owner.click("New organization")
+    page = instance_owner.submit({"name": "Blue Whale Ltd"}, form="page-form")
+    assert "Organization created. Add a manager who looks after it." in page
+    assert page.html.h1.text == "Blue Whale Ltd"
+    assert "blue-whale-ltd.id.example.com" in page
+
+
+def test_what_is_wrong_is_said_at_its_field_and_nothing_is_lost(
+    organization: Organization, instance_owner: Browser
+) -> None:
+    instance_owner.open("/console/organizations/new")
+    for name, domain, at, said in (
+        ("Grey Whale", "Grey Whale", "primary_domain", "Enter a domain such as acme.example"),
+        ("Copy", organization.primary_domain, "primary_domain", "Another organization has this domain"),
+        ("", "kept.example", "name", "Enter a name."),
+    ):
+        page = instance_owner.submit({"name": name, "primary_domain": domain}, form="page-form")
+        assert page.status_int == 422
+        assert said in page.html.find(id=f"error-{at}").text
+        form = instance_owner.find_form("page-form")
+        assert (form["name"].value, form["primary_domain"].value) == (name, domain)
+
+
+def test_an_owner_sees_the_own_organization_alone(world: World, owner: Browser, organization: Organization) -> None:
+    other = world.make_organization()
+    page = owner.open("/console/organizations")
+    assert organization.name in page
+    assert other.name not in page
+    assert "/console/organizations/new" not in page
+    assert owner.open(_page(other)).status_int == 404
+    assert owner.open("/console/organizations/new").status_int == 403
+
+
+def test_a_manager_of_a_project_sees_the_organization_without_a_link(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    browser = sign_in("PROJECT_OWNER", resource=project_resource(world.make_project(organization)))
+    page = browser.open("/console/organizations")
+    row = next(one for one in page.html.select("tbody tr") if organization.name in one.text)
+    assert row.find("a") is None
+    assert browser.open(_page(organization)).status_int == 403
+
+
+def test_the_page_shows_facts_and_managers(owner: Browser, organization: Organization) -> None:
+    page = owner.open(_page(organization))
+    assert page.html.h1.text == organization.name
+    facts = page.html.find("dl", class_="facts").text
+    assert organization.id in facts
+    assert organization.primary_domain in facts
+    assert "ORG_OWNER" in page.html.find(id="managers").text
+    assert "Deactivate or delete" in page
+
+
+def test_change_name_domain_and_registration(world: World, owner: Browser, organization: Organization) -> None:
+    owner.open(_page(organization))
+    owner.click("Change " + organization.name)
+    fields = {"name": "Sperm Whale", "primary_domain": "sperm-whale.id.example.com", "registration": False}
+    page = owner.submit(fields, form="page-form")
+    assert "The changes are saved." in page
+    assert "Only managers create accounts" in page
+    stored = _stored(world, organization)
+    assert stored is not None
+    assert (stored.name, stored.primary_domain, stored.registration) == (
+        "Sperm Whale",
+        "sperm-whale.id.example.com",
+        False,
+    )
+
+
+def test_a_change_to_nothing_is_refused(world: World, owner: Browser, organization: Organization) -> None:
+    owner.open(_page(organization, "/edit"))
+    page = owner.submit({"name": "", "primary_domain": ""}, form="page-form")
+    assert page.status_int == 422
+    assert page.html.find(id="error-name") is not None
+    assert page.html.find(id="error-primary_domain") is not None
+    assert _stored(world, organization) == organization
+
+
+def test_whoever_deactivates_the_own_organization_is_told(owner: Browser, organization: Organization) -> None:
+    page = owner.open(_page(organization, "/deactivate"))
+    assert "You belong to this organization: you are signed out too." in page
+    assert "A manager of the instance can reactivate it later." in page
+    owner.submit(form="page-form")
+    assert owner.sign_in_step is not None, "the session has ended"
+
+
+def test_the_instances_own_organization_stays(world: World, instance_owner: Browser) -> None:
+    own = f"/console/organizations/{world.instance.organization_id}"
+    page = instance_owner.open(own)
+    assert "This organization holds the service itself: it cannot be deactivated or deleted." in page
+    assert "Delete …" not in page
+    instance_owner.open(f"{own}/deactivate")
+    page = instance_owner.submit(form="page-form")
+    assert page.status_int == 409
+    assert "The instance's own organization holds the service itself" in page.html.text

@@ -1,0 +1,83 @@
+"""The overview of an organization: what needs attention, and what is still missing."""
+
+from datetime import timedelta
+from typing import Any
+
+from identity.domain.organizations import Organization
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.plugins.console.conftest import SignIn
+
+
+def overview(browser: Browser, organization: Organization) -> Any:
+    return browser.open(f"/console/organizations/{organization.id}/overview")
+
+
+def test_a_new_organization_is_told_its_first_steps(owner: Browser, organization: Organization) -> None:
+    page = overview(owner, organization)
+    assert page.status_int == 200
+    assert [one.get_text() for one in page.html.select("#steps h3")] == [
+        "Create a project",
+        "Register an application",
+        "Create a service user",
+        "Add a key to the service user",
+        "Add a manager",
+    ]
+    # The owner itself is a manager.
+    assert [one.get_text() for one in page.html.select("#steps .badge")] == ["Done"]
+    assert len(page.html.select(".button--primary")) == 1
+    assert "Nothing expires in the next 30 days." in page
+    assert "Nothing was refused in the last 24 hours." in page
+
+
+def test_steps_that_are_all_done_are_not_shown(world: World, owner: Browser, organization: Organization) -> None:
+    world.make_service_user_program(organization)
+    world.make_web_application(world.make_project(organization).id)
+    assert overview(owner, organization).html.find(id="steps") is None
+
+
+def test_a_step_without_the_right_has_no_button(sign_in: SignIn, organization: Organization) -> None:
+    page = overview(sign_in("ORG_OWNER_VIEWER"), organization)
+    assert page.html.find(id="steps") is not None
+    assert page.html.select("#steps a") == []
+
+
+def test_what_expires_soon_leads_to_a_new_key(world: World, owner: Browser, organization: Organization) -> None:
+    soon = world.make_service_user_program(
+        organization, display_name="CI runner", expires_at=world.clock() + timedelta(days=7)
+    )
+    world.make_service_user_program(organization, expires_at=world.clock() + timedelta(days=70))
+    world.make_service_user_program(expires_at=world.clock() + timedelta(days=7))
+    page = overview(owner, organization)
+    [row] = page.html.select("#expiring tbody tr")
+    assert "CI runner" in row.get_text()
+    assert "Expires in 7 days" in row.get_text()
+    assert soon.key_id in row.get_text()
+    page = owner.click("New key")
+    assert owner.path == f"/console/service-users/{soon.id}/keys/new"
+
+
+def test_what_was_refused_is_counted_and_leads_to_its_events(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    robot = world.make_service_user_program(organization, display_name="CI runner")
+    for _ in range(2):
+        assert robot.request_token(iat=world.clock.seconds - 7200).status_int == 400
+        world.clock.advance(minutes=2)
+    page = overview(owner, organization)
+    [row] = page.html.select("#refused tbody tr")
+    assert "CI runner" in row.get_text()
+    assert "The assertion is too old." in row.get_text()
+    assert row.find_all("td")[-1].get_text() == "2"
+    page = owner.click("Sign-in refused")
+    assert len(page.html.select("tbody tr")) == 2
+    assert "result=refused" in owner.url
+
+
+def test_who_may_not_read_service_users_sees_nothing_of_their_keys(
+    world: World, sign_in: SignIn, organization: Organization
+) -> None:
+    world.make_service_user_program(organization, expires_at=world.clock() + timedelta(days=7))
+    page = overview(sign_in("ORG_SETTINGS_MANAGER"), organization)
+    assert page.status_int == 200
+    assert page.html.find(id="expiring") is None

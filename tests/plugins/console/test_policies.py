@@ -1,0 +1,179 @@
+"""The sign-in policy in the console: what holds, who set it, and changing it."""
+
+from identity.domain.applications import ConsentRule
+from identity.domain.organizations import Organization
+from identity.domain.policies import Policy, SecondFactorRule
+from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE_OWNER_ID
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.plugins.console.conftest import SignIn
+
+
+def _set(world: World, owner: str) -> Policy:
+    with world.read_only_services() as services:
+        return services.policies.get_stored_policy(owner).policy
+
+
+def _page(organization: Organization, below: str = "") -> str:
+    return f"/console/organizations/{organization.id}/policy{below}"
+
+
+def _row(page: object, rule: str) -> str:
+    rows = page.html.select("tbody tr")  # type: ignore[attr-defined]
+    return next(" ".join(one.text.split()) for one in rows if one.th.text.startswith(rule))
+
+
+def test_an_organization_asks_for_more_and_the_page_tells_who_did(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    page = owner.open(_page(organization))
+    assert "The settings of the service" in _row(page, "Second factor")
+    owner.click("Change")
+    page = owner.submit({"second_factor": "required_for_iam", "remember_browser": "0"}, form="page-form")
+    assert "The policy is saved." in page
+    row = _row(page, "Second factor")
+    assert "Managers of the instance need one" in row
+    assert "This organization" in row
+    assert "by " in row
+    assert _set(world, organization.id) == Policy(second_factor=SecondFactorRule.REQUIRED_FOR_IAM, remember_browser=0)
+
+
+def test_a_rule_that_allows_more_than_the_instance_is_not_offered_and_refused(
+    owner: Browser, organization: Organization
+) -> None:
+    owner.open(_page(organization, "/edit"))
+    form = owner.find_form("page-form")
+    assert "off" not in [value for value, _, _ in form["second_factor"].options]
+    page = owner.submit({"remember_browser": "7"}, form="page-form")
+    assert page.status_int == 422
+    assert "The instance does not allow that much." in page.html.find(id="error-remember_browser").text
+
+
+def test_a_rule_is_left_to_the_level_above_again(world: World, owner: Browser, organization: Organization) -> None:
+    world.operator_services.policies.change(
+        organization.id, ChangePolicy.build(second_factor=SecondFactorRule.REQUIRED_FOR_IAM)
+    )
+    owner.open(_page(organization, "/edit"))
+    owner.submit({"second_factor": ""}, form="page-form")
+    assert _set(world, organization.id) == Policy()
+
+
+def test_two_who_change_it_at_the_same_time_do_not_undo_each_other(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    owner.open(_page(organization, "/edit"))
+    world.operator_services.policies.change(
+        organization.id, ChangePolicy.build(second_factor=SecondFactorRule.REQUIRED_FOR_IAM)
+    )
+    page = owner.submit({"second_factor": "required_for_managers"}, form="page-form")
+    assert page.status_int == 409
+    assert _set(world, organization.id).second_factor is SecondFactorRule.REQUIRED_FOR_IAM
+
+
+def test_who_may_not_write_sees_the_rules_without_a_button(sign_in: SignIn, organization: Organization) -> None:
+    viewer = sign_in("ORG_OWNER_VIEWER")
+    page = viewer.open(_page(organization))
+    assert "Second factor" in page
+    assert "/policy/edit" not in page
+    assert viewer.open(_page(organization, "/edit")).status_int == 403
+    assert viewer.open("/console/instance/policy").status_int == 403
+
+
+def test_the_instance_sets_what_holds_for_all(
+    world: World, instance_owner: Browser, organization: Organization
+) -> None:
+    instance_owner.open("/console/instance/policy/edit")
+    page = instance_owner.submit({"remember_browser": "30"}, form="page-form")
+    assert "For 30 days, if the person wants it" in _row(page, "Remember browsers for")
+    page = instance_owner.open(_page(organization))
+    assert "The instance" in _row(page, "Remember browsers for")
+    assert _set(world, INSTANCE_OWNER_ID) == Policy(remember_browser=30)
+    # All tests share the instance.
+    instance_owner.open("/console/instance/policy/edit")
+    instance_owner.submit({"remember_browser": ""}, form="page-form")
+    assert _set(world, INSTANCE_OWNER_ID) == Policy()
+
+
+def _facts(page: object) -> dict[str, str]:
+    rows = page.html.select("dl.facts > div")  # type: ignore[attr-defined]
+    return {one.dt.text.strip(): " ".join(one.dd.text.split()) for one in rows}
+
+
+def test_a_manager_is_told_what_a_person_would_have_to_do(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    person = world.make_human_user(organization)
+    path = _page(organization, "/preview")
+    assert owner.open(path).status_int == 200
+    told = _facts(owner.open(f"{path}?user_id={person.id}"))
+    assert (told["Signs in by"], told["Second factor"]) == ("Password", "Is not asked for")
+    assert told["End unused sessions after"] == "12 hours"
+    assert "Consent" not in told
+    client = world.make_web_application(world.make_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
+    at_application = f"{path}?user_id={person.id}&application_id={client.client_id}"
+    assert _facts(owner.open(at_application))["Consent"] == "Is not asked"
+
+
+def test_rules_are_tried_before_they_are_saved(world: World, owner: Browser, organization: Organization) -> None:
+    person = world.make_human_user(organization)
+    client = world.make_web_application(world.make_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
+    owner.open(_page(organization, "/edit"))
+    typed = {"second_factor": "required", "session_idle_age": "30m", "consent": "always"}
+    page = owner.submit(typed, form="page-form", button=("preview", "yes"))
+    assert "They are not saved yet." in page
+    hidden = {one["name"]: one["value"] for one in page.html.select("main form input[type=hidden]")}
+    assert hidden == {"second_factor": "required", "session_idle_age": "30m", "consent": "always"}
+    page = owner.open(f"{owner.url}&user_id={person.id}&application_id={client.client_id}")
+    told = _facts(page)
+    assert told["Second factor"].startswith("Has to set up: ")
+    assert "Authenticator app" in told["Second factor"]
+    assert (told["End unused sessions after"], told["Consent"]) == ("30 minutes", "Is asked to agree")
+    assert _set(world, organization.id) == Policy()
+    page = owner.open(_page(organization, f"/preview?user_id={person.id}&remember_browser=30"))
+    assert page.status_int == 422
+    assert "The instance does not allow that much." in page
+
+
+def test_nobody_is_told_of_people_elsewhere(world: World, owner: Browser, organization: Organization) -> None:
+    stranger = world.make_human_user()
+    page = owner.open(_page(organization, f"/preview?user_id={stranger.id}"))
+    assert page.status_int == 422
+    assert "Choose a person." in page
+
+
+def test_registration_that_the_instance_closes_is_told_where_it_holds_and_before_it_is_saved(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    person = world.make_human_user(organization)
+    assert "People can create an account" in owner.open(f"/console/organizations/{organization.id}")
+    assert "Whoever wants to" in _row(owner.open(_page(organization)), "Who can register")
+    told = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}")))
+    assert told["Registration"] == "Whoever wants to, where the organization lets people register"
+    for rule in ("by_domain", "off"):
+        told = _facts(owner.open(_page(organization, f"/preview?user_id={person.id}&registration={rule}")))
+        assert told["Registration"] == "Nobody can register now", rule
+    owner.open(_page(organization, "/edit"))
+    page = owner.submit({"registration": "off"}, form="page-form")
+    assert "Nobody, whatever the organization says" in _row(page, "Who can register")
+    assert "This organization" in _row(page, "Who can register")
+    said = "Switched on here, but the sign-in policy lets nobody register"
+    assert said in owner.open(f"/console/organizations/{organization.id}")
+
+
+def test_pages_say_whether_a_password_that_a_manager_sets_stays(
+    world: World, instance_owner: Browser, organization: Organization
+) -> None:
+    person = world.make_human_user(organization)
+    path = f"/console/users/{person.id}/one-time-password"
+    assert "The new one has to be changed at the next sign-in." in instance_owner.open(path)
+    assert "It has to be changed at the next sign-in." in instance_owner.submit(form="page-form")
+    world.operator_services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(password_change_after_reset=False))
+    try:
+        assert "It stays good until the person changes it." in instance_owner.open(path)
+        page = instance_owner.submit(form="page-form")
+        assert "It stays good until the person changes it." in page
+        new = instance_owner.open(f"/console/organizations/{organization.id}/users/new")
+        assert "It stays good until the person changes it." in new
+    finally:
+        world.operator_services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(password_change_after_reset=None))

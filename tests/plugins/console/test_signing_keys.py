@@ -1,0 +1,112 @@
+"""Signing keys in the console: where each stands, and the next one."""
+
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.testing.browser import Browser
+from identity.testing.world import World
+
+KEYS = "/console/instance/signing-keys"
+
+
+def manager(world: World, role: str = "IAM_OWNER") -> Browser:
+    person = world.make_human_user()
+    world.assign_manager_role(person, role, resource=INSTANCE_RESOURCE)
+    browser = Browser(world)
+    browser.start_session(person)
+    return browser
+
+
+def rows(browser: Browser) -> list[list[str]]:
+    return [
+        [cell.get_text(" ", strip=True) for cell in row.find_all("td")] for row in browser.page.html.select("tbody tr")
+    ]
+
+
+def test_the_first_key_signs(isolated_world: World) -> None:
+    browser = manager(isolated_world)
+    page = browser.open(KEYS)
+    assert page.status_int == 200
+    [[state, since, retires, published, withdraw]] = rows(browser)
+    assert withdraw.startswith("Withdraw …")
+    assert state == "Active"
+    assert since.endswith("UTC")
+    assert (retires, published) == ("Not before its successor", "No end yet")
+
+
+def test_a_normal_rotation_is_announced_first(isolated_world: World) -> None:
+    browser = manager(isolated_world)
+    browser.open(KEYS)
+    browser.click("Rotate now")
+    assert "signs after 6 minutes" in browser.page
+    page = browser.submit(form="page-form")
+    assert "The next signing key is made." in page
+    assert [row[0] for row in rows(browser)] == ["Waiting", "Active"]
+    isolated_world.clock.advance(minutes=7)
+    browser.open(KEYS)
+    assert [row[0] for row in rows(browser)] == ["Active", "Retired"]
+
+
+def test_where_a_key_waits_already_no_other_is_made(isolated_world: World) -> None:
+    browser = manager(isolated_world)
+    for _ in range(2):
+        browser.open(f"{KEYS}/rotate")
+        page = browser.submit(form="page-form")
+    assert page.status_int == 409
+    assert "A key waits already" in page
+    browser.open(KEYS)
+    assert len(rows(browser)) == 2
+    # In an emergency it is too slow.
+    browser.open(f"{KEYS}/rotate")
+    assert "Only an emergency makes another one." in browser.page
+    page = browser.submit({"mode": "emergency"}, form="page-form")
+    assert "The next signing key is made." in page
+    assert len(rows(browser)) == 3
+
+
+def test_an_emergency_says_what_breaks_and_takes_hold_soon(isolated_world: World) -> None:
+    browser = manager(isolated_world)
+    page = browser.open(f"{KEYS}/rotate")
+    assert "The new key signs after 30 seconds." in page
+    assert "refuse new tokens until they fetch it again, for 5 minutes at most." in page
+    browser.submit({"mode": "emergency"}, form="page-form")
+    isolated_world.clock.advance(31)
+    browser.open(KEYS)
+    assert [row[0] for row in rows(browser)] == ["Active", "Retired"]
+
+
+def test_a_mode_that_there_is_not(isolated_world: World) -> None:
+    browser = manager(isolated_world)
+    browser.open(f"{KEYS}/rotate")
+    browser.find_form("page-form")["mode"].force_value("never")
+    page = browser.submit(form="page-form")
+    assert page.status_int == 422
+    assert "Choose one of the values offered." in page
+
+
+def test_who_only_reads_has_no_button(isolated_world: World) -> None:
+    browser = manager(isolated_world, "IAM_OWNER_VIEWER")
+    page = browser.open(KEYS)
+    assert page.status_int == 200
+    assert page.html.main.select("a.button") == []
+    assert browser.open(f"{KEYS}/rotate").status_int == 403
+
+
+def test_a_known_key_is_withdrawn_after_a_question(isolated_world: World) -> None:
+    browser = manager(isolated_world)
+    [first] = [key["kid"] for key in isolated_world.client.fetch_jwks().json["keys"]]
+    browser.open(KEYS)
+    browser.click("Withdraw …")
+    assert f"Key id: {first}" in browser.page
+    assert "A new key signs from now on." in browser.page
+    assert "It cannot be undone." in browser.page
+    page = browser.submit(form="page-form")
+    assert "The signing key is withdrawn." in page
+    [row] = rows(browser)
+    assert row[0] == "Active"
+    assert first not in page
+    browser.open(f"{KEYS}/{first}/delete")
+    assert browser.page.status_int == 404
+
+
+def test_whoever_only_reads_withdraws_nothing(isolated_world: World) -> None:
+    browser = manager(isolated_world, "IAM_OWNER_VIEWER")
+    assert "Withdraw" not in browser.open(KEYS)

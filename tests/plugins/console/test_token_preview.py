@@ -1,0 +1,420 @@
+"""The token preview tells what really comes out: the same claims, the same refusals; and it issues nothing."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import pytest
+
+from identity.crypto.jwt import parse_unverified
+from identity.domain.organizations import Organization
+from identity.domain.projects import Project
+from identity.domain.users import HumanUser, TokenFormat
+from identity.provider.claim_reasons import VOLATILE_CLAIMS, ClaimsCarrier
+from identity.provider.context import Context
+from identity.provider.errors import InvalidGrant
+from identity.provider.grant_type import Authorization, ClientRequirement, GrantType, TokenRequest
+from identity.provider.token_preview import GrantPreview, TokenPreviewResult, preview_tokens
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.users import ChangeHumanUser
+from identity.testing.browser import Browser
+from identity.testing.response_checks import check_oauth_error, check_token_response
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import CALLBACK_URI, CredentialsOrClientId, World
+
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+ROLES = "urn:service:iam:org:projects:roles"
+ONE_ROLE = "urn:service:iam:org:project:role:reader"
+OWNER = "urn:service:iam:user:resourceowner"
+SCOPES = (
+    "openid",
+    "openid profile email offline_access unknown",
+    f"openid {ROLES}",
+    f"openid email {ONE_ROLE} {OWNER}",
+)
+RESPONSE_TYPES = ("code", "id_token", "id_token token")
+FLAGS = ("id_token_userinfo_assertion", "assert_roles_in_access_token", "assert_roles_in_id_token")
+
+Told = dict[ClaimsCarrier, dict[str, Any]]
+
+
+def previewed(
+    world: World, user_id: str | None, client_id: str | None, scope: str, response_type: str = "code"
+) -> TokenPreviewResult:
+    # On a connection that only reads.
+    with world.read_only_services() as services:
+        identity = world.identity
+        context = Context(
+            services.now, identity.settings, identity.protocol_registry, lambda: identity.pyoidc_provider, services
+        )
+        subject = None if user_id is None else services.storage.users.find_subject(user_id)
+        client = None if client_id is None else services.storage.applications.find_client(client_id)
+        return preview_tokens(subject, client, tuple(scope.split(" ")), response_type, context)
+
+
+def way_of(found: TokenPreviewResult, grant_type: str | None) -> GrantPreview:
+    [way] = [one for one in found.grant_previews if one.grant_type == grant_type]
+    return way
+
+
+def told(*ways: GrantPreview) -> Told:
+    """The claims by carrier; what is new each time has no value."""
+    return {
+        one.carrier: {claim.name: claim.value for claim in one.claims} for way in ways for one in way.previewed_claims
+    }
+
+
+def signed_in(found: TokenPreviewResult) -> Told:
+    """What a sign-in brings, and its code."""
+    assert all(way.error is None for way in found.grant_previews)
+    return told(*(way for way in found.grant_previews if way.grant_type in (None, "authorization_code")))
+
+
+def really(members: Mapping[str, Any], world: World, client: CredentialsOrClientId | None) -> Told:
+    """What an answer with tokens holds, in the same form."""
+    found: Told = {}
+    if "code" in members:
+        found[ClaimsCarrier.CODE] = {}
+    access_token = members.get("access_token")
+    if access_token is not None:
+        found[ClaimsCarrier.ACCESS_TOKEN] = (
+            parse_unverified(access_token).claims if access_token.count(".") == 2 else {}
+        )
+        found[ClaimsCarrier.USERINFO] = world.client.fetch_userinfo(access_token).json
+        asking = client if isinstance(client, Credentials) else world.introspector
+        found[ClaimsCarrier.INTROSPECTION] = world.client.introspect(access_token, asking).json
+    if "id_token" in members:
+        found[ClaimsCarrier.ID_TOKEN] = parse_unverified(members["id_token"]).claims
+    if "refresh_token" in members:
+        found[ClaimsCarrier.REFRESH_TOKEN] = {}
+    return {
+        carrier: {name: None if name in VOLATILE_CLAIMS else value for name, value in claims.items()}
+        for carrier, claims in found.items()
+    }
+
+
+def issued(world: World, person: HumanUser, client: CredentialsOrClientId, scope: str, response_type: str) -> Told:
+    """What a person who is signed in really brings the application."""
+    session = world.make_browser_session(person)
+    answer = session.authorize(client, response_type=response_type, scope=scope, nonce="nonce")
+    assert answer.status_int == 303, answer
+    parts = urlsplit(answer.headers["Location"])
+    members = dict(parse_qsl(parts.query or parts.fragment))
+    if "code" in members:
+        form = {"grant_type": "authorization_code", "code": members["code"], "redirect_uri": CALLBACK_URI}
+        redeemed = world.post_token_request(
+            client, {**form, "code_verifier": "a-verifier-that-is-long-enough-for-RFC-7636"}
+        )
+        assert redeemed.status_int == 200, redeemed
+        members = {"code": members["code"], **redeemed.json}
+    return really(members, world, client)
+
+
+def make_user_and_project(world: World, **project: bool) -> tuple[HumanUser, Project]:
+    """A person with a role in a project."""
+    organization = world.make_organization()
+    person, found = (
+        world.make_human_user(organization),
+        world.make_project(organization, roles=("reader", "writer"), **project),
+    )
+    world.make_user_grant(person, found, "reader", "writer")
+    with world.transaction_services() as services:
+        services.users.change(
+            person.id, ChangeHumanUser(email="ada@example.com", nickname="Addie"), by=OPERATOR_PRINCIPAL
+        )
+    return person, found
+
+
+def make_application(world: World, project: Project, **members: Any) -> Credentials:
+    return world.make_web_application(project.id, response_types=frozenset(RESPONSE_TYPES), **members)
+
+
+COMBINATIONS = list(itertools.product(RESPONSE_TYPES, TokenFormat, (False, True)))
+
+
+@pytest.mark.storages("memory")  # What is looked up comes from the same functions for all.
+@pytest.mark.parametrize(("response_type", "kind", "asserts"), COMBINATIONS)
+def test_it_tells_what_is_issued(world: World, response_type: str, kind: TokenFormat, asserts: bool) -> None:
+    person, project = make_user_and_project(world, assert_roles=asserts)
+    for flags in ((), FLAGS[:1], FLAGS[1:], FLAGS):
+        client = make_application(world, project, access_token_type=kind, **dict.fromkeys(flags, True))
+        for scope in SCOPES:
+            found = previewed(world, person.id, client.client_id, scope, response_type)
+            assert signed_in(found) == issued(world, person, client, scope, response_type), (flags, scope)
+            assert all(
+                claim.reason for way in found.grant_previews for one in way.previewed_claims for claim in one.claims
+            )
+
+
+@pytest.mark.parametrize("format", TokenFormat)
+def test_it_tells_what_a_refresh_brings(world: World, format: TokenFormat) -> None:  # noqa: A002
+    person, project = make_user_and_project(world)
+    client = make_application(world, project, access_token_type=format, assert_roles_in_id_token=True)
+    scope = f"openid email offline_access {ROLES}"
+    first = world.obtain_tokens(client, world.make_browser_session(person), scope=scope, nonce="nonce")
+    answer = world.post_token_request(client, {"grant_type": "refresh_token", "refresh_token": first["refresh_token"]})
+    found = previewed(world, person.id, client.client_id, scope)
+    assert told(way_of(found, "refresh_token")) == really(check_token_response(answer), world, client)
+    # Without the scope there is no refresh token, so nothing to use it for.
+    assert [one.grant_type for one in previewed(world, person.id, client.client_id, "openid").grant_previews] == [
+        None,
+        "authorization_code",
+    ]
+
+
+@pytest.mark.parametrize("format", TokenFormat)
+def test_it_tells_what_an_application_gets_for_itself(world: World, format: TokenFormat) -> None:  # noqa: A002
+    project = world.make_project()
+    client = world.make_application(project.id, grant_types=frozenset({"client_credentials"}), access_token_type=format)
+    scope = f"profile {world.audience_scope(project.id)}"
+    answer = check_token_response(
+        world.post_token_request(client, {"grant_type": "client_credentials", "scope": scope})
+    )
+    [way] = previewed(world, None, client.client_id, scope).grant_previews
+    real = really(answer, world, client)
+    # There is no user whom it could tell of.
+    real.pop(ClaimsCarrier.USERINFO)
+    assert (way.grant_type, told(way)) == ("client_credentials", real)
+    other = world.make_application(project.id)
+    [way] = previewed(world, None, other.client_id, scope).grant_previews
+    assert way.error is not None
+    refused = world.post_token_request(other, {"grant_type": "client_credentials", "scope": scope})
+    check_oauth_error(refused, way.error.error, description=way.error.description)
+
+
+@pytest.mark.parametrize("format", TokenFormat)
+def test_it_tells_what_a_service_user_gets(world: World, format: TokenFormat) -> None:  # noqa: A002
+    robot = world.make_service_user_program(token_format=format)
+    project = world.make_project(robot.organization, roles=["reader"])
+    world.make_user_grant(robot.user, project, "reader")
+    both = f"profile offline_access {world.audience_scope()} {world.audience_scope(project.id)} {ROLES}"
+    for rest in ("", ROLES, both):
+        scope = f"openid {rest}".strip()
+        found = previewed(world, robot.id, None, scope)
+        asking = world.make_application(world.instance.project_id if "aud" in scope else None)
+        real = really(robot.request_token(scope).json, world, asking)
+        expected = told(way_of(found, JWT_BEARER))
+        if "aud" not in scope:
+            # No application is in the audience.
+            assert real.pop(ClaimsCarrier.INTROSPECTION) == {"active": False}
+            expected.pop(ClaimsCarrier.INTROSPECTION)
+        assert expected == real
+    # With a secret it gets the same kinds of tokens.
+    scope = f"openid profile {world.audience_scope()}"
+    answer = world.post_token_request(
+        world.make_service_user_secret(robot), {"grant_type": "client_credentials", "scope": scope}
+    )
+    way = way_of(previewed(world, robot.id, None, scope), "client_credentials")
+    assert told(way) == really(check_token_response(answer), world, None)
+
+
+def test_it_refuses_what_is_refused(world: World) -> None:
+    person, project = make_user_and_project(world)
+    foreign, guarded = world.make_project(), world.make_project(check_roles=True)
+    client, asked = make_application(world, project), {}
+    for scope in (f"openid {world.audience_scope(foreign.id)}", "profile", f"openid {ROLES[:-1]}\t"):
+        asked[scope] = client
+    # Whoever has no role where one is needed.
+    asked["openid"] = make_application(world, guarded)
+    for scope, one in asked.items():
+        answer = world.make_browser_session(person).authorize(one, scope=scope)
+        error = dict(parse_qsl(urlsplit(answer.headers["Location"]).query))
+        [way] = previewed(world, person.id, one.client_id, scope).grant_previews
+        assert way.error is not None
+        assert (way.error.error, way.error.description) == (error["error"], error["error_description"])
+        assert way.previewed_claims == ()
+    elsewhere = f"openid urn:service:iam:org:id:{foreign.organization_id}"
+    refused = way_of(previewed(world, person.id, client.client_id, elsewhere), None).error
+    assert refused is not None
+    assert refused.error == "access_denied"
+
+
+def test_it_refuses_a_response_type_and_a_grant_that_are_not_enabled(world: World) -> None:
+    person, project = make_user_and_project(world)
+    client = world.make_web_application(project.id)
+    [way] = previewed(world, person.id, client.client_id, "openid", "id_token").grant_previews
+    assert way.error is not None
+    assert way.error.error == "unauthorized_client"
+    client = world.make_web_application(project.id, grant_types=frozenset())
+    found = previewed(world, person.id, client.client_id, "openid")
+    assert list(told(way_of(found, None))) == [ClaimsCarrier.CODE]
+    refusal = way_of(found, "authorization_code").error
+    assert refusal is not None
+    assert refusal.description == "this application may not use authorization_code"
+
+
+def test_deactivated_ones_get_nothing(world: World) -> None:
+    person, project = make_user_and_project(world)
+    client = make_application(world, project)
+    with world.transaction_services() as services:
+        services.users.deactivate(person.id, by=OPERATOR_PRINCIPAL)
+    robot = world.make_service_user_program()
+    with world.transaction_services() as services:
+        services.service_users.deactivate(robot.id, by=OPERATOR_PRINCIPAL)
+    of_robot = previewed(world, robot.id, None, "openid").grant_previews
+    ways = [*previewed(world, person.id, client.client_id, "openid").grant_previews, *of_robot]
+    assert [way.grant_type for way in ways] == [None, "client_credentials", JWT_BEARER]
+    assert all(way.error is not None and way.previewed_claims == () for way in ways)
+
+
+def test_reasons(world: World) -> None:
+    person, project = make_user_and_project(world)
+    client = make_application(world, project, assert_roles_in_id_token=True)
+    found = previewed(world, person.id, client.client_id, f"openid email unknown {ROLES}")
+    carried = [one for way in found.grant_previews for one in way.previewed_claims]
+    reasons = {(one.carrier, claim.name): claim.reason for one in carried for claim in one.claims}
+    assert reasons[ClaimsCarrier.USERINFO, "email"] == "scope email"
+    assert reasons[ClaimsCarrier.USERINFO, f"urn:service:iam:org:project:{project.id}:roles"] == f"scope {ROLES}"
+    assert (
+        reasons[ClaimsCarrier.ID_TOKEN, "urn:service:iam:org:project:roles"]
+        == "the application asserts roles in ID tokens"
+    )
+    left_out = {one.name: one.reason for way in found.grant_previews for one in way.omitted}
+    assert left_out["scope unknown"] == "There is no such scope."
+    assert "“User Info inside ID Token” is off." in left_out["email, email_verified in the ID token"]
+
+
+def test_what_is_signed_is_worth_nothing(world: World) -> None:
+    """No key that is published, and no token that is recorded."""
+    robot = world.make_service_user_program(token_format=TokenFormat.JWT)
+    before = len(list(world.all_audit_events()))
+    with world.read_only_services() as services:
+        published = {key.id for key, _ in services.signing_keys.published_keys()}
+    assert all(way.error is None for way in previewed(world, robot.id, None, "openid").grant_previews)
+    assert "preview" not in published
+    assert len(list(world.all_audit_events())) == before
+
+
+class SilentGrant(GrantType):
+    """A plugin's grant that does not tell what it would authorize."""
+
+    grant_type = "urn:example:silent"
+    parameters = frozenset[str]()
+    client_requirement = ClientRequirement.NONE
+
+    def authorize(self, request: TokenRequest, context: Context) -> Authorization:
+        raise InvalidGrant("nobody")
+
+
+def test_every_grant_that_is_offered_is_asked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what it says of itself, whatever its name."""
+    robot = world.make_service_user_program()
+    grants = world.identity.protocol_registry.grant_types
+    renamed = {f"urn:example:{number}": grant for number, grant in enumerate(grants.values())}
+    for name, grant in renamed.items():
+        monkeypatch.setattr(type(grant), "grant_type", name)
+    monkeypatch.setattr(
+        world.identity,
+        "protocol_registry",
+        replace(world.identity.protocol_registry, grant_types={**renamed, "urn:example:silent": SilentGrant()}),
+    )
+    found = previewed(world, robot.id, None, "openid")
+    assert [type(renamed[way.grant_type]).__name__ for way in found.grant_previews if way.grant_type] == [
+        "ClientCredentials",
+        "JwtBearer",
+    ]
+    assert found.unsupported_grant_types == ("urn:example:silent",)
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def show(browser: Browser, organization: Organization, **asked: str) -> Any:
+    query = f"?{urlencode(asked)}" if asked else ""
+    return browser.open(f"/console/organizations/{organization.id}/token-preview{query}")
+
+
+def test_a_person_and_an_application(world: World, owner: Browser, organization: Organization) -> None:
+    person = world.make_human_user(organization)
+    project = world.make_project(organization)
+    client = world.make_web_application(project.id)
+    page = show(owner, organization)
+    assert "Nothing is issued or recorded here." in page
+    assert page.html.select("table, .notice") == []
+    # Chosen from the lists, as a browser without script does: others would not do.
+    offered = {one["value"]: one.get_text() for one in page.html.select("select option")}
+    assert offered[person.id] == f"{person.display_name} ({person.user_name})"
+    assert client.client_id in offered
+    page = owner.submit(
+        {"user_id": person.id, "application_id": client.client_id, "scope": "openid profile unknown"},
+        form=next(name for name, form in page.forms.items() if "user_id" in form.fields),
+    )
+    assert page.status_int == 200
+    assert [one.get_text() for one in page.html.select("h2[id$=-title], h3[id$=-title]")] == [
+        "Sign-in",
+        "Code",
+        "Left out",
+        "authorization_code",
+        "Access token",
+        "ID token",
+        "Answer of userinfo",
+        "Answer of introspection",
+        "Left out",
+    ]
+    row = next(one for one in page.html.select("#way-1-userinfo tbody tr") if one.th.get_text() == "family_name")
+    assert [cell.get_text(strip=True) for cell in row.find_all("td")] == ['"Lovelace"', "scope profile"]
+    assert "There is no such scope." in page
+
+
+def test_a_service_user(world: World, owner: Browser, organization: Organization) -> None:
+    robot = world.make_service_user_program(organization)
+    page = show(owner, organization, user_id=f"{robot.user.user_name}@{organization.primary_domain}")
+    assert page.status_int == 200
+    assert [one.get_text() for one in page.html.select("h2[id$=-title]")] == ["client_credentials", JWT_BEARER]
+    assert page.html.find(id="way-0-access_token") is not None
+    assert page.html.find(id="way-0-code") is None
+    scope = f"openid {world.audience_scope(world.make_project().id)}"
+    page = show(owner, organization, user_id=robot.id, scope=scope)
+    assert page.status_int == 200
+    assert "This would be refused:" in page
+    assert "invalid_scope" in page
+
+
+def test_lists_are_searched(world: World, owner: Browser, organization: Organization) -> None:
+    """Where there are more than are offered, and without script."""
+    person, robot = world.make_human_user(organization), world.make_service_user_program(organization)
+    project = world.make_project(organization)
+    client, other = world.make_web_application(project.id), world.make_web_application(project.id)
+    foreign = world.make_human_user()
+
+    def offered(page: Any, name: str) -> set[str]:
+        return {one["value"] for one in page.html.select(f"#field-{name} option")}
+
+    page = show(owner, organization, user_id="", user_query=person.user_name)
+    assert page.status_int == 200
+    assert offered(page, "user_id") == {"", person.id}
+    page = show(
+        owner, organization, user_id=person.id, user_query=robot.user.user_name, application_id=client.client_id
+    )
+    assert page.status_int == 200
+    assert offered(page, "user_id") == {"", person.id, robot.id}
+    assert page.html.select("#field-user_id option[selected]")[0]["value"] == person.id
+    page = show(owner, organization, application_id="", application_query=other.client_id)
+    assert offered(page, "application_id") == {"", other.client_id}
+    page = show(owner, organization, application_id="", application_query=project.name)
+    assert offered(page, "application_id") == {"", client.client_id, other.client_id}
+    assert offered(show(owner, organization, user_id="", user_query=foreign.id), "user_id") == {""}
+
+
+@pytest.mark.storages("memory")  # The same look-ups for all.
+def test_what_cannot_be_asked(world: World, owner: Browser, organization: Organization) -> None:
+    person, robot = world.make_human_user(organization), world.make_service_user_program(organization)
+    foreign = world.make_human_user()
+    client = world.make_web_application(world.make_project(organization).id)
+    other = world.make_web_application()
+    for asked, field, sentence in (
+        ({"user_id": ""}, "user_id", "Choose a user, an application or both."),
+        ({"user_id": "nobody"}, "user_id", "There is no such user."),
+        ({"user_id": foreign.id}, "user_id", "There is no such user."),
+        ({"user_id": person.id}, "application_id", "Choose the application that the user signs in to."),
+        ({"user_id": person.id, "application_id": "none"}, "application_id", "There is no such application."),
+        ({"user_id": person.id, "application_id": other.client_id}, "application_id", "There is no such application."),
+        ({"user_id": robot.id, "application_id": client.client_id}, "application_id", "leave the application empty."),
+    ):
+        page = show(owner, organization, **asked, scope="openid kept")
+        assert page.status_int == 422, asked
+        assert sentence in page.html.find(id=f"error-{field}").get_text(), asked
+        assert 'value="openid kept"' in page
+        assert page.html.select("table") == []

@@ -1,0 +1,295 @@
+"""User grants in the console: on users, projects and project grants (pages.md §5.2)."""
+
+from urllib.parse import urlencode
+
+import pytest
+
+from identity.domain.organizations import Organization
+from identity.domain.permissions import project_grant_resource
+from identity.domain.projects import Project, ProjectGrant, UserGrant
+from identity.domain.users import HumanUser
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.testing.browser import Browser
+from identity.testing.world import World
+from tests.plugins.console.conftest import SignIn
+
+
+@pytest.fixture
+def project(world: World, organization: Organization) -> Project:
+    """A project of the organization, with three roles."""
+    return world.make_project(organization, roles=["admin", "reader", "writer"])
+
+
+@pytest.fixture
+def person(world: World, organization: Organization) -> HumanUser:
+    """Somebody of the organization."""
+    return world.make_human_user(organization)
+
+
+@pytest.fixture
+def held(world: World, person: HumanUser, project: Project) -> UserGrant:
+    """The person's role in the project."""
+    return world.make_user_grant(person, project, "reader")
+
+
+def _of_project(project: Project, below: str = "") -> str:
+    return f"/console/projects/{project.id}/user-grants{below}"
+
+
+def _of_grant(grant: ProjectGrant, below: str = "") -> str:
+    return f"/console/project-grants/{grant.id}/user-grants{below}"
+
+
+def _of_user(user: HumanUser, below: str = "") -> str:
+    return f"/console/users/{user.id}/grants{below}"
+
+
+def _page(held: UserGrant, below: str) -> str:
+    return f"/console/user-grants/{held.id}{below}"
+
+
+def _roles(world: World, user_id: str, project: Project) -> frozenset[str] | None:
+    """The roles that the user holds in the project; None without a grant."""
+    with world.read_only_services() as services:
+        found = services.storage.user_grants.page("user_id", user_id).items
+    return next((one.roles for one in found if one.project_id == project.id), None)
+
+
+def _choices(browser: Browser, path: str) -> list[str]:
+    return [one["href"] for one in browser.open(path).html.select("a.choice")]
+
+
+def _links(browser: Browser, path: str) -> set[str]:
+    return {one["href"] for one in browser.open(path).html.select("main a")}
+
+
+# --- on a project ----------------------------------------------------------------------------------------------------
+
+
+def test_select_a_user_then_roles(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
+    assert "No user grants yet" in owner.open(_of_project(project))
+    page = owner.click("New user grant")
+    assert page.html.h1.text == "Select a user"
+    owner.open(_of_project(project, f"/new?q={person.user_name}"))
+    page = owner.click(person.user_name)
+    assert page.html.h1.text == f"Choose roles for {person.display_name}"
+    owner.find_form("page-form").set("role", True, index=1)
+    page = owner.submit(form="page-form")
+    assert "The roles are given." in page
+    assert owner.path == f"/console/projects/{project.id}"
+    assert person.user_name in page.html.find(id="user-grants").text
+    assert _roles(world, person.id, project) == {"reader"}
+
+
+def test_no_role_is_no_grant(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
+    owner.open(_of_project(project, f"/new?user_id={person.id}"))
+    page = owner.submit(form="page-form")
+    assert page.status_int == 422
+    assert "Choose at least one role." in page.html.find(id="error-role").text
+    assert _roles(world, person.id, project) is None
+
+
+def test_a_project_without_roles_says_so(
+    world: World, owner: Browser, organization: Organization, person: HumanUser
+) -> None:
+    bare = world.make_project(organization)
+    page = owner.open(_of_project(bare, f"/new?user_id={person.id}"))
+    assert "The project has no roles yet. Add one on the page of the project." in page
+    assert page.html.find("button", class_="button--primary") is None
+
+
+def test_users_of_other_organizations_are_not_there(
+    world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant
+) -> None:
+    stranger = world.make_human_user(holder)
+    assert _choices(owner, _of_project(project, f"/new?q={stranger.user_name}")) == []
+    assert owner.open(_of_project(project, f"/new?user_id={stranger.id}")).status_int == 404
+    assert owner.open(_of_project(project, "/new?user_id=nobody")).status_int == 404
+
+
+def test_whom_one_does_not_see_stays_unnamed(
+    world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant
+) -> None:
+    stranger = world.make_human_user(holder)
+    derived = world.make_user_grant(stranger, project, "reader", grant=grant)
+    for page in (owner.open(_of_project(project)), owner.open(_of_grant(grant))):
+        row = page.html.select_one("tbody tr")
+        assert f"A user of {holder.name}" in row.text
+        assert stranger.display_name not in row.text
+        assert stranger.user_name not in row.text
+    page = owner.open(_page(derived, "/delete?of=user"))
+    assert stranger.display_name not in page.html.find("main").text
+    owner.submit(form="page-form")
+    assert owner.path == f"/console/project-grants/{grant.id}"
+    assert _roles(world, stranger.id, project) is None
+
+
+def test_no_search_finds_whom_one_does_not_see(
+    world: World, owner: Browser, project: Project, holder: Organization, grant: ProjectGrant, held: UserGrant
+) -> None:
+    """Otherwise names and addresses could be guessed letter by letter."""
+    stranger = world.make_human_user(holder)
+    world.make_user_grant(stranger, project, "reader", grant=grant)
+    for query in (stranger.user_name, stranger.profile.family_name, stranger.id, f"@{holder.primary_domain}"):
+        for path in (_of_project(project), _of_grant(grant)):
+            found = owner.open(f"{path}?{urlencode({'q': query, 'limit': 1})}")
+            assert f"A user of {holder.name}" not in found.html.find("main").text, query
+            assert "Next page" not in found, query
+    assert f"A user of {holder.name}" in owner.open(_of_project(project))
+
+
+# --- on a project grant ----------------------------------------------------------------------------------------------
+
+
+def test_the_holder_gives_granted_roles_alone(
+    world: World, holding: Browser, project: Project, holder: Organization, grant: ProjectGrant
+) -> None:
+    person = world.make_human_user(holder)
+    assert "No user grants yet" in holding.open(_of_grant(grant))
+    holding.click("New user grant")
+    holding.open(_of_grant(grant, f"/new?q={person.user_name}"))
+    page = holding.click(person.user_name)
+    assert [box["value"] for box in page.html.select("input[name=role]")] == ["reader", "writer"]
+    holding.find_form("page-form").set("role", True, index=1)
+    page = holding.submit(form="page-form")
+    assert "The roles are given." in page
+    assert holding.path == f"/console/project-grants/{grant.id}"
+    assert _roles(world, person.id, project) == {"writer"}
+
+
+def test_who_gave_the_grant_gives_no_roles_to_users_of_others(
+    world: World, owner: Browser, holder: Organization, grant: ProjectGrant
+) -> None:
+    stranger = world.make_human_user(holder)
+    assert _of_grant(grant, "/new") not in _links(owner, _of_grant(grant))
+    assert _choices(owner, _of_grant(grant, f"/new?q={stranger.user_name}")) == []
+    assert owner.open(_of_grant(grant, f"/new?user_id={stranger.id}")).status_int == 404
+
+
+def test_a_manager_of_the_grant_alone_gives_roles(
+    world: World, sign_in: SignIn, project: Project, holder: Organization, grant: ProjectGrant
+) -> None:
+    person = world.make_human_user(holder)
+    browser = sign_in("PROJECT_GRANT_OWNER", resource=project_grant_resource(grant, project), home=holder)
+    browser.open("/console")
+    browser.click("New user grant")
+    browser.open(_of_grant(grant, f"/new?user_id={person.id}"))
+    browser.find_form("page-form").set("role", True, index=0)
+    browser.submit(form="page-form")
+    assert _roles(world, person.id, project) == {"reader"}
+    row = browser.page.html.find(id="user-grants").select_one("tbody tr")
+    assert person.display_name in row.text
+    assert row.find("a", class_="table__name") is None, "there is no link to a user whom one may not read"
+
+
+def test_a_deactivated_grant_gives_nothing(world: World, holding: Browser, grant: ProjectGrant) -> None:
+    assert _of_grant(grant, "/new") in _links(holding, _of_grant(grant))
+    with world.transaction_services() as services:
+        services.project_grants.deactivate(grant.id, by=OPERATOR_PRINCIPAL)
+    assert _of_grant(grant, "/new") not in _links(holding, _of_grant(grant))
+
+
+# --- on a user -------------------------------------------------------------------------------------------------------
+
+
+def test_select_a_project_then_roles(world: World, owner: Browser, project: Project, person: HumanUser) -> None:
+    assert "No user grants yet" in owner.open(_of_user(person))
+    page = owner.click("New user grant")
+    assert page.html.h1.text == "Select a project"
+    page = owner.click(project.name)
+    assert page.html.h1.text == f"Choose roles of {project.name}"
+    owner.find_form("page-form").set("role", True, index=0)
+    owner.find_form("page-form").set("role", True, index=2)
+    page = owner.submit(form="page-form")
+    assert "The roles are given." in page
+    assert owner.path == f"/console/users/{person.id}"
+    assert project.name in page.html.find(id="grants").text
+    assert _roles(world, person.id, project) == {"admin", "writer"}
+
+
+def test_granted_projects_are_offered_with_the_granted_roles(
+    world: World, holding: Browser, project: Project, holder: Organization, grant: ProjectGrant
+) -> None:
+    robot = world.make_service_user_program(holder)
+    path = f"/console/service-users/{robot.id}/grants"
+    chosen = f"{path}/new?project_id={project.id}"
+    assert _choices(holding, f"{path}/new?q={project.name[:-1].upper()}") == [chosen]
+    assert _choices(holding, f"{path}/new?q=something-else") == []
+    page = holding.open(chosen)
+    assert [box["value"] for box in page.html.select("input[name=role]")] == ["reader", "writer"]
+    holding.find_form("page-form").set("role", True, index=0)
+    page = holding.submit(form="page-form")
+    assert holding.path == f"/console/service-users/{robot.id}"
+    links = {link["href"] for link in page.html.find(id="grants").select("a")}
+    assert f"/console/project-grants/{grant.id}" in links
+    assert _roles(world, robot.id, project) == {"reader"}
+
+
+def test_foreign_projects_are_not_there(world: World, owner: Browser, holder: Organization, person: HumanUser) -> None:
+    foreign = world.make_project(holder, roles=["admin"])
+    assert _choices(owner, _of_user(person, f"/new?q={foreign.name}")) == []
+    assert owner.open(_of_user(person, f"/new?project_id={foreign.id}")).status_int == 404
+    assert owner.open(_of_user(person, "/new?project_id=none")).status_int == 404
+
+
+def test_the_list_leads_back_to_the_user(
+    world: World, owner: Browser, project: Project, person: HumanUser, held: UserGrant
+) -> None:
+    owner.open(_of_user(person))
+    page = owner.click("Change")
+    assert [link.text for link in page.html.select(".breadcrumb a")] == ["Users", person.display_name]
+    form = owner.find_form("page-form")
+    assert [field.checked for field in form.fields["role"]] == [False, True, False]
+    form.set("role", True, index=0)
+    page = owner.submit(form="page-form")
+    assert "The roles are changed." in page
+    assert owner.path == f"/console/users/{person.id}"
+    assert _roles(world, person.id, project) == {"admin", "reader"}
+
+
+# --- one grant -------------------------------------------------------------------------------------------------------
+
+
+def test_change_from_the_project_leads_back_to_it(owner: Browser, project: Project, held: UserGrant) -> None:
+    owner.open(_of_project(project))
+    page = owner.click("Change")
+    assert page.html.select(".breadcrumb a")[-1]["href"] == f"/console/projects/{project.id}"
+    owner.find_form("page-form").set("role", True, index=0)
+    page = owner.submit(form="page-form")
+    assert "The roles are changed." in page
+    assert owner.path == f"/console/projects/{project.id}"
+
+
+def test_a_change_that_came_too_late_keeps_what_was_ticked(owner: Browser, held: UserGrant) -> None:
+    owner.open(_page(held, "/edit"))
+    other = owner.tab()
+    other.open(_page(held, "/edit"))
+    other.find_form("page-form").set("role", True, index=2)
+    other.submit(form="page-form")
+    owner.find_form("page-form").set("role", True, index=0)
+    page = owner.submit(form="page-form")
+    assert page.status_int == 409
+    assert "Saved now: reader, writer" in page
+    assert [field.checked for field in owner.find_form("page-form").fields["role"]] == [True, True, False]
+
+
+def test_a_role_that_is_no_longer_granted_is_not_offered(
+    world: World, holding: Browser, project: Project, holder: Organization, grant: ProjectGrant
+) -> None:
+    derived = world.make_user_grant(world.make_human_user(holder), project, "admin", "reader", grant=grant)
+    page = holding.open(_page(derived, "/edit"))
+    assert [box["value"] for box in page.html.select("input[name=role]")] == ["reader", "writer"]
+    holding.submit(form="page-form")
+    assert _roles(world, derived.user_id, project) == {"reader"}
+
+
+def test_remove_says_what_is_lost(
+    world: World, owner: Browser, project: Project, person: HumanUser, held: UserGrant
+) -> None:
+    owner.open(_of_user(person))
+    page = owner.click("Remove …")
+    assert f"{person.display_name} loses reader in {project.name} at once." in page
+    page = owner.submit(form="page-form")
+    assert "The roles are taken." in page
+    assert owner.path == f"/console/users/{person.id}"
+    assert _roles(world, person.id, project) is None

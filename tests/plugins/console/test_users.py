@@ -1,0 +1,414 @@
+"""Users in the console: people's accounts, how they get in, where they are signed in."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from identity import hookimpl
+from identity.domain.attempts import MAX_ATTEMPTS
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser
+from identity.pages.layout import NavigationItem
+from identity.plugins.console.user_sections import UserSection, UserSectionRow
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands import decode
+from identity.services.commands.users import ChangeHumanUser, CreateHumanUser
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.fixtures import WorldFactory
+from identity.testing.mail_server import MailServer, extract_one_time_link, message_text
+from identity.testing.world import World
+
+NEW = {"user_name": "anna", "given_name": "Anna", "family_name": "Berg"}
+
+
+def users(browser: Browser, organization: Organization, rest: str = "") -> Any:
+    return browser.open(f"/console/organizations/{organization.id}/users{rest}")
+
+
+def show(browser: Browser, person: HumanUser, rest: str = "") -> Any:
+    return browser.open(f"/console/users/{person.id}{rest}")
+
+
+def stored(world: World, person: HumanUser) -> HumanUser:
+    with world.read_only_services() as services:
+        found: HumanUser = services.users.get(person.id)
+        return found
+
+
+def secret(browser: Browser) -> str:
+    return str(browser.page.html.find(id="secret-value").get_text())
+
+
+@pytest.fixture
+def anna(world: World, organization: Organization) -> HumanUser:
+    return world.make_human_user(organization)
+
+
+# --- list -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_tells_who_is_locked(
+    world: World, owner: Browser, organization: Organization, anna: HumanUser
+) -> None:
+    other = world.make_human_user(organization)
+    at = world.clock()
+    with world.transaction_services() as services:
+        for _ in range(MAX_ATTEMPTS):
+            at = services.storage.attempts.reserve(f"user:{anna.id}", reserved_at=at, user_id=anna.id).next_attempt_at
+    rows = {row.a.get("href"): row.text for row in users(owner, organization).html.select("tbody tr")}
+    assert "Locked" in rows[f"/console/users/{anna.id}"]
+    assert "Locked" not in rows[f"/console/users/{other.id}"]
+    assert "Locked" in show(owner, anna).html.h1.parent.text
+
+
+def test_the_list_tells_states_and_sign_ins(world: World, owner: Browser, organization: Organization) -> None:
+    invited = world.make_human_user(organization)
+    active = world.make_human_user(organization)
+    set_password(world, active)
+    must_change, gone = world.make_human_user(organization), world.make_human_user(organization)
+    with world.transaction_services() as services:
+        services.users.set_one_time_password(must_change.id, by=OPERATOR_PRINCIPAL)
+        services.users.deactivate(gone.id, by=OPERATOR_PRINCIPAL)
+    Browser(world).start_session(active)
+    page = users(owner, organization)
+    rows = {
+        row.find("a")["href"].rpartition("/")[2]: [cell.get_text(strip=True) for cell in row.find_all("td")]
+        for row in page.html.select("tbody tr")
+    }
+    login_name = f"{invited.user_name}@{organization.primary_domain}"
+    assert rows[invited.id][:4] == [login_name, invited.profile.email or "None", "Invited", "Never"]
+    assert rows[active.id][2:4] == ["Active", "just now"]
+    states = ["Active", "Active", "Deactivated", "Invited", "Must change password"]
+    assert sorted(row[2] for row in rows.values()) == states
+    assert show(owner, gone).html.find(id="password") is None, "there is nothing to get into"
+    page = users(owner, organization, "?state=deactivated")
+    assert len(page.html.select("tbody tr")) == 1
+    page = users(owner, organization, f"?q={active.user_name}")
+    [row] = page.html.select("tbody tr")
+    assert row.td.get_text() == f"{active.user_name}@{organization.primary_domain}"
+
+
+def test_the_list_is_searched_by_any_part_and_says_how_many(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    add_people(world, organization)
+
+    def found(query: str) -> list[str]:
+        rows = users(owner, organization, f"?q={query}").html.select("tbody tr")
+        return [row.find("a").get_text() for row in rows]
+
+    assert found("byron") == ["The Countess"]
+    assert found("HOPP") == ["Grace Hopper"]
+    assert found("hopper+grace") == ["Grace Hopper"]
+    assert found("bolt.example") == ["Grace Hopper"]
+    assert found("emilie") == ["Émilie du Châtelet"]
+    assert found(f"grace%40{organization.primary_domain}") == ["Grace Hopper"]
+    assert found("nobody") == []
+    assert "4 in all" in users(owner, organization)
+    assert "2 on this page, 4 in all" in users(owner, organization, "?limit=2")
+    assert "1 in all" in users(owner, organization, "?q=hopp")
+
+
+def test_column_headings_sort_the_list_and_next_pages_go_on_with_it(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    add_people(world, organization)
+    page = users(owner, organization)
+    assert sorted_by(page) == {"Login name": "ascending"}
+    for column, cell in (("Email", "td:nth-of-type(2)"), ("Name", "a")):
+        for direction in ("ascending", "descending"):
+            [heading] = [one for one in page.html.select("thead a") if one.get_text() == column]
+            page = owner.open(f"{heading['href']}&limit=1")
+            assert sorted_by(page) == {column: direction}
+            values = []
+            while True:
+                [row] = page.html.select("tbody tr")
+                values.append(row.select_one(cell).get_text())
+                following = page.html.select_one("a[rel=next]")
+                if following is None:
+                    break
+                page = owner.open(following["href"])
+            given = [one for one in values if one != "None"]
+            assert len(values) == 4
+            assert given == sorted(given, key=str.casefold, reverse=direction == "descending")
+
+
+def test_where_there_are_no_headings_a_field_sorts_and_a_search_keeps_the_order(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    add_people(world, organization)
+    page = users(owner, organization, "?sort=-display_name&q=e")
+    assert sorted_by(page) == {"Name": "descending"}
+    names = [row.find("a").get_text() for row in page.html.select("tbody tr")]
+    assert names == sorted(names, key=str.casefold, reverse=True)
+    assert page.html.select_one(".toolbar #field-sort option[selected]")["value"] == "-display_name"
+    usual = users(owner, organization).html.select_one(".toolbar #field-sort option[selected]")
+    assert usual["value"] == "user_name", "what is chosen is not the order of the list"
+    assert "Choose one of the values offered." in users(owner, organization, "?sort=secrets")
+
+
+def add_people(world: World, organization: Organization) -> None:
+    """Three beside the owner of the list."""
+    for user_name, given_name, family_name, email, display_name in (
+        ("countess", "Augusta", "Byron", "a@acme.example", "The Countess"),
+        ("grace", "Grace", "Hopper", "grace@bolt.example", ""),
+        ("emilie", "Émilie", "du Châtelet", "", ""),
+    ):
+        person = {"user_name": user_name, "given_name": given_name, "family_name": family_name, "email": email}
+        with world.transaction_services() as services:
+            made = services.users.create(organization.id, decode(CreateHumanUser, person))
+            if display_name:
+                change = decode(ChangeHumanUser, {"display_name": display_name})
+                services.users.change(made.id, change, by=OPERATOR_PRINCIPAL)
+
+
+def sorted_by(page: Any) -> dict[str, str]:
+    return {one.get_text(): one["aria-sort"] for one in page.html.select("thead [aria-sort]")}
+
+
+# --- new --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_user_gets_a_link_that_works(world: World, owner: Browser, organization: Organization) -> None:
+    users(owner, organization)
+    owner.click("New user")
+    page = owner.submit(NEW, form="page-form")
+    assert page.status_int == 200
+    assert page.html.h1.get_text() == "User created"
+    assert "It works once, for 7 days." in page
+    assert "no-store" in page.headers["Cache-Control"]
+    link = secret(owner)
+    person = Browser(world)
+    person.open(link)
+    person.submit({"new_password": PASSWORD, "new_password_again": PASSWORD}, form="page-form")
+    person.open("/console")
+    person.sign_in(f"anna@{organization.primary_domain}")
+    [created] = world.audit_events(event="user.created", organization_id=organization.id)[:1]
+    assert link not in str(created)
+    owner.click("I have handed it over")
+    assert owner.page.html.h1.get_text() == "Anna Berg"
+    # Nobody sees it a second time.
+    assert link.rpartition("/")[2] not in owner.page
+
+
+def test_a_new_user_gets_a_one_time_password_that_works(
+    world: World, owner: Browser, organization: Organization
+) -> None:
+    users(owner, organization, "/new")
+    owner.submit({**NEW, "initial": "one_time_password"}, form="page-form")
+    person = Browser(world)
+    person.open("/account")
+    person.sign_in(f"anna@{organization.primary_domain}", secret(owner))
+    assert person.sign_in_step == "password/change"
+
+
+def test_everything_that_is_wrong_is_said_and_nothing_is_lost(owner: Browser, organization: Organization) -> None:
+    users(owner, organization, "/new")
+    typed = {"user_name": "two words", "given_name": "", "family_name": "Berg", "email": "nothing"}
+    page = owner.submit({**typed, "initial": "one_time_password"}, form="page-form")
+    assert page.status_int == 422
+    named = [f"#field-{name}" for name in ("user_name", "given_name", "email")]
+    assert [one["href"] for one in page.html.select("#errors a")] == named
+    assert "Enter a given name." in page
+    form = page.forms["page-form"]
+    assert {name: form[name].value for name in typed} == typed
+    assert form["initial"].value == "one_time_password"
+
+
+def test_a_name_that_is_taken(world: World, owner: Browser, organization: Organization, anna: HumanUser) -> None:
+    users(owner, organization, "/new")
+    page = owner.submit({**NEW, "user_name": anna.user_name}, form="page-form")
+    assert page.status_int == 422
+    assert "The organization has a user of this name. Choose another." in page
+    # The form may still be sent once.
+    assert owner.submit({"user_name": "somebody-else"}, form="page-form").status_int == 200
+
+
+# --- one --------------------------------------------------------------------------------------------------------------
+
+
+def test_everything_about_one(world: World, owner: Browser, organization: Organization, anna: HumanUser) -> None:
+    project = world.make_project(organization, roles=["reader"])
+    world.make_user_grant(anna, project, "reader")
+    world.assign_manager_role(anna, "ORG_USER_MANAGER")
+    Browser(world, user_agent="Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0").start_session(anna)
+    page = show(owner, anna)
+    assert page.html.h1.get_text() == "Ada Lovelace"
+    text = page.html.main.get_text(" ", strip=True)
+    for told in (anna.id, "Active", "Firefox on Linux", "reader", project.name, "ORG_USER_MANAGER", organization.name):
+        assert told in text
+    assert len(page.html.select(".button--primary, .button--danger")) == 0
+
+
+# --- change -----------------------------------------------------------------------------------------------------------
+
+
+def test_change(world: World, owner: Browser, anna: HumanUser) -> None:
+    show(owner, anna)
+    owner.click("Change Ada Lovelace")
+    page = owner.submit({"given_name": "Änne <b>", "email": "anna@example.com", "locale": "de"}, form="page-form")
+    assert "The changes are saved." in page
+    assert page.html.h1.get_text() == "Änne <b> Lovelace"
+    profile = stored(world, anna).profile
+    assert (profile.given_name, profile.email, profile.locale) == ("Änne <b>", "anna@example.com", "de")
+    assert not profile.email_verified
+    show(owner, anna, "/edit")
+    page = owner.submit({"family_name": "", "zoneinfo": "Mars/Base", "nickname": "Addie"}, form="page-form")
+    assert page.status_int == 422
+    assert "Enter a family name." in page
+    assert "Enter a time zone such as Europe/Berlin." in page
+    assert page.forms["page-form"]["nickname"].value == "Addie"
+
+
+# --- getting in again -------------------------------------------------------------------------------------------------
+
+
+def test_a_link_ends_nothing_until_it_is_used(world: World, owner: Browser, anna: HumanUser) -> None:
+    login_name = set_password(world, anna)
+    show(owner, anna)
+    owner.click("Make link")
+    assert "Nothing ends before the link is used" in owner.page
+    page = owner.submit(form="page-form")
+    assert page.status_int == 200
+    link = secret(owner)
+    assert link.startswith(f"{world.identity.settings.login_url}/password/reset/")
+    person = Browser(world)
+    person.open("/account")
+    person.sign_in(login_name)
+    assert person.path.startswith("/account")
+    owner.click("I have handed it over")
+    assert link not in owner.page
+
+
+def test_a_one_time_password_ends_the_present_one(world: World, owner: Browser, anna: HumanUser) -> None:
+    login_name = set_password(world, anna)
+    show(owner, anna)
+    owner.click("Set password")
+    owner.submit(form="page-form")
+    password = secret(owner)
+    person = Browser(world)
+    person.open("/account")
+    assert person.sign_in(login_name).status_int == 422
+    person.sign_in(login_name, password)
+    assert person.sign_in_step == "password/change"
+    assert password not in str(list(world.all_audit_events()))
+
+
+# --- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def test_one_session_is_ended(world: World, owner: Browser, anna: HumanUser) -> None:
+    browser = Browser(world)
+    browser.start_session(anna)
+    other = Browser(world, user_agent="Mozilla/5.0 (iPhone) Safari/604.1")
+    other.start_session(anna)
+    show(owner, anna, "/sessions")
+    owner.click("End … Firefox on Linux")
+    assert "Sign Ada Lovelace out of Firefox on Linux?" in owner.page.html.h1.get_text()
+    page = owner.submit(form="page-form")
+    assert "Signed out." in page
+    assert [one.get_text() for one in page.html.select("#sessions .table__name")] == ["Safari on iPhone"]
+    browser.open("/account")
+    assert browser.sign_in_step == ""
+    other.open("/account")
+    assert other.sign_in_step is None
+
+
+def test_all_sessions_are_ended(world: World, owner: Browser, anna: HumanUser) -> None:
+    for _ in range(7):
+        Browser(world).start_session(anna)
+    page = show(owner, anna)
+    assert len(page.html.select("#sessions tbody tr")) == 5
+    owner.click("All sessions")
+    assert len(owner.page.html.select("tbody tr")) == 7
+    owner.click("End all sessions")
+    assert "7 sessions end at once." in owner.page
+    page = owner.submit(form="page-form")
+    assert "Signed out." in page
+    assert "The person is not signed in anywhere." in page
+
+
+# --- mail -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def post() -> Iterator[MailServer]:
+    post = MailServer()
+    post.start()
+    yield post
+    post.stop()
+
+
+@pytest.mark.storages("memory")  # What is told is about the pages, and not about where mail is kept.
+def test_it_is_mailed_too(make_world: WorldFactory, post: MailServer) -> None:
+    world = make_world(**post.settings)
+    organization = world.make_organization()
+    manager = world.make_human_user(organization)
+    world.assign_manager_role(manager, "ORG_OWNER")
+    browser = Browser(world)
+    browser.start_session(manager)
+    users(browser, organization, "/new")
+    browser.submit({**NEW, "email": "anna@example.com"}, form="page-form")
+    assert "We have sent the link to anna@example.com. Nobody else sees it." in browser.page
+    assert "Hand over this" not in browser.page
+    world.identity.senders["mail"].send_due()
+    letter = post.pop_only_message()
+    assert letter["To"] == "anna@example.com"
+    link = extract_one_time_link(letter)
+    assert link.rpartition("/")[2] not in browser.page
+    text = " ".join(message_text(letter).split())
+    assert f"{manager.display_name} invites you to {organization.name}." in text
+    assert f"Your login name is anna@{organization.primary_domain}." in text
+    # Handing one over is an act of its own: it takes the place of the one in the mail, and is not mailed.
+    browser.click("Hand over another link yourself")
+    assert "It does not confirm the email address." in browser.page
+    browser.submit(form="page-form")
+    assert secret(browser) != link
+    assert Browser(world).open(link).status_int == 410
+    world.identity.senders["mail"].send_due()
+    assert post.received_messages == []
+    browser.click("I have handed it over")
+    browser.click("Set password")
+    browser.submit(form="page-form")
+    assert "We have also sent it to anna@example.com." in browser.page
+    world.identity.senders["mail"].send_due()
+    assert secret(browser) in message_text(post.pop_only_message())
+    # Without an address there is nobody to write to.
+    users(browser, organization, "/new")
+    browser.submit({**NEW, "user_name": "berta"}, form="page-form")
+    assert "We have" not in browser.page
+    assert secret(browser).startswith("https://")
+    world.identity.senders["mail"].send_due()
+    assert post.received_messages == []
+
+
+# --- plugins ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.storages("memory")  # Nothing of it is stored.
+def test_plugins_add_sections(world: World, owner: Browser, anna: HumanUser) -> None:
+    class Factors:
+        @hookimpl
+        def console_user_sections(self, principal: object, user: HumanUser) -> list[UserSection]:
+            row = UserSectionRow(
+                name="Phone", note="Since yesterday", action=NavigationItem(label="Remove", href=f"/codes/{user.id}")
+            )
+            return [UserSection(id="factors", title="Second factors", rows=(row,))]
+
+    class Broken:
+        @hookimpl
+        def console_user_sections(self) -> list[UserSection]:
+            raise RuntimeError("this plugin is broken")
+
+    manager, plugins = world.identity.plugin_host._manager, (Factors(), Broken())
+    for plugin in plugins:
+        manager.register(plugin)
+    page = show(owner, anna)
+    for plugin in plugins:
+        manager.unregister(plugin)
+    assert page.status_int == 200
+    assert re.sub(r"\s+", " ", page.html.find(id="factors").get_text(" ", strip=True)) == (
+        "Second factors Phone Since yesterday Remove Phone"
+    )

@@ -1,0 +1,164 @@
+"""Security 19.11: pages of factors are not skipped by empty, repeated or reordered posts, whatever is in them."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import pyotp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from identity.domain.policies import SecondFactorRule
+from identity.services.commands.policies import ChangePolicy
+from identity.services.policies import INSTANCE_OWNER_ID
+from identity.testing.browser import PASSWORD, Browser, BrowserRequest, origin
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.login.conftest import LoginUser, opened
+
+FORM_PATHS = (
+    "",
+    "/password",
+    "/accounts",
+    "/register",
+    "/password/change",
+    "/factors",
+    "/factors/new",
+    "/consent",
+    *(f"/{factor}{page}" for factor in ("totp", "email_code", "recovery_codes", "passkeys") for page in ("", "/new")),
+    "/nothing",
+)
+#: Whatever such forms may hold, right passwords among them.
+VALUES = {
+    "login_name": ("", "nobody"),
+    "password": ("", PASSWORD, "wrong"),
+    "code": ("", "000000", " ", "0" * 300, "７７７７７７", "AAAA-AAAA-AAAA"),
+    "factor": ("totp", "recovery_codes", "email_code", "passkeys", "none", "password", ""),
+    "remember": ("yes",),
+    "again": ("yes",),
+    "name": ("", "phone"),
+    "decision": ("allow", "refuse"),
+    "session": ("", "another"),
+    "new_password": ("", "an entirely new one"),
+    "new_password_again": ("", "an entirely new one"),
+    "credential": ("", "{}"),
+    "ui_locales": ("de",),
+    "once": ("x",),
+    "version": ("1",),
+}
+
+#: As a passkey is stored.
+PASSKEY = {
+    **dict.fromkeys(("id", "public_key", "user_handle"), "AAAA"),
+    **dict.fromkeys(("backup_eligible", "backed_up", "user_verified"), False),
+    "sign_count": 0,
+    "transports": [],
+    "aaguid": "",
+}
+
+fields = st.lists(
+    st.sampled_from(sorted(VALUES)).flatmap(lambda name: st.tuples(st.just(name), st.sampled_from(VALUES[name]))),
+    max_size=5,
+)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("GET"), st.sampled_from(FORM_PATHS), st.just([])),
+        st.tuples(st.just("POST"), st.sampled_from(FORM_PATHS), fields),
+        st.tuples(st.just("GET"), st.just("continue"), st.just([])),
+    ),
+    max_size=12,
+)
+
+
+def posted(browser: Browser, path: str, pairs: list[tuple[str, str]], token: str) -> Any:
+    """A form of our own pages, with any fields, repeated ones too."""
+    here = origin(browser.login_url)
+    body = urlencode([*pairs, ("csrf_token", token)]).encode()
+    return browser._go(BrowserRequest("POST", f"{browser.login_url}{path}", body, here, f"{here}/", here))
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(steps=steps, enrolled=st.booleans())
+def test_nobody_gets_past_a_factor_without_it(
+    world: World, party: RelyingParty, steps: list[tuple[str, str, list[tuple[str, str]]]], enrolled: bool
+) -> None:
+    person = LoginUser(world)
+    world.operator_services.policies.change(
+        person.organization.id, ChangePolicy.build(second_factor=SecondFactorRule.REQUIRED)
+    )
+    if enrolled:
+        subject = world.operator_services.storage.users.find_subject(person.user.id)
+        world.operator_services.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
+        world.operator_services.factors.add(subject, "recovery_codes", {"codes": {}})
+    browser = Browser(world)
+    opened(browser, party)
+    browser.sign_in(person.login_name)
+    assert browser.sign_in_step == ("totp" if enrolled else "factors/new")
+    token, begun = browser.find_form()["csrf_token"].value, "/".join(browser.path.split("/")[:3])
+    request_id = begun.rpartition("/")[2]
+    for method, place, pairs in steps:
+        if place == "continue":
+            browser.open(f"{browser.login_url}/oauth/v2/authorize/{request_id}")
+        elif method == "GET":
+            browser.open(begun + place)
+        else:
+            posted(browser, begun + place, pairs, token)
+        assert browser.page.status_int < 500, (place, pairs)
+        assert not browser.session_cookies, (place, pairs)
+        assert "code=" not in (browser.external_redirect or ""), (place, pairs)
+        if enrolled and place.endswith("/new"):
+            assert "otpauth:" not in browser.page.text, "another factor is set up without the first"
+    assert len(world.operator_services.factors.of(person.user.id)) == (2 if enrolled else 0)
+
+
+def test_page_starts_with_way_used_last_and_says_why(world: World, browser: Browser, party: RelyingParty) -> None:
+    person = LoginUser(world)
+    subject = world.operator_services.storage.users.find_subject(person.user.id)
+    totp = world.operator_services.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
+    world.clock.advance(minutes=1)
+    passkey = world.operator_services.factors.add(subject, "passkeys", PASSKEY)
+    world.operator_services.factors.add(subject, "recovery_codes", {"codes": {}})
+
+    def page() -> Browser:
+        browser = Browser(world)
+        opened(browser, party)
+        browser.sign_in(person.login_name)
+        return browser
+
+    # None was used: the one that was added last, and never a spare one.
+    assert page().sign_in_step == "passkeys"
+    world.clock.advance(minutes=1)
+    world.operator_services.factors.update(totp, totp.value)
+    asked = page()
+    assert asked.sign_in_step == "totp"
+    assert "You have set up a second factor for your account." in asked.page.text
+    world.clock.advance(minutes=1)
+    world.operator_services.factors.update(passkey, passkey.value)
+    assert page().sign_in_step == "passkeys"
+    with world.transaction_services() as services:
+        command = ChangePolicy(second_factor=SecondFactorRule.REQUIRED)
+        services.policies.change(person.user.organization_id, command)
+    assert "asks for a second factor." in page().page.text
+
+
+def test_wrong_code_is_told_once_at_its_field(world: World, party: RelyingParty) -> None:
+    """Also where the person may have the browser remembered: nothing else on the page can be wrong."""
+    person = LoginUser(world)
+    with world.transaction_services() as services:
+        services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(remember_browser=30))
+    subject = world.operator_services.storage.users.find_subject(person.user.id)
+    world.operator_services.factors.add(subject, "totp", {"secret": pyotp.random_base32(), "step": 0})
+    browser = Browser(world)
+    opened(browser, party)
+    browser.sign_in(person.login_name)
+    browser.submit({"code": "000000", "remember": "yes"}, form="page-form")
+    with world.transaction_services() as services:
+        services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(remember_browser=0))
+    assert browser.page.status_int == 422
+    page = browser.page.html
+    assert page.get_text().count("This code is wrong or was used already.") == 1
+    field = page.select_one("#field-code")
+    assert field.has_attr("autofocus")
+    assert field["aria-invalid"] == "true"
+    assert field["aria-describedby"].split()[0] == "error-code"
+    assert not page.select("#errors")
+    assert page.select_one("#field-remember, [name=remember]").has_attr("checked")

@@ -1,0 +1,34 @@
+"""What is counted of attempts tells nobody whether somebody has a name, however it is spelt."""
+
+import pytest
+
+from identity.domain.attempts import FREE_ATTEMPTS
+from identity.testing.browser import Browser
+from identity.testing.fixtures import WorldFactory
+from identity.testing.world import World
+from tests.plugins.login.conftest import LoginUser
+
+
+@pytest.fixture
+def world(make_world: WorldFactory) -> World:
+    """One of its own: names are counted in all of it."""
+    return make_world()
+
+
+def tried(world: World, typed: str) -> int:
+    browser = Browser(world)
+    browser.open("/login")
+    return browser.sign_in(typed, "wrong").status_int
+
+
+@pytest.mark.parametrize("respelt", ["{}\u00ad{}", "{} {}", "{}\u200b{}", "{}\u0301{}", "{}{}@x"])
+def test_a_spelling_that_nobody_has_does_not_tell_whether_the_usual_one_is_known(
+    world: World, ada: LoginUser, respelt: str
+) -> None:
+    domain = ada.login_name.partition("@")[2]
+    answers = []
+    for name in (ada.user.user_name, "nobodyatall"):
+        for _ in range(FREE_ATTEMPTS):
+            assert tried(world, f"{name}@{domain}") == 422
+        answers.append(tried(world, f"{respelt.format(name[:3], name[3:])}@{domain}"))
+    assert len(set(answers)) == 1, answers

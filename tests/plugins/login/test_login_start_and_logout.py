@@ -1,0 +1,217 @@
+"""Around a sign-in: for our own pages, where it cannot go on, the way back, and the way out."""
+
+from dataclasses import replace
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from identity.domain.applications import ApplicationType
+from identity.plugins.login.pages.login_start import parse_target_path
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.html_checks import check_page
+from tests.plugins.login.conftest import LoginUser, opened
+
+# --- own pages --------------------------------------------------------------------------------------------------------
+
+
+def test_signing_in_for_our_own_pages(browser: Browser, ada: LoginUser) -> None:
+    browser.open("/login?target=/account/sessions%3Fa%3D1")
+    check_page(browser.page, 200, "Sign in")
+    assert "to continue to your account" in browser.page.text
+    browser.sign_in(ada.login_name, PASSWORD)
+    assert urlsplit(browser.url)[2:4] == ("/account/sessions", "a=1")
+    browser.open("/login?target=/console")
+    assert browser.path == "/console"
+
+
+def test_managers_land_in_the_console(world: World, browser: Browser, ada: LoginUser) -> None:
+    for manages, arrived in (
+        (False, "/account/profile"),
+        (True, f"/console/organizations/{ada.organization.id}/overview"),
+    ):
+        if manages:
+            world.assign_manager_role(ada.user, "ORG_OWNER")
+        browser = Browser(world)
+        browser.open("/login")
+        browser.sign_in(ada.login_name, PASSWORD)
+        assert browser.path == arrived
+        # Where somebody wanted to go counts, whoever it is.
+        other = Browser(world)
+        other.open("/login?target=/account/sessions")
+        other.sign_in(ada.login_name, PASSWORD)
+        assert other.path == "/account/sessions"
+
+
+def test_targets_stay_on_this_host() -> None:
+    for good in ("/account/sessions?a=1", "/"):
+        assert parse_target_path(good) == good
+    elsewhere = (
+        "//evil.example",
+        "/\\evil.example",
+        "https://evil.example",
+        "/\\/evil",
+        "javascript:alert(1)",
+        "account",
+    )
+    for bad in (*elsewhere, "", "/a\nb", "/a b", "/" + "x" * 3000, "/a\\b", "/é"):
+        assert parse_target_path(bad) == "/"
+
+
+# --- where it cannot go on --------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_sign_in(browser: Browser) -> None:
+    browser.open("/login/01a1fd23-3a1d-751f-997e-bb4e70921b37")
+    check_page(browser.page, 404, "We do not know this sign-in any more")
+    assert "Go back to the application and open it again." in browser.page.text
+
+
+def test_another_browser(world: World, browser: Browser, party: RelyingParty) -> None:
+    opened(browser, party)
+    other = Browser(world)
+    for path in ("", "/password", "/accounts", "/register", "/password/change", "/consent"):
+        other.open(browser.path + path)
+        check_page(other.page, 400, "This sign-in was started in another browser")
+
+
+def test_one_that_took_too_long_is_started_again(
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser
+) -> None:
+    asked = opened(browser, party, login_hint=ada.login_name)
+    world.clock.advance(minutes=31)
+    browser.reload()
+    check_page(browser.page, 410, "This sign-in took too long")
+    elsewhere = Browser(world)
+    check_page(elsewhere.open(browser.path), 410, "This sign-in took too long")
+    assert "Go back to the application and open it again." in elsewhere.page.text
+    browser.submit(form="page-form")
+    check_page(browser.page, 200, "Sign in")
+    party.obtain_tokens(browser.sign_in(ada.login_name, PASSWORD), asked)
+
+
+def test_one_that_is_done(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+    opened(browser, party)
+    path = browser.path
+    browser.sign_in(ada.login_name, PASSWORD)
+    for below_it in ("", "/password", "/register"):
+        browser.open(path + below_it)
+        check_page(browser.page, 200, "This sign-in is done")
+        assert f"You are signed in as {ada.login_name}." in browser.page.text
+        assert "Go to your account" in browser.page.text
+
+
+def test_an_application_that_is_gone_meanwhile(world: World, browser: Browser, party: RelyingParty) -> None:
+    opened(browser, party)
+    with world.transaction_services() as services:
+        application = services.applications.get(party.client_id)
+        services.storage.applications.update(replace(application, active=False, version=application.version + 1))
+    browser.reload()
+    check_page(browser.page, 400, "We do not know this application")
+
+
+def test_an_address_that_is_not_registered(browser: Browser, party: RelyingParty) -> None:
+    asked = party.new_request()
+    browser.open(asked.url.replace("app.example", "evil.example"), initiator=party.origin)
+    tree = check_page(browser.page, 400, "We cannot send you back to this application")
+    assert "evil.example" not in browser.page.text
+    assert "Invoices asked us to return you to an address that is not registered for it." in browser.page.text
+    terms = ["".join(one.itertext()) for one in tree.iter("dt")]
+    assert terms == ["Error", "Detail", "Request id", "Time"]
+
+
+def test_the_page_that_posts_an_answer(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+    browser.start_session(ada.user)
+    opened(browser, party, response_mode="form_post")
+    tree = check_page(browser.page, 200, "Signing you in")
+    assert "form-action" not in browser.page.headers["Content-Security-Policy"]
+    assert "Continue to Invoices" in browser.page.text
+    scripts = [one.attrib["src"].partition("-")[0] for one in tree.iter("script")]
+    assert scripts == ["/static/identity", "/static/form_post"]
+
+
+# --- signing out ------------------------------------------------------------------------------------------------------
+
+
+def test_signing_out_is_asked(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+    browser.start_session(ada.user)
+    browser.open(party.logout_url(client_id=party.client_id, post_logout_redirect_uri=None), initiator=party.origin)
+    check_page(browser.page, 200, "Sign out?")
+    assert "<strong>Invoices</strong> asks to sign you out." in browser.page.text
+    assert f"You are signed in as {ada.login_name} on this browser." in browser.page.text
+    browser.submit(form="page-form")
+    check_page(browser.page, 200, "You are signed out")
+    assert not browser.session_cookies
+    check_page(browser.open("/sign-out"), 200, "You are signed out")
+
+
+def test_another_site_cannot_sign_anybody_out(browser: Browser, ada: LoginUser) -> None:
+    browser.start_session(ada.user)
+    browser.post_form("/sign-out", {}, initiator="https://evil.example")
+    assert browser.page.status_int == 403
+    assert len(browser.session_cookies) == 1
+
+
+def test_the_way_back_survives_another_language(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+    """Whatever draws the question again: browsers hold the redirect to what the page says of form targets."""
+    browser.start_session(ada.user)
+    browser.open(party.logout_url(client_id=party.client_id, state="s"), initiator=party.origin)
+    assert "form-action" not in browser.page.headers["Content-Security-Policy"]
+    browser.submit(button=("ui_locales", "de"), form="page-form")
+    assert '<html lang="de">' in browser.page.text
+    assert "form-action" not in browser.page.headers["Content-Security-Policy"]
+    browser.submit(form="page-form")
+    assert browser.external_redirect == "https://app.example/bye?state=s"
+
+
+def test_an_app_of_this_machine_is_opened_by_a_click(world: World, browser: Browser, ada: LoginUser) -> None:
+    app = RelyingParty.register(
+        world,
+        name="Notes",
+        type=ApplicationType.NATIVE,
+        redirect_uri="com.example.notes:/cb",
+        post_logout_redirect_uri="com.example.notes:/bye",
+    )
+    browser.start_session(ada.user)
+    browser.open(app.logout_url(client_id=app.client_id, state="s"), initiator="https://app.example")
+    browser.submit(form="page-form")
+    check_page(browser.page, 200, "You are signed out")
+    assert browser.external_redirect is None
+    [back] = [one for one in browser.page.html.find_all("a") if one.get_text() == "Back to Notes"]
+    assert back["href"] == "com.example.notes:/bye?state=s"
+    assert not browser.session_cookies
+
+
+@pytest.mark.parametrize("path", ["/sign-out", "/signed-out"])
+def test_what_stands_in_the_address_of_these_pages_leads_nowhere(
+    world: World, browser: Browser, party: RelyingParty, ada: LoginUser, path: str
+) -> None:
+    """They believe a request that waits for this very browser, and nothing else."""
+    elsewhere = Browser(world)
+    elsewhere.start_session(ada.user)
+    elsewhere.open(party.logout_url(client_id=party.client_id), initiator=party.origin)
+    foreign = elsewhere.url.partition("?")[2]
+    assert foreign.startswith("request=")
+    browser.start_session(ada.user)
+    address = {"client_id": party.client_id, "post_logout_redirect_uri": "https://app.example/bye"}
+    for query in (urlencode(address), foreign, "request=unknown", "request=%00", "request=a&request=b"):
+        browser.open(f"{path}?{query}")
+        assert not [one for one in browser.page.html.find_all("a") if one["href"].startswith("https://app.example")]
+        assert "Invoices" not in browser.page.text
+        assert len(browser.session_cookies) == 1
+
+
+def test_expired_sessions_end_too(world: World, browser: Browser, ada: LoginUser) -> None:
+    grace = LoginUser(world)
+    old = browser.start_session(grace.user)
+    world.clock.advance(hours=13)
+    browser.start_session(ada.user)
+    browser.open("/sign-out")
+    assert grace.login_name not in browser.page.text
+    browser.submit(form="page-form")
+    assert not browser.session_cookies
+    with world.read_only_services() as services:
+        ended = services.storage.sessions.find(old.id)
+    assert ended is not None
+    assert ended.ended_at is not None

@@ -1,0 +1,187 @@
+"""Accounts that people make at the sign-in pages, and passwords that they have to choose there."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from identity.services.commands.users import CreateHumanUser
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.pages.html_checks import check_page
+from tests.plugins.login.conftest import LoginUser, normal, opened, token_of
+
+NEW = {
+    "user_name": "ada.new",
+    "given_name": "Ada",
+    "family_name": "Lovelace",
+    "email": "ada.new@example.com",
+    "password": PASSWORD,
+    "password_again": PASSWORD,
+}
+
+
+# --- registration -----------------------------------------------------------------------------------------------------
+
+
+def test_a_new_account(world: World, browser: Browser, party: RelyingParty) -> None:
+    asked = opened(browser, party)
+    browser.click("Create an account")
+    assert browser.sign_in_step == "register"
+    tree = check_page(browser.page, 200, "Create your account")
+    fields = [one.attrib for one in tree.iter("input") if one.attrib["type"] != "hidden"]
+    assert {one["name"]: (one["type"], one["autocomplete"]) for one in fields} == {
+        "user_name": ("text", "username"),
+        "given_name": ("text", "given-name"),
+        "family_name": ("text", "family-name"),
+        "email": ("email", "email"),
+        "password": ("password", "new-password"),
+        "password_again": ("password", "new-password"),
+    }
+    browser.submit(NEW, form="page-form")
+    assert browser.sign_in_step == "registered"
+    check_page(browser.page, 200, "Your account is ready")
+    tokens = party.obtain_tokens(browser.submit(form="page-form"), asked)
+    with world.read_only_services() as services:
+        user = services.users.get(tokens.claims["sub"])
+    assert (user.user_name, user.profile.email, user.profile.email_verified) == ("ada.new", NEW["email"], False)
+    assert len(browser.session_cookies) == 1
+
+
+def test_create_in_a_live_session(browser: Browser, party: RelyingParty, ada: LoginUser) -> None:
+    browser.start_session(ada.user)
+    asked = opened(browser, party, prompt="create")
+    browser.submit(NEW, form="page-form")
+    tokens = party.obtain_tokens(browser.submit(form="page-form"), asked)
+    assert tokens.claims["sub"] != ada.user.id
+
+
+def test_everything_wrong_at_once_and_nothing_is_lost(browser: Browser, party: RelyingParty) -> None:
+    opened(browser, party, prompt="create")
+    typed = {
+        "user_name": "a b",
+        "given_name": "",
+        "family_name": "<Lovelace>",
+        "email": "nonsense",
+        "password": "short",
+        "password_again": "other",
+    }
+    answer = browser.submit(typed, form="page-form")
+    tree = check_page(answer, 422, "Create your account")
+    links = [one.attrib["href"] for one in tree.find(".//*[@id='errors']").iter("a")]
+    assert links == ["#field-user_name", "#field-given_name", "#field-email", "#field-password"]
+    assert "Use at least 15 characters; several words work well." in answer.text
+    form = browser.find_form("page-form")
+    assert [form[name].value for name in typed] == ["a b", "", "<Lovelace>", "nonsense", "", ""]
+
+
+def test_bad_passwords(browser: Browser, party: RelyingParty) -> None:
+    opened(browser, party, prompt="create")
+    name = "correct.horse.battery"
+    for changed, field, sentence in (
+        ({"password_again": "another one entirely"}, "password_again", "Type the same password twice."),
+        ({"password_again": ""}, "password_again", "Type the same password twice."),
+        ({"user_name": name, "password": name}, "password", "Do not use your user name."),
+    ):
+        tree = check_page(browser.submit(NEW | changed, form="page-form"), 422, "Create your account")
+        assert sentence in "".join(tree.find(f".//*[@id='error-{field}']").itertext())
+
+
+def test_programs_need_not_type_a_password_twice(world: World, browser: Browser, party: RelyingParty) -> None:
+    asked = opened(browser, party, prompt="create")
+    fields = {name: value for name, value in NEW.items() if name != "password_again"}
+    fields["csrf_token"] = browser.find_form("page-form")["csrf_token"].value
+    browser.post_form(browser.path, fields, initiator=browser.login_url)
+    party.obtain_tokens(browser.submit(form="page-form"), asked)
+
+
+def test_a_taken_user_name(world: World, browser: Browser, party: RelyingParty) -> None:
+    opened(browser, party, prompt="create")
+    browser.submit(NEW, form="page-form")
+    other = Browser(world)
+    opened(other, party, prompt="create")
+    answer = other.submit(NEW | {"email": "other@example.com"}, form="page-form")
+    check_page(answer, 422, "Create your account")
+    assert "Choose another user name; this one cannot be used." in answer.text
+
+
+def test_registration_is_closed(world: World, browser: Browser) -> None:
+    organization = world.make_organization()
+    party = RelyingParty.register(world, project_id=world.make_project(organization).id)
+    with world.transaction_services() as services:
+        closed = replace(organization, registration=False, version=organization.version + 1)
+        services.storage.organizations.update(closed)
+    opened(browser, party)
+    assert "Create an account" not in browser.page.text
+    browser.open(f"{browser.path}/register")
+    assert browser.page.status_int == 403
+    asked = opened(browser, party, prompt="create")
+    party.check_error_response(browser.page, asked, "access_denied")
+
+
+def test_with_mail_nobody_learns_who_is_known(
+    make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = make_world(**{"identity.smtp.host": "localhost", "identity.smtp.sender": "no-reply@example.com"})
+    party = RelyingParty.register(world, name="Invoices")
+    with world.transaction_services() as services:
+        client = services.applications.find_client(party.client_id)
+        known = CreateHumanUser(user_name="grace", given_name="G", family_name="H", email="grace@example.com")
+        services.users.create(client.organization.id, known)
+    pages = set()
+    for address in ("grace@example.com", "new@example.com"):
+        browser = Browser(world)
+        opened(browser, party, prompt="create")
+        answer = browser.submit(NEW | {"email": address}, form="page-form")
+        assert browser.sign_in_step == "register/sent"
+        check_page(answer, 200, "Check your mail")
+        assert "We have sent you a link to finish." in answer.text
+        pages.add(normal(answer))
+    assert len(pages) == 1
+    mails: list[Any] = []
+    monkeypatch.setattr(world.identity.mailer, "send", mails.append)
+    assert world.identity.senders["mail"].send_due() == 2
+    texts = {mail.to: mail.text for mail in mails}
+    assert "/register/" in texts["new@example.com"]
+    assert "/register/" not in texts["grace@example.com"]
+    assert "grace@" in texts["grace@example.com"]
+    assert "&" not in texts["new@example.com"]
+
+
+# --- a password of one's own ------------------------------------------------------------------------------------------
+
+
+def test_a_one_time_password_is_changed_first(world: World, browser: Browser, party: RelyingParty) -> None:
+    given = "good for one time only"
+    ada = LoginUser(world, password=given, must_change=True)
+    asked = opened(browser, party)
+    browser.sign_in(ada.login_name, given)
+    assert browser.sign_in_step == "password/change"
+    check_page(browser.page, 200, "Choose a new password")
+    assert "Your password was set by somebody else or only for one use." in browser.page.text
+    assert not browser.session_cookies
+    answer = browser.submit({"new_password": "short", "new_password_again": "short"}, form="page-form")
+    check_page(answer, 422, "Choose a new password")
+    # Whoever set it knows it still.
+    answer = browser.submit({"new_password": given, "new_password_again": given}, form="page-form")
+    page = check_page(answer, 422, "Choose a new password")
+    assert "Choose another password than the one that you were given." in "".join(page.itertext())
+    answer = browser.submit({"new_password": PASSWORD, "new_password_again": PASSWORD}, form="page-form")
+    party.obtain_tokens(answer, asked)
+
+
+def test_nobody_changes_a_password_without_having_given_it(
+    browser: Browser, party: RelyingParty, ada: LoginUser
+) -> None:
+    """Security 11.5."""
+    opened(browser, party)
+    token = token_of(browser)
+    browser.submit({"login_name": ada.login_name}, form="page-form")
+    root = browser.path.removesuffix("/password")
+    fields = {"csrf_token": token, "new_password": PASSWORD * 2}
+    browser.post_form(f"{root}/password/change", fields, initiator=browser.login_url)
+    assert browser.sign_in_step == ""
+    browser.open(f"{root}/password/change")
+    assert browser.sign_in_step == ""

@@ -1,0 +1,217 @@
+"""Estate: an organization with one of everything that an address of the management API can name."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from identity.crypto.rsa_keys import RsaPublicKey
+from identity.domain.legal_holds import LegalHoldKind
+from identity.domain.organizations import Organization
+from identity.domain.permissions import (
+    INSTANCE_RESOURCE,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.projects import Project, ProjectGrant
+from identity.domain.users import Subject
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.legal_holds import CreateLegalHold
+from identity.services.commands.organizations import AddDomain
+from identity.services.commands.service_users import AddPersonalAccessToken
+from identity.testing.jwt_assertions import assertion_claims, sign_assertion
+from identity.testing.response_checks import format_response
+from identity.testing.service_test_client import bearer_headers
+from identity.testing.world import ServiceUserProgram, World
+
+ROLE = "reader"
+#: What every estate's organization waits for.
+DOMAIN = "estate.example"
+
+
+@dataclass(frozen=True)
+class ApiFixtureData:
+    """``places`` maps the names in addresses to ids; ``managers`` has one manager of each level."""
+
+    organization: Organization
+    holder: Organization
+    project: Project
+    grant: ProjectGrant
+    places: Mapping[str, str]
+    managers: Mapping[str, str]
+
+    def with_manager(self, world: World, home: Organization) -> "ApiFixtureData":
+        """The same with a manager of the project grant who belongs to this organization."""
+        resource = project_grant_resource(self.grant, self.project)
+        manager = world.assign_manager_role(
+            world.make_service_user_program(home), "PROJECT_GRANT_OWNER_VIEWER", resource=resource
+        )
+        return replace(self, managers={**self.managers, "project_grant": manager.id})
+
+    def address(self, path: str) -> str:
+        """The path with every name in it replaced."""
+        return path.format_map(self.places)
+
+
+def make_fixture_data(world: World) -> ApiFixtureData:
+    """A new one; its project is granted to another new organization."""
+    organization, holder = world.make_organization(), world.make_organization()
+    # What is held is not deleted.
+    elsewhere = world.make_organization()
+    project = world.make_project(organization, roles=[ROLE])
+    grant = world.make_project_grant(project, holder, roles=[ROLE])
+    application = world.make_application(project.id)
+    robot, person = world.make_service_user_program(organization), world.make_human_user(organization)
+    session = world.make_browser_session(person)
+    user_grant = world.make_user_grant(person, project, ROLE)
+    world.make_service_user_secret(robot)
+    provider = world.make_upstream_provider(organization)
+    viewer = world.make_service_user_program(organization)
+    managers = {
+        "instance": world.assign_manager_role(viewer, "IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE).id,
+        "organization": world.assign_manager_role(viewer, "ORG_OWNER_VIEWER").id,
+        "project": world.assign_manager_role(viewer, "PROJECT_OWNER_VIEWER", resource=project_resource(project)).id,
+        "project_grant": world.assign_manager_role(
+            viewer, "PROJECT_GRANT_OWNER_VIEWER", resource=project_grant_resource(grant, project)
+        ).id,
+    }
+    with world.transaction_services() as services:
+        command = AddPersonalAccessToken(name="Nightly")
+        services.domains.add(organization.id, AddDomain(domain=DOMAIN))
+        client = services.applications.find_client(application.client_id)
+        services.consents.grant_consent(Subject(person, organization), client, ("openid",))
+        hold = services.legal_holds.create(
+            CreateLegalHold(kind=LegalHoldKind.ORGANIZATION, held_id=elsewhere.id, reason="Case 12/2027")
+        )
+        token, text = services.service_users.add_personal_access_token(robot.id, command, by=OPERATOR_PRINCIPAL)
+    world.client.secrets.add(text)
+    with world.read_only_services() as services:
+        [client_secret] = services.applications.list_secrets(application.client_id)
+        [secret] = services.service_users.list_secrets(robot.id)
+        signing_key = services.signing_keys.list_key_states()[0].key
+    [event] = world.audit_events(event="organization.created", object_id=organization.id)
+    places = {
+        "organization": organization.id,
+        "domain": DOMAIN,
+        "project": project.id,
+        "role": ROLE,
+        "project_grant": grant.id,
+        "application": application.client_id,
+        "client_secret": client_secret.id,
+        "service_user": robot.id,
+        "key": robot.key_id,
+        "secret": secret.id,
+        "token": token.id,
+        "user": person.id,
+        "session": session.id,
+        "user_grant": user_grant.id,
+        "upstream_provider": provider.id,
+        "manager": managers["organization"],
+        "audit_event": event.id,
+        "signing_key": signing_key.id,
+        "legal_hold": hold.id,
+    }
+    return ApiFixtureData(organization, holder, project, grant, places, managers)
+
+
+@dataclass(frozen=True)
+class ApiClient:
+    """The management API as one service user sees it; what it answers is returned as it is."""
+
+    world: World
+    token: str
+
+    @classmethod
+    def of(cls, robot: ServiceUserProgram) -> "ApiClient":
+        """With a new token of the service user."""
+        return cls(robot.world, robot.management_token())
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        members: object = None,
+        *,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        **headers: str,
+    ) -> Any:
+        """The answer to a request with these members, or this very body; If_Match="…" is sent as If-Match."""
+        if body is None:
+            body = b"" if members is None else json.dumps(members).encode()
+        sent = bearer_headers(self.token) | {name.replace("_", "-"): value for name, value in headers.items()}
+        if body:
+            sent["Content-Type"] = content_type
+        return self._remembered(
+            self.world.client.request(method, self.world.client.management_url + path, headers=sent, body=body)
+        )
+
+    def get(self, path: str, **headers: str) -> Any:
+        """The members of what is shown there."""
+        return _members(self.ask("GET", path, **headers), 200)
+
+    def list(self, path: str) -> Any:
+        """The rows of the first page."""
+        return self.get(path)["items"]
+
+    def post(self, path: str, members: object = None, *, status: int = 201, **headers: str) -> Any:
+        """The members of what was made."""
+        return _members(self.ask("POST", path, members, **headers), status)
+
+    def patch(self, path: str, members: object, **headers: str) -> Any:
+        """The members of what was changed."""
+        return _members(self.ask("PATCH", path, members, **headers), 200)
+
+    def delete(self, path: str, **headers: str) -> None:
+        """Delete what is there."""
+        answer = self.ask("DELETE", path, **headers)
+        assert (answer.status_int, answer.body) == (204, b""), format_response(answer)
+
+    def _remembered(self, answer: Any) -> Any:
+        """The answer; what it shows once is looked for in logs and audit trail by the tests' own watch."""
+        if answer.body and answer.content_type == "application/json" and answer.status_int in (200, 201):
+            members = answer.json
+            secrets = {members.get(name) for name in ("client_secret", "token", "one_time_password", "password_link")}
+            secrets.add((members.get("initial") or {}).get("secret"))
+            self.world.client.secrets.update(secret for secret in secrets if isinstance(secret, str))
+        return answer
+
+
+def _members(answer: Any, status: int) -> Any:
+    assert answer.status_int == status, format_response(answer)
+    assert answer.content_type == "application/json", format_response(answer)
+    return answer.json
+
+
+#: Makes the API of a new manager with a role, by default of its own organization.
+MakeApi = Callable[..., ApiClient]
+
+
+def level_of(world: World, estate: ApiFixtureData, role: str) -> Any:
+    """The resource at which the role is held in this estate."""
+    level = world.identity.process_state.manager_roles[role].level
+    return {
+        "instance": INSTANCE_RESOURCE,
+        "organization": organization_resource(estate.organization.id),
+        "project": project_resource(estate.project),
+        "project_grant": project_grant_resource(estate.grant, estate.project),
+    }[level]
+
+
+def make_public_key(world: World) -> str:
+    """The public half of some key, as PEM."""
+    return RsaPublicKey(world.key_pool.next().public_key()).to_pem()
+
+
+def token_with(world: World, key_file: Mapping[str, str]) -> Any:
+    """The token endpoint's answer to whoever holds a key file."""
+    key = load_pem_private_key(key_file["key"].encode(), None)
+    assert isinstance(key, RSAPrivateKey)
+    said = assertion_claims(key_file["userId"], world.issuer, world.clock.seconds)
+    return world.client.exchange_assertion(
+        sign_assertion(said, key, key_id=key_file["keyId"]), f"openid {world.audience_scope()}"
+    )

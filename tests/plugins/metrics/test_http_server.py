@@ -1,0 +1,277 @@
+"""An address of the metrics' own, and who is let in there."""
+
+import http.client
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from identity.instrumentation import PoolUsage
+from identity.plugin_host import PluginHost
+from identity.plugins.metrics import MetricsPluginSettings, exposition
+from identity.plugins.metrics.counters import ProcessCounters
+from identity.plugins.metrics.families import POOL_QUEUED, REQUESTS, WORKERS_REPLACED, MetricFamily
+from identity.plugins.metrics.process_samples import ProcessSampleFolder, ProcessSamples, SamplePublisher
+from identity.settings_parser import InvalidSetting
+from identity.testing.fixtures import WorldFactory
+from identity.testing.world import World
+from tests.house.service_processes import free_port
+from tests.plugins.metrics.conftest import TOKEN, ReadMetrics, make_token_file
+from tests.serving.conftest import wait_for
+
+
+def asked(port: int, path: str = "/metrics", method: str = "GET", token: str | None = None) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path, headers={} if token is None else {"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+@contextmanager
+def listening(make_world: WorldFactory, folder: Path, **settings: str) -> Iterator[tuple[World, int]]:
+    port = free_port()
+    own = {"listen": f"127.0.0.1:{port}", "directory": str(folder / "metrics"), **settings}
+    world = make_world(**{f"identity.plugin.metrics.{name}": value for name, value in own.items()})
+    assert world.app is not None
+    with world.identity.lifespan():
+        yield world, port
+
+
+def test_there_are_metrics_and_nothing_else(make_world: WorldFactory, tmp_path: Path) -> None:
+    with listening(make_world, tmp_path) as (world, port):
+        status, text = asked(port)
+        assert status == 200
+        assert ReadMetrics(text).value("identity_storage_up") == 1
+        assert asked(port, "/")[0] == 404
+        assert asked(port, "/metrics", "POST")[0] == 501
+        assert world.client.get(f"{world.issuer}/metrics").status_int == 404
+    with pytest.raises(OSError, match="refused"):
+        asked(port)
+
+
+def test_a_token_is_asked_for_there_too(make_world: WorldFactory, tmp_path: Path) -> None:
+    with listening(make_world, tmp_path, token_file=str(make_token_file(tmp_path))) as (_, port):
+        assert asked(port)[0] == 401
+        assert asked(port, token=f"{TOKEN}.")[0] == 401
+        assert asked(port, token=TOKEN)[0] == 200
+
+
+def test_whoever_says_nothing_keeps_nobody_waiting(make_world: WorldFactory, tmp_path: Path) -> None:
+    with listening(make_world, tmp_path) as (_, port):
+        silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(4)]
+        assert asked(port)[0] == 200
+        for one in silent:
+            one.close()
+
+
+def test_an_address_that_is_taken_stops_the_start(make_world: WorldFactory, tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        listen = f"127.0.0.1:{other.getsockname()[1]}"
+        world = make_world(**{"identity.plugin.metrics.listen": listen})
+        told = re.escape(f"identity.plugin.metrics.listen: {listen}")
+        with pytest.raises(InvalidSetting, match=told), world.identity.lifespan():
+            pass
+
+
+def refusal(**settings: str) -> str:
+    with pytest.raises(InvalidSetting) as refused:
+        PluginHost.load(["metrics"], {"metrics": settings})
+    assert TOKEN not in str(refused.value)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:9464", "[::]:9464", "192.0.2.1:9464"])
+def test_an_address_for_others_needs_a_token(address: str, tmp_path: Path) -> None:
+    assert refusal(listen=address).startswith("identity.plugin.metrics.listen: ")
+    assert "token_file" in refusal(listen=address)
+    host = PluginHost.load(["metrics"], {"metrics": {"listen": address, "token_file": str(make_token_file(tmp_path))}})
+    assert host.plugin_names == ("metrics",)
+
+
+@pytest.mark.parametrize("address", ["9464", "localhost:9464", "127.0.0.1:99999", "127.0.0.1:", "127.0.0.1:x"])
+def test_an_address_is_one(address: str) -> None:
+    assert "must be an address and a port" in refusal(listen=address)
+
+
+def test_a_token_file_holds_one_secret_for_its_owner(tmp_path: Path) -> None:
+    path = make_token_file(tmp_path)
+    path.chmod(0o640)
+    assert "chmod 600" in refusal(token_file=str(path))
+    path.chmod(0o600)
+    for text in ("", "short", "two words that are long enough together", f"{TOKEN}\n{TOKEN}", f"{TOKEN}é"):
+        path.write_text(text)
+        assert "must hold one token" in refusal(token_file=str(path))
+    assert "cannot be read" in refusal(token_file=str(tmp_path / "missing"))
+
+
+def test_without_the_library_the_refusal_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("identity.plugins.metrics.find_spec", lambda name: None)
+    assert "the extra metrics of this package" in refusal(listen="127.0.0.1:9464")
+    assert not MetricsPluginSettings().is_enabled
+
+
+class Process:
+    """One of several processes, as far as the folder sees it."""
+
+    def __init__(self, folder: Path, generation: str = "") -> None:
+        self.counts, self.loads = ProcessCounters(), [PoolUsage("reading", 0, 4, 0)]
+        self.generation, self.replaced = generation, 0
+        #: How often it was asked what it has to say.
+        self.asked = 0
+        self.shares = ProcessSampleFolder(folder, self.own)
+        self.telling = SamplePublisher(self.shares, self.counts.is_busy)
+
+    def own(self) -> ProcessSamples:
+        self.asked += 1
+        common = {(self.generation,): [float(self.replaced)]} if self.generation else {}
+        return ProcessSamples(self.counts.snapshot() | {WORKERS_REPLACED.name: common}, self.loads, os.getpid())
+
+    def answer(self, times: int) -> None:
+        self.count(times)
+        self.shares.publish()
+
+    def count(self, times: int) -> None:
+        for _ in range(times):
+            self.counts.increment(REQUESTS, "token", "200")
+
+    def sum(self) -> float:
+        return self.total(REQUESTS, "token", "200")
+
+    def total(self, family: MetricFamily, *labels: str) -> float:
+        name = family.name if family.is_gauge else f"{family.name}_total"
+        body, _ = exposition.render_exposition(self.shares.read_all(), {}, "")
+        return ReadMetrics(body.decode()).value(name, **dict(zip(family.labels, labels, strict=True)))
+
+
+def begun(folder: Path, generation: str = "") -> Process:
+    process = Process(folder, generation)
+    process.shares.join()
+    return process
+
+
+def test_processes_add_up_and_the_dead_stay_in_the_sum(tmp_path: Path) -> None:
+    first, second = begun(tmp_path), begun(tmp_path)
+    first.answer(2)
+    second.answer(3)
+    assert first.sum() == second.sum() == 5
+    second.shares.leave()
+    assert first.sum() == 5
+    assert [one.process_id for one in first.shares.read_all()] == [os.getpid(), None]
+    third = begun(tmp_path)
+    third.answer(1)
+    assert first.sum() == third.sum() == 6
+    first.shares.leave()
+    fourth = begun(tmp_path)
+    # What the dead have left is put together: the folder does not grow.
+    assert len(list(tmp_path.glob("*.json"))) == 2
+    assert fourth.sum() == third.sum() == 6
+
+
+def test_whoever_begins_where_nobody_lives_begins_at_nought(tmp_path: Path) -> None:
+    before = begun(tmp_path)
+    before.answer(7)
+    before.shares.leave()
+    after = begun(tmp_path)
+    assert not list(tmp_path.glob("*.json"))
+    assert after.sum() == 0
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"counted": {"identity_requests": [[["a"], [1]], [["a", "b"], []]]}}'])
+def test_what_cannot_be_read_in_the_folder_harms_nobody(tmp_path: Path, content: str) -> None:
+    process = begun(tmp_path)
+    process.answer(2)
+    (tmp_path / "1-other.json").write_text(content)
+    assert process.sum() == 2
+
+
+def test_what_was_told_does_not_shrink_when_its_process_dies(tmp_path: Path) -> None:
+    """Of a counter that shrinks Prometheus believes that it began anew, and adds all of it a second time."""
+    first, second = begun(tmp_path), begun(tmp_path)
+    first.answer(2)
+    first.count(3)
+    assert first.sum() == 5
+    # It dies before it has told the others by itself.
+    first.shares.leave()
+    assert second.sum() == 5
+
+
+def test_nobody_reads_while_what_the_dead_have_left_is_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = begun(tmp_path), begun(tmp_path)
+    first.answer(2)
+    second.answer(3)
+    second.shares.leave()
+    write = ProcessSampleFolder._write
+    reading: list[Future[float]] = []
+
+    with ThreadPoolExecutor(1) as pool:
+
+        def half_way(self: ProcessSampleFolder, name: str, members: Any) -> None:
+            if name == "gone.json":
+                reading.append(pool.submit(first.sum))
+                # Long enough for whoever does not wait.
+                wait(reading, 0.5)
+            write(self, name, members)
+
+        monkeypatch.setattr(ProcessSampleFolder, "_write", half_way)
+        third = begun(tmp_path)
+    assert [one.result() for one in reading] == [5]
+    assert third.sum() == 5
+
+
+def test_what_a_busy_process_has_in_use_is_told_though_it_counts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("identity.plugins.metrics.process_samples._PUBLISH_SECONDS", 0.01)
+    busy, watching = Process(tmp_path), begun(tmp_path)
+    busy.telling.start()
+    busy.counts.on_change = busy.telling.notify_change
+    try:
+        # It waits for something else first, and nothing is in use.
+        busy.counts.request_started()
+        wait_for(lambda: busy.asked, lambda found: found > 5)
+        for waiting in (3, 5):
+            busy.loads = [PoolUsage("reading", 4, 4, waiting)]
+            wait_for(lambda: watching.total(POOL_QUEUED, "reading"), lambda found, wanted=waiting: found == wanted)
+        # The request is over, nothing of it was counted, and work in the background waits in its place.
+        busy.counts.request_ended()
+        asked = busy.asked
+        wait_for(lambda: busy.asked, lambda found: found > asked + 5)
+        busy.loads = [PoolUsage("reading", 0, 4, 0)]
+        wait_for(lambda: watching.total(POOL_QUEUED, "reading"), lambda found: not found)
+        asked = busy.asked
+        time.sleep(0.3)
+        # It may have been at it.
+        assert busy.asked - asked <= 1, "an idle process is not woken"
+    finally:
+        busy.telling.stop()
+
+
+def test_a_generation_tells_how_many_workers_were_replaced_once_though_each_of_them_does(tmp_path: Path) -> None:
+    first, second, reloaded = (begun(tmp_path, generation) for generation in ("1", "1", "2"))
+    assert first.total(WORKERS_REPLACED) == 0
+    first.replaced, second.replaced = 2, 3
+    first.shares.publish()
+    assert second.total(WORKERS_REPLACED) == 3
+    assert first.total(WORKERS_REPLACED) == reloaded.total(WORKERS_REPLACED) == 3
+    reloaded.replaced = 1
+    for one in (first, second):
+        one.shares.leave()
+    # Those of the generation before have ended: what it counted stays.
+    assert reloaded.total(WORKERS_REPLACED) == 4
+    last = begun(tmp_path, "2")
+    last.replaced = 2
+    assert last.total(WORKERS_REPLACED) == 5

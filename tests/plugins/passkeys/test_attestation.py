@@ -1,0 +1,128 @@
+"""Known authenticators alone: an attestation leads from the model to a certificate that the operator trusts."""
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from identity.plugins.passkeys import PasskeysPluginSettings
+from identity.settings_parser import InvalidSetting
+from identity.testing.fixtures import WorldFactory
+from tests.pages.html_checks import check_page
+from tests.plugins.passkeys.conftest import PasskeyUser
+
+MODEL, OTHER = "cb69481e-8ff7-4039-93ec-0a2729a154a8", "ee882879-721c-4913-9775-3dfcce97072a"
+OF_MODEL = x509.ObjectIdentifier("1.3.6.1.4.1.45724.1.1.4")
+Statement = Callable[[bytes, bytes], tuple[str, dict[str, Any]]]
+
+
+def raw(aaguid: str) -> bytes:
+    return bytes.fromhex(aaguid.replace("-", ""))
+
+
+class Maker:
+    """Makes authenticators, and certificates for them."""
+
+    def __init__(self, name: str = "Maker") -> None:
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.root = self._signed(self.name, self.key, x509.BasicConstraints(ca=True, path_length=None))
+
+    def pem(self) -> bytes:
+        return self.root.public_bytes(serialization.Encoding.PEM)
+
+    def attests(self, model: str | None = MODEL) -> Statement:
+        """A statement in the format "packed"; the certificate is of this model, if of any."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        extension = None if model is None else x509.UnrecognizedExtension(OF_MODEL, b"\x04\x10" + raw(model))
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Authenticator")])
+        certificate = self._signed(name, key, x509.BasicConstraints(ca=False, path_length=None), extension)
+
+        def statement(data: bytes, client: bytes) -> tuple[str, dict[str, Any]]:
+            signature = key.sign(data + hashlib.sha256(client).digest(), ec.ECDSA(hashes.SHA256()))
+            der = certificate.public_bytes(serialization.Encoding.DER)
+            return "packed", {"alg": -7, "sig": signature, "x5c": [der]}
+
+        return statement
+
+    def _signed(self, name: x509.Name, key: Any, *extensions: Any) -> x509.Certificate:
+        now = datetime.now(UTC)
+        builder = x509.CertificateBuilder(issuer_name=self.name, subject_name=name, public_key=key.public_key())
+        builder = builder.serial_number(x509.random_serial_number())
+        builder = builder.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        for one in extensions:
+            if one is not None:
+                builder = builder.add_extension(one, critical=isinstance(one, x509.BasicConstraints))
+        return builder.sign(self.key, hashes.SHA256())
+
+
+@pytest.fixture(scope="module")
+def maker() -> Maker:
+    return Maker()
+
+
+@pytest.fixture
+def strict(make_world: WorldFactory, maker: Maker, tmp_path: Path) -> PasskeyUser:
+    roots = tmp_path / "roots.pem"
+    roots.write_bytes(b"Some words.\n" + Maker("Another").pem() + maker.pem())
+    prefix = "identity.plugin.passkeys."
+    world = make_world(**{f"{prefix}authenticators": MODEL, f"{prefix}attestation_roots": str(roots)})
+    return PasskeyUser(world, aaguid=raw(MODEL))
+
+
+@pytest.mark.parametrize("model", [MODEL, None])
+def test_a_known_model_is_added(strict: PasskeyUser, maker: Maker, model: str | None) -> None:
+    assert strict.to_add()["attestation"] == "direct"
+    strict.add(statement=maker.attests(model))
+
+
+def refused(person: PasskeyUser, words: str, **otherwise: Any) -> None:
+    person.browser.submit({"answer": person.device.create(person.to_add(), **otherwise)})
+    check_page(person.browser.page, 422, "Add a passkey")
+    assert words in person.browser.page.text
+    assert person.passkeys == ()
+
+
+def test_others_are_refused(strict: PasskeyUser, maker: Maker) -> None:
+    others = f"{strict.organization.name} lets people use certain security keys alone, and this is none."
+    refused(strict, others)
+    refused(strict, others, statement=maker.attests(OTHER))
+    strict.device.aaguid = raw(OTHER)
+    refused(strict, others, statement=maker.attests(OTHER))
+
+
+def test_who_is_not_trusted_attests_nothing(strict: PasskeyUser, maker: Maker) -> None:
+    failed = "This passkey could not be added. Try again."
+    refused(strict, failed, statement=Maker().attests())
+    right = maker.attests()
+    refused(strict, failed, statement=lambda data, client: right(data + b"x", client))
+
+
+def test_an_authenticator_attests_nothing_of_itself(strict: PasskeyUser) -> None:
+    """Self attestation (WebAuthn Level 3 §6.5.4): the passkey's own key signs."""
+
+    def by_itself(data: bytes, client: bytes) -> tuple[str, dict[str, Any]]:
+        key = strict.device.credentials[-1].key
+        signature = key.sign(data + hashlib.sha256(client).digest(), ec.ECDSA(hashes.SHA256()))
+        return "packed", {"alg": -7, "sig": signature}
+
+    refused(strict, "lets people use certain security keys alone", statement=by_itself)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"authenticators": (MODEL,)}, "an AAGUID by itself proves nothing"),
+        ({"attestation_roots": Path("/nowhere.pem"), "authenticators": (MODEL,)}, "cannot be read"),
+    ],
+)
+def test_settings_that_would_prove_nothing(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidSetting, match=words):
+        PasskeysPluginSettings(**settings)

@@ -1,0 +1,98 @@
+"""For which host passkeys are made: a change of it is refused at start, with words."""
+
+import pytest
+
+from identity.settings_parser import InvalidSetting
+from identity.testing.fixtures import WorldFactory
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+from tests.plugins.passkeys.conftest import PasskeyUser, options_of
+
+# What is kept in memory ends with the process.
+pytestmark = pytest.mark.storages("sqlite", "postgresql")
+
+RP_ID = "identity.plugin.passkeys.rp_id"
+
+
+def started(world: World, **settings: str) -> World:
+    """The same service after a restart with other settings."""
+    return World(world.settings | settings, clock=world.clock, key_pool=world.key_pool)
+
+
+def of_passkeys(world: World) -> str | None:
+    return world.identity.system_checks.failures().get("passkeys")
+
+
+@pytest.fixture
+def ada(make_world: WorldFactory) -> PasskeyUser:
+    return PasskeyUser(make_world())
+
+
+def test_another_host_stops_the_start(ada: PasskeyUser) -> None:
+    ada.add()
+    assert of_passkeys(ada.world) is None
+    moved = started(ada.world, **{"identity.login_url": "https://login.example.com"})
+    told = of_passkeys(moved)
+    assert told is not None
+    assert "people have added passkeys for id.example.com" in told
+    assert f"set {RP_ID} = login.example.com" in told
+    with pytest.raises(InvalidSetting, match=r"identity\.plugin\.passkeys\.rp_id: people have added passkeys for id\."):
+        assert moved.app
+    moved.close()
+
+
+def test_nobody_is_in_the_way_who_has_added_none(ada: PasskeyUser) -> None:
+    ada.to_add()
+    moved = started(ada.world, **{"identity.login_url": "https://login.example.com"})
+    assert of_passkeys(moved) is None
+    assert moved.app
+    moved.close()
+
+
+def test_what_is_written_down_is_the_way_on(ada: PasskeyUser) -> None:
+    ada.add()
+    moved = started(ada.world, **{"identity.login_url": "https://login.example.com", RP_ID: "login.example.com"})
+    assert of_passkeys(moved) is None
+    bert = PasskeyUser(moved, origin="https://login.example.com")
+    bert.add()
+    moved.close()
+    # From now on that is the name for which they are made.
+    again = started(ada.world, **{"identity.login_url": "https://login.example.com"})
+    assert of_passkeys(again) is None
+    again.close()
+
+
+def test_a_domain_above_outlives_a_move(make_world: WorldFactory) -> None:
+    ada = PasskeyUser(make_world(**{RP_ID: "example.com"}))
+    assert ada.to_add()["rp"]["id"] == "example.com"
+    ada.add()
+    moved = started(ada.world, **{"identity.login_url": "https://login.example.com", RP_ID: "example.com"})
+    assert of_passkeys(moved) is None
+    party = RelyingParty.register(moved, name="Invoices")
+    ada.world, ada.device.origin = moved, "https://login.example.com"
+    ada.forget_browser()
+    asked = ada.to_alone(party)
+    assert options_of(ada.browser)["rpId"] == "example.com"
+    party.obtain_tokens(ada.answer(), asked)
+    moved.close()
+
+
+@pytest.mark.parametrize(
+    "rp_id", ["com", "example.org", "a.id.example.com", "d.example.com", ".example.com", "xample.com"]
+)
+def test_browsers_would_refuse_others(ada: PasskeyUser, rp_id: str) -> None:
+    with pytest.raises(InvalidSetting, match=r"must be id\.example\.com, or a domain above it"):
+        started(ada.world, **{RP_ID: rp_id})
+
+
+@pytest.mark.parametrize(
+    ("login_url", "origin"),
+    [
+        ("https://id.example.com:8443", "https://id.example.com:8443"),
+        ("https://ID.example.com", "https://id.example.com"),
+    ],
+)
+def test_the_origin_is_as_browsers_write_it(make_world: WorldFactory, login_url: str, origin: str) -> None:
+    world = make_world(**{"identity.login_url": login_url})
+    party = world.app.registry.passkeys
+    assert (party.origin, party.rp_id) == (origin, "id.example.com")

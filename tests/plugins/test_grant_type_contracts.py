@@ -1,0 +1,83 @@
+"""The grants that come with the service pass the contract; what each accepts in detail is tested in tests/spec."""
+
+import pytest
+
+from identity.testing.grant_type_contract import GrantTypeContract, TokenRequestFactory, ValidTokenRequest
+from identity.testing.service_test_client import JWT_BEARER
+from identity.testing.world import World
+
+
+class TestAuthorizationCode(GrantTypeContract):
+    grant_type = "authorization_code"
+    required = frozenset({"code", "redirect_uri"})
+    reads_scope = False
+    is_single_use = True
+    consuming_errors = frozenset({"redirect_uri", "code_verifier"})
+
+    @pytest.fixture
+    def valid_request(self, world: World) -> TokenRequestFactory:
+        client = world.make_web_application()
+        session = world.make_browser_session()
+        return lambda: ValidTokenRequest(world.make_code(client, session).form(), {"Authorization": client.header})
+
+
+class TestAuthorizationCodeOfPublicClients(TestAuthorizationCode):
+    """They have no header to leave out: the client_id stands in the form."""
+
+    @pytest.fixture
+    def valid_request(self, world: World) -> TokenRequestFactory:
+        client = world.make_public_application()
+        session = world.make_browser_session()
+        return lambda: ValidTokenRequest({"client_id": client, **world.make_code(client, session).form()})
+
+
+class TestRefreshToken(GrantTypeContract):
+    grant_type = "refresh_token"
+    default_scope = "openid offline_access"
+    drops_unknown_scopes = False
+    is_single_use = True
+
+    @pytest.fixture
+    def valid_request(self, world: World) -> TokenRequestFactory:
+        client = world.make_web_application()
+        session = world.make_browser_session()
+
+        def call() -> ValidTokenRequest:
+            refresh_token = world.obtain_tokens(client, session)["refresh_token"]
+            return ValidTokenRequest({"refresh_token": refresh_token}, {"Authorization": client.header})
+
+        return call
+
+
+class TestJwtBearer(GrantTypeContract):
+    grant_type = JWT_BEARER
+
+    @pytest.fixture
+    def valid_request(self, world: World) -> TokenRequestFactory:
+        robot = world.make_service_user_program()
+        return lambda: ValidTokenRequest({"assertion": robot.assertion()})
+
+
+class TestClientCredentials(GrantTypeContract):
+    grant_type = "client_credentials"
+    openid_required = False
+    default_scope = ""
+
+    @pytest.fixture
+    def valid_request(self, world: World) -> TokenRequestFactory:
+        client = world.make_application(grant_types=frozenset({"client_credentials"}))
+        return lambda: ValidTokenRequest({}, {"Authorization": client.header})
+
+
+class TestClientCredentialsOfServiceUsers(TestClientCredentials):
+    @pytest.fixture
+    def valid_request(self, world: World) -> TokenRequestFactory:
+        service_user = world.make_service_user_secret(world.make_service_user_program())
+        return lambda: ValidTokenRequest({}, {"Authorization": service_user.header})
+
+
+class TestClientCredentialsOfServiceUsersInTheForm(TestClientCredentialsOfServiceUsers):
+    @pytest.fixture
+    def valid_request(self, world: World) -> TokenRequestFactory:
+        service_user = world.make_service_user_secret(world.make_service_user_program(), in_form=True)
+        return lambda: ValidTokenRequest({"client_id": service_user.client_id, "client_secret": service_user.secret})

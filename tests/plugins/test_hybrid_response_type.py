@@ -1,0 +1,59 @@
+"""A response type of another plugin: an ID token beside a code vouches for it (OpenID Connect Core §3.3.2.11)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from identity.crypto.jwt import left_half_hash
+from identity.provider.response_type import Artifact, ResponseType
+from identity.services.capabilities import ResponseTypeCapability
+from identity.testing.browser import Browser
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.relying_party import RelyingParty
+from identity.testing.world import World
+
+pytestmark = pytest.mark.storages("memory")
+
+HYBRID = (
+    ResponseType("code id_token", frozenset({Artifact.CODE, Artifact.ID_TOKEN})),
+    ResponseType("code token", frozenset({Artifact.CODE, Artifact.ACCESS_TOKEN})),
+    ResponseType("code id_token token", frozenset(Artifact)),
+)
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    world = make_world()
+    protocol = world.identity.protocol_registry
+    offered = {**protocol.response_types, **{one.values: one for one in HYBRID}}
+    world.identity.protocol_registry = replace(protocol, response_types=offered)
+    known = {one.value: ResponseTypeCapability(uses_front_channel=one.uses_front_channel) for one in HYBRID}
+    choices = replace(
+        world.identity.process_state.capabilities,
+        responses_by_type={**world.identity.process_state.capabilities.responses_by_type, **known},
+    )
+    world.identity.process_state = replace(world.identity.process_state, capabilities=choices)
+    return world
+
+
+@pytest.mark.parametrize("response_type", [one.value for one in HYBRID])
+def test_code_and_tokens_in_one_answer(world: World, response_type: str) -> None:
+    person = world.make_human_user()
+    browser = Browser(world)
+    browser.start_session(person)
+    party = RelyingParty.register(world, response_types=frozenset({response_type}))
+    asked = party.new_request(response_type=response_type)
+    members = party.check_response(browser.open(asked.url, initiator=party.origin), asked)
+    words = response_type.split()
+    assert ("access_token" in members, "id_token" in members) == ("token" in words, "id_token" in words)
+    if "id_token" in members:
+        _, claims = decode_jwt_unverified(members["id_token"])
+        assert claims["c_hash"] == left_half_hash(members["code"], "RS256")
+        assert ("at_hash" in claims) == ("token" in words)
+    answer = party.redeem(members["code"], asked)
+    assert answer.status_int == 200
+    # One sign-in, one family: a replayed code ends what came beside it, too.
+    assert party.redeem(members["code"], asked).json["error"] == "invalid_grant"
+    if "access_token" in members:
+        assert world.client.fetch_userinfo(members["access_token"]).status_int == 401

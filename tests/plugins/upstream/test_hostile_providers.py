@@ -1,0 +1,425 @@
+"""Providers that lie, and strangers who bring answers that are not theirs (security 19.6, 19.7)."""
+
+import json
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import pytest
+
+from identity.crypto import base64url
+from identity.fair_semaphore import client_network_scope
+from identity.outbound_http import OutboundResponse
+from identity.plugins.upstream.http_client import ProviderUnreachable
+from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
+from identity.testing.browser import Browser
+from tests.plugins.upstream.conftest import UpstreamScenario
+from tests.plugins.upstream.fake_provider import CLIENT_ID, ISSUER, SECRET, FakeProvider, never
+
+
+def refused(scene: UpstreamScenario, answer: Any, status: int = 400) -> str:
+    """The reason that stands in the audit trail; nobody is signed in, and nobody got an account."""
+    assert answer.status_int == status, answer
+    assert not scene.browser.session_cookies
+    assert not scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
+    events = scene.world.audit_events(event="authentication.refused", object_id=scene.provider.id)
+    return str(events[0].reason) if events else ""
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"iss": "https://evil.example"}, "the ID token is of another issuer"),
+        ({"iss": f"{ISSUER}/"}, "the ID token is of another issuer"),
+        ({"aud": "another"}, "the ID token is for somebody else"),
+        ({"aud": ["another"]}, "the ID token is for somebody else"),
+        ({"aud": None}, "the ID token is for somebody else"),
+        ({"aud": [CLIENT_ID, "another"]}, "the ID token was made for somebody else"),
+        ({"aud": [CLIENT_ID, "another"], "azp": "another"}, "the ID token was made for somebody else"),
+        ({"azp": "another"}, "the ID token was made for somebody else"),
+        ({"nonce": "another"}, "the ID token belongs to another request"),
+        ({"nonce": None}, "the ID token belongs to another request"),
+        ({"sub": ""}, "the ID token names nobody"),
+        ({"sub": None}, "the ID token names nobody"),
+        ({"sub": 7}, "the ID token names nobody"),
+        ({"sub": "x" * 256}, "the ID token names nobody"),
+        ({"sub": "a\nb"}, "the ID token names nobody"),
+        ({"exp": None}, "the ID token does not say when it was made and ends"),
+        ({"iat": True}, "the ID token does not say when it was made and ends"),
+        ({"exp": -HOUR}, "the ID token has expired"),
+        ({"iat": -HOUR}, "the ID token was not made just now"),
+        ({"iat": HOUR}, "the ID token was not made just now"),
+        ({"nbf": HOUR}, "the ID token does not count yet"),
+        ({"nbf": "now"}, "the ID token does not count yet"),
+        ({"at_hash": "another"}, "the ID token was made with another access token"),
+    ],
+)
+def test_an_id_token_that_says_something_else_is_refused(
+    scene: UpstreamScenario, claims: dict[str, Any], reason: str
+) -> None:
+    now = scene.world.clock.seconds
+    moved = {
+        name: now + value if name in ("exp", "iat", "nbf") and type(value) is int else value
+        for name, value in claims.items()
+    }
+    scene.elsewhere.claims = moved
+    scene.ask()
+    assert refused(scene, scene.sign_in()) == reason
+
+
+def of_another_key(elsewhere: FakeProvider) -> None:
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    stranger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    shown = elsewhere.key_set
+    elsewhere.keys["one"], published = stranger, shown()
+    elsewhere.key_set = lambda: published  # type: ignore[method-assign]
+
+
+def unknown_key(elsewhere: FakeProvider) -> None:
+    elsewhere.header = {"kid": "unknown"}
+
+
+def no_algorithm(elsewhere: FakeProvider) -> None:
+    elsewhere.header = {"alg": "none"}
+
+
+def shared_secret(elsewhere: FakeProvider) -> None:
+    """The public key, taken for a shared secret."""
+    import hashlib
+    import hmac
+
+    from identity.crypto.rsa_keys import RsaPrivateKey
+
+    pem = RsaPrivateKey(elsewhere.keys["one"]).public_key().to_pem().encode()
+    right = elsewhere.id_token
+
+    def forged(nonce: str) -> str:
+        claims = right(nonce).split(".")[1]
+        text = f"{base64url.encode(json.dumps({'alg': 'HS256', 'kid': 'one'}).encode())}.{claims}"
+        return f"{text}.{base64url.encode(hmac.digest(pem, text.encode(), hashlib.sha256))}"
+
+    elsewhere.id_token = forged  # type: ignore[method-assign]
+
+
+def brings_its_key(elsewhere: FakeProvider) -> None:
+    elsewhere.header = {"jwk": {"kty": "RSA"}}
+
+
+def points_to_a_key(elsewhere: FakeProvider) -> None:
+    elsewhere.header = {"jku": "https://evil.example/keys"}
+
+
+def no_id_token(elsewhere: FakeProvider) -> None:
+    elsewhere.header = {"typ": "at+jwt"}
+
+
+def other_algorithm(elsewhere: FakeProvider) -> None:
+    elsewhere.metadata["id_token_signing_alg_values_supported"] = ["ES256"]
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        of_another_key,
+        unknown_key,
+        no_algorithm,
+        shared_secret,
+        brings_its_key,
+        points_to_a_key,
+        no_id_token,
+        other_algorithm,
+    ],
+)
+def test_an_id_token_that_is_not_signed_by_the_provider_is_refused(scene: UpstreamScenario, lie: Any) -> None:
+    scene.ask()
+    lie(scene.elsewhere)
+    assert refused(scene, scene.sign_in())
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"issuer": "https://evil.example"},
+        {"issuer": f"{ISSUER}/"},
+        {"token_endpoint": "http://login.elsewhere.example/token"},
+        {"token_endpoint": "file:///etc/passwd"},
+        {"jwks_uri": None},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"authorization_endpoint": "https://user@login.elsewhere.example/"},
+        {"userinfo_endpoint": 7},
+        {"id_token_signing_alg_values_supported": ["HS256", "none"]},
+        {"id_token_signing_alg_values_supported": "RS256"},
+    ],
+)
+def test_metadata_that_cannot_be_is_refused(scene: UpstreamScenario, metadata: dict[str, Any]) -> None:
+    scene.elsewhere.metadata = metadata
+    scene.ask()
+    scene.browser.click(scene.button)
+    assert refused(scene, scene.browser.page)
+    assert scene.browser.external_redirect is None
+
+
+def test_user_info_of_somebody_else_is_refused(scene: UpstreamScenario) -> None:
+    scene.elsewhere.userinfo = {"sub": "another"}
+    scene.ask()
+    assert refused(scene, scene.sign_in()) == "user info tells of somebody else than the ID token"
+
+
+def test_the_id_token_counts_before_user_info(scene: UpstreamScenario) -> None:
+    scene.elsewhere.claims = {"email": "right@people.example"}
+    scene.elsewhere.userinfo = {"email": "wrong@people.example", "iss": "https://evil.example"}
+    asked = scene.ask()
+    person = scene.world.operator_services.users.get(scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"])
+    assert person.profile.email == "right@people.example"
+
+
+@pytest.mark.parametrize("issuer", ["https://evil.example", None, ""])
+def test_an_answer_of_another_provider_is_refused(scene: UpstreamScenario, issuer: str | None) -> None:
+    scene.ask()
+    assert refused(scene, scene.sign_in(iss=issuer))
+    assert not [path for _, path, _, _ in scene.elsewhere.asked if path == "/token"], "the code was shown to somebody"
+
+
+def test_an_answer_that_comes_to_another_providers_address_is_refused(scene: UpstreamScenario) -> None:
+    other = scene.world.make_upstream_provider(scene.organization, issuer=ISSUER, client_id=CLIENT_ID)
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    assert refused(scene, scene.back(url.replace(scene.provider.id, other.id))) == ""
+    assert scene.party.redirect_uri in str(scene.back(url).location), "the state was burnt by a stranger"
+
+
+def test_the_state_of_another_browser_is_refused_and_goes_on_in_its_own(scene: UpstreamScenario) -> None:
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    victim = Browser(scene.world)
+    scene.ask(victim)
+    assert scene.back(url, victim).status_int == 400
+    assert not victim.session_cookies
+    assert scene.party.redirect_uri in str(scene.back(url).location)
+
+
+def test_a_state_counts_once(scene: UpstreamScenario) -> None:
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    scene.back(url)
+    assert scene.back(url).status_int == 400
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/token"]) == 1
+
+
+def test_a_state_is_used_up_by_an_answer_that_is_refused_too(scene: UpstreamScenario) -> None:
+    scene.ask()
+    sent = scene.go()
+    scene.elsewhere.answers["/token"] = OutboundResponse(400, b"{}")
+    assert scene.back(scene.elsewhere.approve(sent)).status_int == 400
+    scene.elsewhere.answers.clear()
+    answer = scene.back(scene.elsewhere.approve(sent))
+    assert answer.status_int == 400
+    assert not scene.browser.session_cookies
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/token"]) == 1
+
+
+@pytest.mark.parametrize("state", ["", "unknown", "x" * 5000])
+def test_an_unknown_state_is_refused(scene: UpstreamScenario, state: str) -> None:
+    scene.ask()
+    assert refused(scene, scene.sign_in(state=state)) == ""
+
+
+def test_a_state_gets_old(scene: UpstreamScenario) -> None:
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    scene.world.clock.advance(minutes=16)
+    assert scene.back(url).status_int == 400
+
+
+def test_a_foreign_code_brings_nobody(scene: UpstreamScenario) -> None:
+    """The code that somebody else got there is bound to their challenge and to the nonce of their request."""
+    attacker = Browser(scene.world)
+    scene.ask(attacker)
+    stolen = dict(pair.split("=") for pair in scene.elsewhere.approve(scene.go(attacker)).partition("?")[2].split("&"))
+    scene.ask()
+    assert refused(scene, scene.sign_in(code=stolen["code"])) == "the provider answered 400 (invalid_grant)"
+
+
+def test_a_code_that_was_used_brings_nobody(scene: UpstreamScenario) -> None:
+    scene.elsewhere.answers["/token"] = OutboundResponse(
+        400, b'{"error":"invalid_grant","error_description":"<b>evil</b>"}'
+    )
+    scene.ask()
+    answer = scene.sign_in()
+    assert refused(scene, answer) == "the provider answered 400 (invalid_grant)"
+    assert "evil" not in answer
+
+
+def test_who_refuses_there_can_choose_another_way(scene: UpstreamScenario) -> None:
+    scene.ask()
+    answer = scene.sign_in(code=None, error="access_denied", error_description="<script>")
+    assert answer.status_int == 400
+    assert "script>" not in answer.text.replace("</script>", "").replace("<script ", "")
+    scene.browser.click("Choose another way")
+    assert scene.browser.sign_in_step == ""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        never,
+        ConnectionRefusedError(),
+        OutboundResponse(200, b"{" * 60_000),
+        OutboundResponse(200, b'{"a":' * 20_000),
+        OutboundResponse(200, b"[]"),
+        OutboundResponse(200, b"\xff"),
+        OutboundResponse(200, b""),
+        OutboundResponse(302, b""),
+        OutboundResponse(500, b""),
+    ],
+    ids=["never", "down", "huge", "deep", "no object", "no text", "empty", "redirect", "error"],
+)
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token", "/keys", "/userinfo"])
+def test_answers_that_never_come_or_are_none_cost_this_sign_in_alone(
+    scene: UpstreamScenario, path: str, answer: Any
+) -> None:
+    scene.elsewhere.answers[path] = answer
+    scene.ask()
+    scene.browser.click(scene.button)
+    if scene.browser.external_redirect is not None:
+        scene.back(scene.elsewhere.approve(scene.browser.external_redirect))
+    assert scene.browser.page.status_int in (400, 503)
+    assert refused(scene, scene.browser.page, scene.browser.page.status_int)
+    assert scene.browser.click("Choose another way").status_int == 200
+
+
+def test_who_does_not_answer_is_left_alone_for_a_while(
+    scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from identity.plugins.upstream import http_client
+
+    moment = [100.0]
+    monkeypatch.setattr(http_client, "monotonic", lambda: moment[0])
+    scene.elsewhere.answers["/.well-known/openid-configuration"] = TimeoutError()
+    scene.ask()
+    assert scene.browser.click(scene.button).status_int == 503
+    assert len(scene.elsewhere.asked) == 1
+    scene.ask()
+    assert scene.browser.click(scene.button).status_int == 503
+    assert len(scene.elsewhere.asked) == 1, "it was asked again at once"
+    scene.elsewhere.answers.clear()
+    moment[0] += 6
+    scene.ask()
+    assert scene.go()
+
+
+def test_so_many_wait_for_one_provider_and_no_more(scene: UpstreamScenario) -> None:
+    desk = scene.world.app.registry.upstream
+    another = scene.world.make_upstream_provider(
+        scene.organization, issuer="https://other.example", client_secret=SECRET
+    )
+    with ExitStack() as waiting:
+        for _ in range(4):
+            waiting.enter_context(desk._asked.open_session(scene.provider))
+        scene.ask()
+        assert scene.browser.click(scene.button).status_int == 503
+        with desk._asked.open_session(another):
+            pass
+    scene.ask()
+    assert scene.go()
+
+
+def test_keys_that_change_midway_are_asked_for_once_more(scene: UpstreamScenario) -> None:
+    scene.ask()
+    scene.sign_in()
+    scene.elsewhere.keys["two"] = scene.elsewhere.keys.pop("one")
+    scene.elsewhere.signs_with = "two"
+    known = scene.world.app.registry.upstream.known
+    known._keys = {uri: (at - 60, keys) for uri, (at, keys) in known._keys.items()}
+    scene.browser = Browser(scene.world)
+    asked = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), asked)
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 2
+
+
+def test_a_provider_that_names_unknown_keys_again_and_again_is_not_asked_each_time(scene: UpstreamScenario) -> None:
+    scene.elsewhere.header = {"kid": "unknown"}
+    for _ in range(3):
+        scene.ask()
+        scene.sign_in()
+    assert len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]) == 2, "one look more in a while"
+
+
+def test_key_that_is_first_shown_just_after_a_look_is_looked_for_once_more(scene: UpstreamScenario) -> None:
+    """OpenID Connect Core §10.1.1."""
+    asked = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), asked)
+    scene.elsewhere.keys["two"] = scene.elsewhere.keys.pop("one")
+    scene.elsewhere.signs_with = "two"
+    scene.browser = Browser(scene.world)
+    asked = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), asked)
+
+
+def test_unknown_key_ids_buy_one_look_in_half_a_minute(scene: UpstreamScenario) -> None:
+    moment = [1000.0]
+    scene.world.app.registry.upstream.known = ProviderMetadataCache(lambda: moment[0])
+    looks = []
+    for number in range(12):
+        scene.elsewhere.header = {"kid": f"unknown-{number}"}
+        scene.ask()
+        scene.sign_in()
+        looks.append(len([path for _, path, _, _ in scene.elsewhere.asked if path == "/keys"]))
+        moment[0] += 10
+    assert looks[:3] == [2, 2, 2]
+    assert looks[-1] <= 2 * 120 / 30
+
+
+def test_an_elliptic_key_signs_too(scene: UpstreamScenario) -> None:
+    scene.elsewhere.signs_with = "elliptic"
+    asked = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), asked)
+
+
+def test_a_form_from_elsewhere_is_asked_for_again_so_that_cookies_come(scene: UpstreamScenario) -> None:
+    scene.ask()
+    url, _, query = scene.elsewhere.approve(scene.go()).partition("?")
+    form = dict(pair.split("=", 1) for pair in query.split("&"))
+    form["iss"] = ISSUER
+    scene.browser.post_form(url, form, initiator=ISSUER)
+    assert scene.party.redirect_uri in str(scene.browser.external_redirect or scene.browser.page.location)
+
+
+def test_asking_with_head_uses_nothing_up(scene: UpstreamScenario) -> None:
+    scene.ask()
+    url = scene.elsewhere.approve(scene.go())
+    assert scene.world.client.request("HEAD", url).status_int == 405
+    assert scene.party.redirect_uri in str(scene.back(url).location)
+
+
+def test_no_secret_of_a_sign_in_is_in_the_address_or_the_trail(scene: UpstreamScenario) -> None:
+    scene.ask()
+    url = scene.go()
+    scene.back(scene.elsewhere.approve(url))
+    [(_, _, form, headers)] = [one for one in scene.elsewhere.asked if one[1] == "/token"]
+    assert form["code_verifier"] not in url
+    assert "client_secret" not in form
+    assert headers["Authorization"].startswith("Basic ")
+    trail = json.dumps([dict(event.detail) for event in scene.world.audit_events()], default=str)
+    assert form["code_verifier"] not in trail
+    assert form["code"] not in trail
+
+
+def test_slow_providers_of_one_tenant_leave_sign_in_to_others(scene: UpstreamScenario) -> None:
+    """Security 20.6: four of them, asked from everywhere until no more wait."""
+    desk, tenant = scene.world.app.registry.upstream, scene.world.make_organization()
+    slow = [
+        scene.world.make_upstream_provider(tenant, issuer=f"https://slow-{number}.example", client_secret=SECRET)
+        for number in range(4)
+    ]
+    with ExitStack() as waiting:
+        for number in range(40):
+            with client_network_scope(f"192.{number}.2.0/24"), suppress(ProviderUnreachable):
+                waiting.enter_context(desk._asked.at(slow[number % 4]))
+        for _ in range(15):
+            scene.browser = Browser(scene.world)
+            asked = scene.ask()
+            assert scene.party.obtain_tokens(scene.sign_in(), asked)

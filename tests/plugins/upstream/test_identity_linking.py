@@ -1,0 +1,226 @@
+"""Somebody who comes from elsewhere and is nobody here links it in the same sign-in, by proving who they are here."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyotp
+import pytest
+
+from identity.services.policies import INSTANCE_OWNER_ID
+from identity.testing.browser import PASSWORD, Browser
+from identity.testing.world import World
+from tests.plugins.factors.test_factor_races import at_once, has
+from tests.plugins.login.conftest import LoginUser
+from tests.plugins.upstream.conftest import UpstreamScenario
+from tests.spec.test_step_up import policy
+
+KIM = {"email": "kim@people.example", "email_verified": True}
+
+
+@pytest.fixture
+def kim(scene: UpstreamScenario) -> LoginUser:
+    """Who has a password here, at a provider that makes no accounts."""
+    scene.change(create_accounts=False)
+    scene.elsewhere.claims = dict(KIM)
+    return LoginUser(scene.world, scene.organization)
+
+
+@pytest.fixture
+def remembering(world: World) -> Iterator[None]:
+    """Browsers may be remembered for a second factor."""
+    policy(world, INSTANCE_OWNER_ID, remember_browser=30)
+    yield
+    policy(world, INSTANCE_OWNER_ID, remember_browser=0)
+
+
+def linked(world: World, person: LoginUser) -> int:
+    return len(world.audit_events(event="linked_identity.added", object_id=person.user.id))
+
+
+def asked_to_link(scene: UpstreamScenario, kim: LoginUser, browser: Browser | None = None) -> Any:
+    """Up to the question; returns what the application asked."""
+    browser = browser or scene.browser
+    asked = scene.ask(browser)
+    scene.back(scene.elsewhere.approve(scene.go(browser)), browser)
+    assert browser.path.endswith("/upstream/unlinked")
+    assert KIM["email"] in browser.page
+    browser.submit(form="page-form")
+    browser.sign_in(kim.login_name)
+    return asked
+
+
+def test_whoever_proves_who_they_are_is_asked_once_and_the_application_gets_its_answer(
+    scene: UpstreamScenario, kim: LoginUser
+) -> None:
+    asked = asked_to_link(scene, kim)
+    assert scene.browser.path.endswith("/upstream/link")
+    assert kim.login_name in scene.browser.page
+    assert scene.provider.name in scene.browser.page
+    assert not linked(scene.world, kim)
+    answer = scene.browser.submit(button=("decision", "link"))
+    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert linked(scene.world, kim) == 1
+    scene.browser = Browser(scene.world)
+    asked = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] == kim.user.id
+
+
+def test_whoever_does_not_want_it_signs_in_and_nothing_is_linked(scene: UpstreamScenario, kim: LoginUser) -> None:
+    asked = asked_to_link(scene, kim)
+    answer = scene.browser.submit(button=("decision", "leave"))
+    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert not linked(scene.world, kim)
+
+
+def test_whoever_goes_another_way_is_not_asked(scene: UpstreamScenario, kim: LoginUser) -> None:
+    asked = scene.ask()
+    scene.sign_in()
+    scene.browser.click("Choose another way")
+    answer = scene.browser.sign_in(kim.login_name)
+    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert not linked(scene.world, kim)
+
+
+def test_the_question_and_its_answer_are_nothing_to_whoever_has_not_proved_who_they_are(
+    scene: UpstreamScenario, kim: LoginUser
+) -> None:
+    scene.ask()
+    scene.sign_in()
+    root = scene.browser.path.removesuffix("/upstream/unlinked")
+    scene.browser.open(f"{root}/upstream/link")
+    assert scene.browser.path == root
+    scene.browser.open(f"{root}/upstream/unlinked")
+    scene.browser.submit(form="page-form")
+    scene.browser.open(f"{root}/upstream/link")
+    assert scene.browser.path == root
+    assert not linked(scene.world, kim)
+
+
+def test_a_session_of_somebody_at_this_browser_is_not_enough(scene: UpstreamScenario, kim: LoginUser) -> None:
+    other = scene.world.make_human_user(scene.organization)
+    scene.ask()
+    scene.back(scene.elsewhere.approve(scene.go()))
+    scene.browser.start_session(other)
+    scene.browser.submit(form="page-form")
+    assert scene.browser.sign_in_step == ""
+    scene.browser.sign_in(kim.login_name)
+    assert kim.login_name in scene.browser.page
+    scene.browser.submit(button=("decision", "link"))
+    assert linked(scene.world, kim) == 1
+    assert not scene.world.audit_events(event="linked_identity.added", object_id=other.id)
+
+
+def test_it_takes_the_strongest_factor_that_the_account_has_also_at_a_browser_that_is_remembered(
+    scene: UpstreamScenario, kim: LoginUser, remembering: None
+) -> None:
+    secret = pyotp.random_base32()
+    has(scene.world, kim, "totp", {"secret": secret, "step": 0})
+    code = pyotp.TOTP(secret)
+    scene.ask(prompt="login")
+    scene.browser.sign_in(kim.login_name)
+    scene.browser.submit({"code": code.at(scene.world.clock()), "remember": True})
+    scene.ask(prompt="login")
+    scene.browser.sign_in(kim.login_name)
+    assert scene.browser.external_redirect is not None, "the browser is remembered"
+    scene.world.clock.advance(seconds=60)
+    asked = scene.ask(prompt="login")
+    scene.sign_in()
+    scene.browser.submit(form="page-form")
+    scene.browser.sign_in(kim.login_name)
+    assert scene.browser.sign_in_step == "totp"
+    root = scene.browser.path.removesuffix("/totp")
+    scene.browser.open(f"{root}/upstream/link")
+    assert scene.browser.sign_in_step == "totp"
+    scene.browser.submit({"code": code.at(scene.world.clock())})
+    assert scene.browser.path.endswith("/upstream/link")
+    answer = scene.browser.submit(button=("decision", "link"))
+    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert linked(scene.world, kim) == 1
+
+
+def test_what_went_to_somebody_else_meanwhile_is_refused_in_words(scene: UpstreamScenario, kim: LoginUser) -> None:
+    asked = asked_to_link(scene, kim)
+    other, browser = LoginUser(scene.world, scene.organization), Browser(scene.world)
+    asked_to_link(scene, other, browser)
+    browser.submit(button=("decision", "link"))
+    scene.browser.submit(button=("decision", "link"))
+    assert scene.browser.page.status_int == 409
+    assert not linked(scene.world, kim)
+    answer = scene.browser.click("Go on")
+    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+
+
+def test_an_application_that_names_the_provider_does_not_send_them_there_again(
+    scene: UpstreamScenario, kim: LoginUser
+) -> None:
+    asked = scene.ask(idp=scene.provider.id)
+    scene.go_straight()
+    scene.back(scene.elsewhere.approve(str(scene.browser.external_redirect)))
+    scene.browser.submit(form="page-form")
+    scene.browser.sign_in(kim.login_name)
+    answer = scene.browser.submit(button=("decision", "link"))
+    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+
+
+def test_people_of_another_organization_are_told_that_it_cannot_be_linked(
+    scene: UpstreamScenario, kim: LoginUser
+) -> None:
+    stranger = LoginUser(scene.world)
+    asked = asked_to_link(scene, stranger)
+    assert "cannot be linked" in scene.browser.page
+    answer = scene.browser.submit(button=("decision", "leave"))
+    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == stranger.user.id
+    assert not linked(scene.world, stranger)
+
+
+def test_a_provider_that_goes_meanwhile_is_not_asked_about(scene: UpstreamScenario, kim: LoginUser) -> None:
+    asked = scene.ask()
+    scene.sign_in()
+    scene.browser.submit(form="page-form")
+    scene.world.operator_services.upstream_providers.deactivate(scene.provider.id)
+    answer = scene.browser.sign_in(kim.login_name)
+    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+
+
+def test_what_was_shown_for_another_account_links_nothing(scene: UpstreamScenario, kim: LoginUser) -> None:
+    asked_to_link(scene, kim)
+    form = scene.browser.find_form("page-form")
+    for name in ("account", "identity"):
+        before = form[name].value
+        form[name].force_value("0" * len(before))
+        scene.browser.submit(button=("decision", "link"))
+        assert scene.browser.path.endswith("/upstream/link")
+        assert not linked(scene.world, kim)
+        form = scene.browser.find_form("page-form")
+
+
+def test_who_thinks_about_it_for_long_proves_again_who_they_are(scene: UpstreamScenario, kim: LoginUser) -> None:
+    asked = asked_to_link(scene, kim)
+    scene.world.clock.advance(minutes=11)
+    scene.browser.submit(button=("decision", "link"))
+    assert scene.browser.sign_in_step == ""
+    assert not linked(scene.world, kim)
+    scene.browser.sign_in(kim.login_name)
+    answer = scene.browser.submit(button=("decision", "link"))
+    assert scene.party.obtain_tokens(answer, asked).claims["sub"] == kim.user.id
+    assert linked(scene.world, kim) == 1
+
+
+@pytest.mark.every_storage
+def test_of_two_tabs_one_links_and_nothing_is_linked_twice(scene: UpstreamScenario, kim: LoginUser) -> None:
+    asked_to_link(scene, kim)
+    tabs = [scene.browser.tab() for _ in range(3)]
+    for tab in tabs:
+        tab.open(scene.browser.path)
+    outcomes = at_once(tabs, lambda tab: tab.submit(button=("decision", "link")))
+    assert not [status for status in outcomes if status >= 500], outcomes
+    assert linked(scene.world, kim) == 1
+
+
+def test_the_password_is_still_the_right_one(scene: UpstreamScenario, kim: LoginUser) -> None:
+    scene.ask()
+    scene.sign_in()
+    scene.browser.submit(form="page-form")
+    scene.browser.sign_in(kim.login_name, PASSWORD + "x")
+    assert scene.browser.sign_in_step == "password"
+    assert not linked(scene.world, kim)

@@ -1,0 +1,171 @@
+"""Linked accounts in the account, and the test of a provider in the console."""
+
+import pytest
+
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.domain.users import HumanUser
+from identity.outbound_http import ForbiddenDestination
+from identity.testing.browser import Browser, set_password
+from tests.plugins.upstream.conftest import UpstreamScenario
+from tests.plugins.upstream.fake_provider import ISSUER
+
+SECURITY = "/account/security"
+
+
+def signed_in(scene: UpstreamScenario) -> tuple[HumanUser, Browser]:
+    """Somebody with a password, who has just signed in."""
+    person = scene.world.make_human_user(scene.organization)
+    set_password(scene.world, person)
+    browser = Browser(scene.world)
+    browser.start_session(person)
+    return person, browser
+
+
+def linked(scene: UpstreamScenario, browser: Browser) -> None:
+    """Up to the point where it is linked."""
+    browser.open(SECURITY)
+    browser.click("Link … " + scene.provider.name)
+    browser.submit(form="page-form")
+    browser.open(scene.elsewhere.approve(str(browser.external_redirect)), initiator=ISSUER)
+
+
+def test_somebody_who_is_signed_in_links_an_account_and_then_signs_in_with_it(scene: UpstreamScenario) -> None:
+    scene.change(create_accounts=False)
+    person, browser = signed_in(scene)
+    scene.elsewhere.claims = {"email": "kim@people.example"}
+    linked(scene, browser)
+    assert browser.path == SECURITY
+    assert "kim@people.example" in browser.page
+    scene.elsewhere.claims = {}
+    asked = scene.ask()
+    assert scene.party.obtain_tokens(scene.sign_in(), asked).claims["sub"] == person.id
+
+
+def test_an_account_elsewhere_belongs_to_one_person_alone(scene: UpstreamScenario) -> None:
+    _, first = signed_in(scene)
+    linked(scene, first)
+    person, second = signed_in(scene)
+    linked(scene, second)
+    assert second.page.status_int == 409
+    assert not scene.world.audit_events(event="linked_identity.added", object_id=person.id)
+
+
+def test_what_was_begun_by_one_person_links_nothing_to_another(scene: UpstreamScenario) -> None:
+    _, browser = signed_in(scene)
+    browser.open(SECURITY)
+    browser.click("Link … " + scene.provider.name)
+    browser.submit(form="page-form")
+    url = scene.elsewhere.approve(str(browser.external_redirect))
+    victim, other = signed_in(scene)
+    assert other.open(url, initiator=ISSUER).status_int == 400
+    assert not scene.world.audit_events(event="linked_identity.added", object_id=victim.id)
+
+
+def test_linking_and_unlinking_ask_for_a_sign_in_of_the_last_ten_minutes(scene: UpstreamScenario) -> None:
+    _, browser = signed_in(scene)
+    linked(scene, browser)
+    scene.world.clock.advance(minutes=11)
+    browser.open(SECURITY)
+    browser.click("Unlink … " + scene.provider.name)
+    assert browser.sign_in_step == "password"
+    browser.open(f"/account/identities/new/{scene.provider.id}")
+    assert browser.sign_in_step == "password"
+
+
+def test_who_was_away_for_long_is_asked_again_before_anything_is_linked(scene: UpstreamScenario) -> None:
+    person, browser = signed_in(scene)
+    scene.world.clock.advance(minutes=5)
+    browser.open(SECURITY)
+    browser.click("Link … " + scene.provider.name)
+    browser.submit(form="page-form")
+    url = scene.elsewhere.approve(str(browser.external_redirect))
+    scene.world.clock.advance(minutes=6)
+    browser.open(url, initiator=ISSUER)
+    assert browser.sign_in_step == "password"
+    assert not scene.world.audit_events(event="linked_identity.added", object_id=person.id)
+
+
+def test_an_unlinked_account_signs_in_nobody(scene: UpstreamScenario) -> None:
+    scene.change(create_accounts=False)
+    person, browser = signed_in(scene)
+    linked(scene, browser)
+    browser.open(SECURITY)
+    browser.click("Unlink … " + scene.provider.name)
+    browser.submit(form="page-form")
+    [event] = scene.world.audit_events(event="linked_identity.removed", object_id=person.id)
+    assert event.actor.id == person.id
+    scene.ask()
+    scene.sign_in()
+    assert scene.browser.path.endswith("/upstream/unlinked")
+
+
+def test_nobody_unlinks_what_is_another_persons(scene: UpstreamScenario) -> None:
+    _, browser = signed_in(scene)
+    linked(scene, browser)
+    browser.open(SECURITY)
+    href = browser.page.html.select_one("#identities a")["href"]
+    _, other = signed_in(scene)
+    assert other.open(href).status_int == 404
+    assert other.open(f"/account/identities/new/{scene.world.make_upstream_provider().id}").status_int == 404
+
+
+def test_a_manager_tries_a_provider_and_sees_what_it_says(scene: UpstreamScenario) -> None:
+    manager = scene.world.make_human_user(scene.organization)
+    scene.world.assign_manager_role(manager, "ORG_OWNER")
+    browser = Browser(scene.world)
+    browser.start_session(manager)
+    scene.elsewhere.claims = {"given_name": "Ada", "department": ["<b>maths</b>"]}
+    browser.open(f"/console/upstream-providers/{scene.provider.id}")
+    browser.click("Test")
+    browser.submit(form="page-form")
+    page = browser.open(scene.elsewhere.approve(str(browser.external_redirect)), initiator=ISSUER)
+    assert f"{scene.provider.name} works" in page
+    assert "&lt;b&gt;maths&lt;/b&gt;" in page
+    assert "Ada" in page
+    assert not scene.world.audit_events(event="user.registered", organization_id=scene.organization.id)
+
+
+def test_somebody_who_may_not_change_it_does_not_try_it(scene: UpstreamScenario) -> None:
+    viewer = scene.world.make_human_user(scene.organization)
+    scene.world.assign_manager_role(viewer, "ORG_OWNER_VIEWER")
+    browser = Browser(scene.world)
+    browser.start_session(viewer)
+    page = browser.open(f"/console/upstream-providers/{scene.provider.id}")
+    assert "Test" not in [one.text for one in page.html.select(".console__head a")]
+    assert browser.open(f"/console/upstream-providers/{scene.provider.id}/test").status_int == 403
+
+
+@pytest.mark.parametrize("role", ["ORG_OWNER", "IAM_OWNER"])
+def test_whoever_tries_a_provider_learns_why_it_is_of_no_use(scene: UpstreamScenario, role: str) -> None:
+    """Of addresses that are not public nobody learns but who manages the instance: not by page, nor by audit trail."""
+    manager = scene.world.make_human_user(scene.organization)
+    scene.world.assign_manager_role(manager, role, resource=INSTANCE_RESOURCE if role == "IAM_OWNER" else None)
+    browser = Browser(scene.world)
+    browser.start_session(manager)
+    pages = []
+    for answer in (ForbiddenDestination("private"), OSError("unknown"), TimeoutError()):
+        scene.elsewhere.answers["/.well-known/openid-configuration"] = answer
+        scene.world.app.registry.upstream._asked._rest_until.clear()
+        browser.open(f"/console/upstream-providers/{scene.provider.id}/test")
+        page = browser.submit(form="page-form")
+        assert page.status_int == 503
+        pages.append(page.html.find("main").text.partition("Request id")[0])
+    assert "The reason: the provider did not answer: TimeoutError." in pages[2]
+    assert ("identity.outgoing_networks" in pages[0]) is (role == "IAM_OWNER")
+    assert (pages[0] == pages[1]) is (role == "ORG_OWNER")
+    events = scene.world.audit_events(event="authentication.refused", object_id=scene.provider.id)
+    assert "private" not in str(events)
+    scene.ask()
+    assert "The reason" not in scene.browser.click(scene.button)
+
+
+def test_answer_that_cannot_be_relied_on_is_explained_to_whoever_tries(scene: UpstreamScenario) -> None:
+    manager = scene.world.make_human_user(scene.organization)
+    scene.world.assign_manager_role(manager, "ORG_OWNER")
+    browser = Browser(scene.world)
+    browser.start_session(manager)
+    browser.open(f"/console/upstream-providers/{scene.provider.id}/test")
+    browser.submit(form="page-form")
+    scene.elsewhere.claims = {"aud": "somebody-else"}
+    page = browser.open(scene.elsewhere.approve(str(browser.external_redirect)), initiator=ISSUER)
+    assert "The reason: the ID token is for somebody else." in page

@@ -1,0 +1,187 @@
+"""Signing out at the provider, too: the session here ends first, and people come home to the application, once."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from identity.outbound_http import OutboundResponse
+from identity.plugins.upstream.provider_metadata import ProviderMetadataCache
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.applications import ChangeApplication
+from identity.testing.browser import Browser
+from tests.plugins.upstream.conftest import UpstreamScenario
+from tests.plugins.upstream.fake_provider import CLIENT_ID, never
+from tests.plugins.upstream.test_sign_in import NAMES
+
+STATE = "where I was & more"
+
+
+@pytest.fixture
+def id_token(scene: UpstreamScenario) -> str:
+    """What the application got of somebody who came from a provider that wants to be told."""
+    scene.change(sign_out_there=True)
+    scene.elsewhere.claims = dict(NAMES)
+    asked = scene.ask()
+    return str(scene.party.obtain_tokens(scene.sign_in(), asked).id_token)
+
+
+def sign_out(scene: UpstreamScenario, id_token: str | None, browser: Browser | None = None) -> dict[str, str]:
+    """The application signs the person out; returns what the provider is told."""
+    browser = browser or scene.browser
+    browser.open(scene.party.logout_url(id_token, state=STATE), initiator=scene.party.origin)
+    return told(scene, browser)
+
+
+def told(scene: UpstreamScenario, browser: Browser) -> dict[str, str]:
+    url = str(browser.external_redirect)
+    assert url.startswith(f"{scene.elsewhere.issuer}/logout?"), url
+    return dict(parse_qsl(urlsplit(url).query))
+
+
+def home(scene: UpstreamScenario, browser: Browser | None = None) -> bool:
+    """True if the browser is on its way to the application, with the state."""
+    left_for = (browser or scene.browser).external_redirect
+    if left_for is None:
+        return False
+    address, _, query = left_for.partition("?")
+    assert address == scene.party.post_logout_redirect_uri
+    assert dict(parse_qsl(query)) == {"state": STATE}
+    return True
+
+
+def back(scene: UpstreamScenario, state: str, browser: Browser | None = None) -> Any:
+    address = "https://id.example.com/login/upstream/signed-out"
+    return (browser or scene.browser).open(f"{address}?state={state}", initiator=scene.elsewhere.issuer)
+
+
+def test_who_is_signed_out_by_an_application_signs_out_there_and_comes_home_to_it(
+    scene: UpstreamScenario, id_token: str
+) -> None:
+    said = sign_out(scene, id_token)
+    assert not scene.browser.session_cookies
+    assert said["client_id"] == CLIENT_ID
+    assert said["post_logout_redirect_uri"] == "https://id.example.com/login/upstream/signed-out"
+    assert said["id_token_hint"].count(".") == 2
+    assert said["id_token_hint"] != id_token
+    assert scene.browser.page.headers["Referrer-Policy"] == "no-referrer"
+    assert STATE not in str(scene.browser.external_redirect)
+    back(scene, said["state"])
+    assert home(scene)
+    back(scene, said["state"])
+    assert not home(scene), "once"
+    assert scene.browser.path == "/signed-out"
+
+
+def test_a_request_that_comes_as_a_form_from_elsewhere_goes_the_same_way(
+    scene: UpstreamScenario, id_token: str
+) -> None:
+    url, _, query = scene.party.logout_url(id_token, state=STATE).partition("?")
+    scene.browser.post_form(url, dict(parse_qsl(query)), initiator=scene.party.origin)
+    back(scene, told(scene, scene.browser)["state"])
+    assert home(scene)
+
+
+def test_who_is_asked_here_comes_home_to_the_application_too(scene: UpstreamScenario, id_token: str) -> None:
+    scene.browser.open(
+        scene.party.logout_url(None, client_id=scene.party.client_id, state=STATE), initiator=scene.party.origin
+    )
+    scene.browser.submit(form="page-form")
+    said = told(scene, scene.browser)
+    assert not scene.browser.session_cookies
+    back(scene, said["state"])
+    assert home(scene)
+
+
+def test_another_browser_goes_nowhere_by_what_waits_here(scene: UpstreamScenario, id_token: str) -> None:
+    said = sign_out(scene, id_token)
+    other = Browser(scene.world)
+    back(scene, said["state"], other)
+    assert (other.external_redirect, other.path) == (None, "/signed-out")
+    other.open(f"/login/upstream/sign-out/{said['state']}")
+    assert (other.external_redirect, other.path) == (None, "/signed-out")
+    back(scene, said["state"])
+    assert home(scene)
+
+
+def test_the_way_there_is_gone_once(scene: UpstreamScenario, id_token: str) -> None:
+    said = sign_out(scene, id_token)
+    scene.browser.open(f"/login/upstream/sign-out/{said['state']}")
+    assert home(scene)
+
+
+@pytest.mark.every_storage
+@pytest.mark.parametrize("state", ["", "nothing", "0" * 5000, "%00", "%ff", "a&state=b", "//evil.example"])
+def test_a_state_that_nobody_gave_leads_nowhere(scene: UpstreamScenario, id_token: str, state: str) -> None:
+    sign_out(scene, id_token)
+    page = back(scene, state)
+    assert page.status_int in (200, 400)
+    assert scene.browser.external_redirect is None
+
+
+@pytest.mark.parametrize("trouble", ["never", "error", "none", "javascript", "plain http", "long"])
+def test_a_provider_that_does_not_answer_or_says_nonsense_leaves_people_signed_out_and_on_their_way(
+    scene: UpstreamScenario, id_token: str, trouble: str
+) -> None:
+    scene.world.app.registry.upstream.known = ProviderMetadataCache()
+    at = "/.well-known/openid-configuration"
+    endpoints: dict[str, Any] = {
+        "none": "",
+        "javascript": "javascript:alert(1)",
+        "plain http": "http://login.elsewhere.example/logout",
+        "long": "https://login.elsewhere.example/" + "x" * 100_000,
+    }
+    if trouble in endpoints:
+        scene.elsewhere.metadata = {"end_session_endpoint": endpoints[trouble]}
+    else:
+        scene.elsewhere.answers[at] = OutboundResponse(500, b"oops") if trouble == "error" else never
+    scene.browser.open(scene.party.logout_url(id_token, state=STATE), initiator=scene.party.origin)
+    assert home(scene)
+    assert not scene.browser.session_cookies
+
+
+@pytest.mark.parametrize("change", ["setting", "deactivated", "removed"])
+def test_a_provider_that_is_not_to_be_told_any_more_is_not(scene: UpstreamScenario, id_token: str, change: str) -> None:
+    if change == "setting":
+        scene.change(sign_out_there=False)
+    elif change == "deactivated":
+        scene.world.operator_services.upstream_providers.deactivate(scene.provider.id)
+    else:
+        scene.world.operator_services.upstream_providers.remove(scene.provider.id)
+    scene.browser.open(scene.party.logout_url(id_token, state=STATE), initiator=scene.party.origin)
+    assert home(scene)
+
+
+def test_an_address_that_is_not_registered_ends_nothing_and_tells_nobody(
+    scene: UpstreamScenario, id_token: str
+) -> None:
+    url = scene.party.logout_url(id_token, state=STATE, post_logout_redirect_uri="https://evil.example/")
+    assert scene.browser.open(url, initiator=scene.party.origin).status_int == 400
+    assert scene.browser.external_redirect is None
+    assert scene.browser.session_cookies
+
+
+def test_an_address_that_is_taken_back_meanwhile_is_not_gone_to(scene: UpstreamScenario, id_token: str) -> None:
+    said = sign_out(scene, id_token)
+    with scene.world.transaction_services() as services:
+        found = services.applications.find_client(scene.party.client_id)
+        assert found is not None
+        command = ChangeApplication.build(post_logout_redirect_uris=())
+        services.applications.change(found.application.id, command, by=OPERATOR_PRINCIPAL)
+    assert back(scene, said["state"]).status_int == 400
+    assert scene.browser.external_redirect is None
+
+
+def test_somebody_else_at_this_browser_stays_signed_in(scene: UpstreamScenario, id_token: str) -> None:
+    other = scene.world.make_human_user(scene.organization)
+    scene.browser.start_session(other)
+    sign_out(scene, id_token)
+    assert len(scene.browser.session_cookies) == 1
+
+
+def test_an_id_token_that_fits_no_address_is_not_told(scene: UpstreamScenario) -> None:
+    scene.change(sign_out_there=True)
+    scene.elsewhere.claims = {"filler": "x" * 20_000}
+    asked = scene.ask()
+    tokens = scene.party.obtain_tokens(scene.sign_in(), asked)
+    assert "id_token_hint" not in sign_out(scene, tokens.id_token)

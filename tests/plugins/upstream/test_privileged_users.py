@@ -1,0 +1,152 @@
+"""Security 20.4: a provider is a credential of its linked accounts, so people with a role at the instance use those
+alone that the instance manages; and nobody is sent anywhere without another way."""
+
+import pytest
+
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.upstream_providers import ChangeUpstreamProvider
+from identity.testing.browser import Browser
+from tests.plugins.login.conftest import LoginUser
+from tests.plugins.upstream.conftest import UpstreamScenario
+from tests.plugins.upstream.test_identity_linking import KIM, asked_to_link, linked
+
+ROLE = "IAM_OWNER_VIEWER"
+
+
+@pytest.fixture
+def ada(scene: UpstreamScenario) -> LoginUser:
+    person = LoginUser(scene.world, scene.organization)
+    scene.world.assign_manager_role(person.user, ROLE, resource=INSTANCE_RESOURCE)
+    return person
+
+
+@pytest.fixture
+def kim(scene: UpstreamScenario) -> LoginUser:
+    return LoginUser(scene.world, scene.organization)
+
+
+def manage(scene: UpstreamScenario, managed: bool) -> None:
+    command = ChangeUpstreamProvider.build(instance_managed=managed)
+    scene.provider = scene.world.operator_services.upstream_providers.change(scene.provider.id, command)
+
+
+def link_in_sign_in(scene: UpstreamScenario, person: LoginUser) -> None:
+    scene.browser = Browser(scene.world)
+    scene.change(create_accounts=False)
+    scene.elsewhere.claims = dict(KIM)
+    asked_to_link(scene, person)
+
+
+def answers_as(scene: UpstreamScenario, person: LoginUser) -> bool:
+    scene.browser = Browser(scene.world)
+    asked = scene.ask()
+    answer = scene.sign_in()
+    if scene.party.redirect_uri not in str(answer.location):
+        return False
+    return bool(scene.party.obtain_tokens(answer, asked).claims["sub"] == person.user.id)
+
+
+def test_linking_page_offers_a_holder_no_provider_of_the_organization(scene: UpstreamScenario, ada: LoginUser) -> None:
+    link_in_sign_in(scene, ada)
+    assert "cannot be linked" in scene.browser.page
+    manage(scene, True)
+    link_in_sign_in(scene, ada)
+    assert "cannot be linked" not in scene.browser.page
+    scene.browser.submit(button=("decision", "link"))
+    assert linked(scene.world, ada)
+
+
+def test_question_that_was_asked_before_the_role_was_given_links_nothing(
+    scene: UpstreamScenario, kim: LoginUser
+) -> None:
+    link_in_sign_in(scene, kim)
+    assert "cannot be linked" not in scene.browser.page
+    scene.world.assign_manager_role(kim.user, ROLE, resource=INSTANCE_RESOURCE)
+    scene.browser.submit(button=("decision", "link"))
+    assert not linked(scene.world, kim)
+
+
+def test_security_page_lets_a_holder_link_what_the_instance_manages_alone(
+    scene: UpstreamScenario, ada: LoginUser
+) -> None:
+    browser = Browser(scene.world)
+    browser.start_session(ada.user)
+    new = f"/account/identities/new/{scene.provider.id}"
+    assert new not in browser.open("/account/security")
+    assert browser.open(new).status_int == 404
+    manage(scene, True)
+    assert new in browser.open("/account/security")
+    page = browser.open(new)
+    assert "The instance manages this provider." in page
+
+
+def test_linking_page_names_who_runs_the_provider(scene: UpstreamScenario, kim: LoginUser) -> None:
+    scene.change(name="Company sign-in")
+    browser = Browser(scene.world)
+    browser.start_session(kim.user)
+    page = browser.open(f"/account/identities/new/{scene.provider.id}")
+    run = f"{scene.organization.name} ({scene.organization.primary_domain}) manages this provider."
+    host = scene.elsewhere.issuer.removeprefix("https://")
+    assert f"{run} You sign in at {host}. Whoever manages it can sign in here as you." in page
+    link_in_sign_in(scene, kim)
+    assert f"{run} You sign in at {host}. Whoever manages it can sign in here as you." in scene.browser.page
+
+
+def test_link_rests_while_its_person_holds_a_role_at_the_instance(scene: UpstreamScenario, kim: LoginUser) -> None:
+    link_in_sign_in(scene, kim)
+    scene.browser.submit(button=("decision", "link"))
+    assert answers_as(scene, kim)
+    manager = scene.world.assign_manager_role(kim.user, ROLE, resource=INSTANCE_RESOURCE)
+    assert not answers_as(scene, kim)
+    assert "You hold a role at the instance" in scene.browser.page
+    browser = Browser(scene.world)
+    browser.start_session(kim.user)
+    assert "you can only sign in at providers that the instance manages" in browser.open("/account/security")
+    with scene.world.transaction_services() as services:
+        services.managers.remove(manager.id, by=OPERATOR_PRINCIPAL)
+    assert answers_as(scene, kim)
+
+
+def test_provider_of_the_instance_is_a_way_to_sign_in_for_a_role_there(scene: UpstreamScenario, kim: LoginUser) -> None:
+    link_in_sign_in(scene, kim)
+    scene.browser.submit(button=("decision", "link"))
+    with scene.world.read_only_services() as services:
+        subject = services.storage.users.find_subject(kim.user.id)
+        has = dict(services.capabilities.sign_in_method_checks)["upstream"]
+        assert not has(subject, services)
+    manage(scene, True)
+    with scene.world.read_only_services() as services:
+        assert has(subject, services)
+
+
+def test_every_redirect_passes_a_page_with_another_way_that_shows_ways_of_the_instance(
+    scene: UpstreamScenario, ada: LoginUser, kim: LoginUser
+) -> None:
+    """The same page for whoever has the name, and nobody; afterwards it is told who may."""
+    world, here = scene.world, scene.organization
+    with world.transaction_services() as services:
+        services.policies.change(here.id, ChangePolicy.build(factors=("upstream",)))
+    scene.change(by_domain=True)
+    seen = set()
+    for name in (ada.login_name, kim.login_name, f"nobody@{here.primary_domain}"):
+        browser = scene.browser = Browser(world)
+        scene.ask()
+        page = browser.submit({"login_name": name})
+        assert browser.sign_in_step == "upstream"
+        assert f"Continue to {scene.provider.name}" in page
+        browser.submit(button=("decision", "another"))
+        assert browser.sign_in_step == ""
+        assert "Sign in with a passkey" in browser.page
+        browser.submit({"login_name": name})
+        assert browser.sign_in_step == "password"
+        seen.add(browser.page.html.find("main").text.replace(name, "NAME"))
+    assert len(seen) == 1
+    for person, passes in ((kim, False), (ada, True)):
+        browser = scene.browser = Browser(world)
+        scene.ask()
+        browser.submit({"login_name": person.login_name})
+        browser.submit(button=("decision", "another"))
+        answer = browser.sign_in(person.login_name)
+        assert (scene.party.redirect_uri in str(browser.external_redirect or answer.location)) is passes

@@ -1,0 +1,64 @@
+"""Policies and whoever signs in elsewhere: it is one of the ways, and one factor, whatever it was there."""
+
+from identity.domain.policies import SecondFactorRule
+from identity.services.commands.policies import ChangePolicy
+from tests.plugins.factors.authenticator_app import app_on
+from tests.plugins.upstream.conftest import UpstreamScenario
+
+
+def policy(scene: UpstreamScenario, **rules: object) -> None:
+    with scene.world.transaction_services() as services:
+        services.policies.change(scene.organization.id, ChangePolicy.build(**rules))
+
+
+def test_it_is_one_of_the_ways_that_a_policy_allows(scene: UpstreamScenario) -> None:
+    """Also for whoever came in that way before."""
+    scene.ask()
+    scene.sign_in()
+    assert scene.browser.session_cookies
+    scene.ask(prompt="login")
+    back = scene.elsewhere.approve(scene.go())
+    policy(scene, factors=("password", "totp"))
+    page = scene.back(back)
+    assert (page.status_int, "does not let people sign in in this way" in page.text) == (403, True)
+    asked = scene.ask(prompt="none")
+    scene.party.check_error_response(scene.browser.page, asked, "login_required")
+    scene.ask(prompt="login")
+    assert scene.button not in scene.browser.page.text
+    policy(scene, factors=("upstream", "password"))
+    asked = scene.ask(prompt="none")
+    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"]
+
+
+def test_a_code_after_it_makes_two_factors(scene: UpstreamScenario) -> None:
+    """Whoever has no password here sets up an app all the same, and is asked for it from then on."""
+    policy(scene, second_factor=SecondFactorRule.REQUIRED)
+    scene.ask()
+    scene.sign_in()
+    assert scene.browser.sign_in_step == "factors/new"
+    scene.browser.submit(button=("factor", "totp"))
+    app = app_on(scene.browser)
+    scene.browser.submit({"code": app.code()})
+    assert scene.browser.external_redirect is not None
+    scene.world.clock.advance(seconds=30)
+    asked = scene.ask(prompt="login")
+    scene.sign_in()
+    assert scene.browser.sign_in_step == "totp"
+    claims = scene.party.obtain_tokens(scene.browser.submit({"code": app.code()}), asked).claims
+    assert (claims["amr"], claims["acr"]) == (["otp", "mfa"], "urn:service:iam:acr:2")
+
+
+def test_people_who_have_no_other_way_in_are_sent_there_at_once(scene: UpstreamScenario) -> None:
+    scope = f"openid urn:service:iam:org:id:{scene.organization.id}"
+    scene.party.open_request(scene.browser, scope=scope)
+    assert scene.browser.sign_in_step == "", "they can choose"
+    for factors, at_once in (
+        (("upstream", "totp"), True),
+        (("upstream", "password"), False),
+        (("upstream", "passkeys"), False),
+    ):
+        policy(scene, factors=factors)
+        scene.party.open_request(scene.browser, scope=scope)
+        assert (scene.browser.sign_in_step == "upstream" or scene.browser.external_redirect is not None) == at_once, (
+            factors
+        )

@@ -1,0 +1,56 @@
+"""First sign-ins of the same person at the same moment, and answers that the database has handled twice."""
+
+from threading import Barrier
+
+import pytest
+
+from identity.outbound_http import OutboundResponse
+from identity.testing.browser import Browser
+from tests.http.transaction_conflicts import contend
+from tests.plugins.factors.test_factor_races import at_once
+from tests.plugins.upstream.conftest import UpstreamScenario
+from tests.plugins.upstream.fake_provider import _json
+from tests.plugins.upstream.test_sign_in import NAMES, people, registered
+
+ROUNDS = 5
+
+
+@pytest.mark.every_storage
+@pytest.mark.parametrize("trusted", [False, True])
+def test_of_two_first_sign_ins_one_makes_the_account_and_both_are_signed_in_to_it(
+    scene: UpstreamScenario, trusted: bool
+) -> None:
+    scene.change(trust_email=trusted)
+    for number in range(ROUNDS):
+        scene.elsewhere.claims = {**NAMES, "email_verified": trusted}
+        scene.elsewhere.subject = f"subject {number}"
+        both_are_back = Barrier(2)
+
+        def told() -> OutboundResponse:
+            both_are_back.wait(30)  # noqa: B023
+            return _json({"sub": scene.elsewhere.subject})
+
+        scene.elsewhere.answers["/userinfo"] = told
+        browsers = [Browser(scene.world) for _ in range(2)]
+        asked = {id(browser): scene.ask(browser) for browser in browsers}
+        answers = {id(browser): scene.elsewhere.approve(scene.go(browser)) for browser in browsers}
+        outcomes = at_once(browsers, lambda browser: scene.back(answers[id(browser)], browser))  # noqa: B023
+        assert outcomes == {0: 2}
+        who = {scene.party.obtain_tokens(browser.page, asked[id(browser)]).claims["sub"] for browser in browsers}
+        assert len(who) == 1
+        assert registered(scene) == len(people(scene)) == number + 1
+        assert len(scene.world.audit_events(event="linked_identity.added", object_id=who.pop())) == 1
+
+
+@pytest.mark.storages("memory")
+def test_answer_is_redeemed_once_however_often_its_request_is_tried(
+    scene: UpstreamScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = scene.ask()
+    back, outcomes = scene.elsewhere.approve(scene.go()), contend(scene.world, monkeypatch)
+    # The used state and the redeemed code are committed; the account loses twice.
+    outcomes.extend((True, True, False, False))
+    scene.back(back)
+    assert outcomes == []
+    assert scene.party.obtain_tokens(scene.browser.page, asked).claims["sub"]
+    assert [path for _, path, *_ in scene.elsewhere.asked].count("/token") == 1

@@ -1,0 +1,278 @@
+"""What is sent to receivers, how it is signed, and that nothing is lost."""
+
+import base64
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from identity.application_factory import create_application
+from identity.background_worker import BackgroundWorker
+from identity.domain.audit import SYSTEM, AuditEvent, Result
+from identity.domain.errors import Invalid
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.outbox_sender import OutboxSender
+from identity.plugins.webhooks import WebhookDelivery, sign_message
+from identity.services.commands.organizations import CreateOrganization
+from identity.services.mails import Mail, MailReason
+from identity.testing.factories import make_audit_event
+from identity.testing.fixtures import WorldFactory
+from identity.testing.mail_server import MailServer
+from identity.testing.world import World
+from tests.plugins.webhooks.conftest import SECRET, WebhookReceiver, flush, webhook
+
+# --- what is sent -----------------------------------------------------------------------------------------------------
+
+
+def test_an_event_is_sent_once_and_signed(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
+    organization = world.make_organization()
+    assert receiver.received == [], "not before somebody sends"
+    assert sender.send_due() == 1
+    assert sender.run() is None
+    (message,) = receiver.received
+    (event,) = world.audit_events(object_id=organization.id)
+    assert message.event["id"] == event.id == message.headers["webhook-id"]
+    assert (message.event["event"], message.event["object_id"]) == ("organization.created", organization.id)
+    assert message.path == "/events?key=confidential"
+    assert message.headers["Content-Type"] == "application/json"
+    timestamp = int(message.headers["webhook-timestamp"])
+    assert abs(timestamp - time.time()) < 60
+    assert message.headers["webhook-signature"] == sign_message(SECRET, event.id, timestamp, message.body)
+
+
+def test_the_signature_is_that_of_the_specification() -> None:
+    """The example of the Standard Webhooks specification."""
+    secret = base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    body = b'{"test": 2432232314}'
+    expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    assert sign_message(secret, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body) == expected
+
+
+@pytest.mark.storages("memory")
+def test_the_event_looks_as_in_the_management_api(
+    world: World, sender: OutboxSender, receiver: WebhookReceiver
+) -> None:
+    world.make_organization()
+    sender.send_due()
+    owner = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    shown = world.client.get(
+        f"{world.identity.settings.base_url}/management/v1/audit-events/{receiver.received[0].event['id']}",
+        {"Authorization": f"Bearer {owner.management_token()}"},
+    )
+    assert shown.json == receiver.received[0].event
+
+
+def test_refused_attempts_are_sent_too(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
+    robot = world.make_service_user_program()
+    flush(world)
+    receiver.received.clear()
+    assert robot.request_token(iat=world.clock.seconds - 10_000).status_int == 400
+    assert sender.send_due() == 1
+    (message,) = receiver.received
+    assert (message.event["event"], message.event["result"]) == ("authentication.refused", "refused")
+    assert message.event["object_id"] == robot.id
+    # At most once a minute, as in the audit trail.
+    robot.request_token(iat=world.clock.seconds - 10_000)
+    assert sender.send_due() == 0
+
+
+@pytest.mark.storages("memory")
+def test_only_chosen_events_are_sent(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
+    world.make_service_user_program()
+    sender.send_due()
+    assert receiver.names == ["organization.created"]
+
+
+def test_nothing_of_what_is_aborted_is_sent(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
+    def fail() -> None:
+        with world.transaction_services() as services:
+            services.organizations.create(CreateOrganization(name="Acme"))
+            raise Invalid({"name": "No."})
+
+    with pytest.raises(Invalid):
+        fail()
+    assert sender.run() is None
+    assert receiver.received == []
+
+
+@pytest.mark.storages("memory")
+def test_no_transaction_is_open_while_it_leaves(
+    make_world: WorldFactory, settings: dict[str, str], receiver: WebhookReceiver
+) -> None:
+    """On this storage a writer keeps all others out: somebody else writes while the receiver thinks."""
+    world = make_world(**settings | {"identity.plugin.webhooks.timeout": "20s"})
+    world.make_organization()
+    receiver.answering.clear()
+    sending = threading.Thread(target=flush, args=[world])
+    writing = threading.Thread(target=world.make_organization)
+    sending.start()
+    assert receiver.arrived.wait(10)
+    writing.start()
+    writing.join(10)
+    waited = writing.is_alive()
+    receiver.answering.set()
+    sending.join()
+    writing.join()
+    assert not waited
+
+
+@pytest.mark.storages("memory")
+def test_an_event_that_cannot_be_told_stops_no_change(
+    world: World, sender: OutboxSender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(self: WebhookDelivery, event: AuditEvent) -> bytes:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(WebhookDelivery, "event_content", fail)
+    organization = world.make_organization()
+    assert len(world.audit_events(object_id=organization.id)) == 1
+    assert sender.run() is None
+    assert "has nothing to tell of organization.created" in caplog.text
+
+
+# --- what is not taken ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.storages("memory")
+def test_what_is_not_taken_is_tried_again(
+    world: World, sender: OutboxSender, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    for status in (500, 503, 404, 400, 401, 301, 302, 307, 308):
+        receiver.received.clear()
+        receiver.answers = [status]
+        world.make_organization()
+        span = sender.run()
+        assert span is not None
+        assert timedelta(seconds=8) <= span <= timedelta(seconds=10)
+        assert f"the receiver answered {status}" in caplog.text
+        assert sender.find_problem() is not None
+        world.clock.advance(10)
+        assert sender.run() is None
+        first, second = receiver.received
+        assert first.path == second.path, "no redirect was followed"
+        assert first.headers["webhook-id"] == second.headers["webhook-id"]
+        assert first.body == second.body
+        assert sender.find_problem() is None
+    assert "confidential" not in caplog.text
+
+
+@pytest.mark.storages("memory")
+def test_a_receiver_that_hangs_is_given_a_second(world: World, sender: OutboxSender, receiver: WebhookReceiver) -> None:
+    receiver.answering.clear()
+    world.make_organization()
+    began = time.monotonic()
+    assert sender.run() is not None
+    assert time.monotonic() - began < 10
+    receiver.answering.set()
+    world.clock.advance(10)
+    assert sender.run() is None
+    assert receiver.names == ["organization.created"] * 2
+
+
+@pytest.mark.storages("memory")
+def test_a_receiver_that_is_away_gets_it_later(
+    world: World, sender: OutboxSender, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.close()
+    world.make_organization()
+    spans = []
+    for _ in range(16):
+        span = sender.run()
+        assert span is not None
+        spans.append(span)
+        world.clock.advance(int(span.total_seconds()))
+    assert spans[0] <= timedelta(seconds=10)
+    assert timedelta(hours=19) < spans[-1] <= timedelta(days=1)
+    assert "confidential" not in caplog.text
+    world.clock.advance(days=7)
+    assert sender.run() is None
+    assert "given up lately" in (sender.find_problem() or "")
+
+
+@pytest.mark.storages("memory")
+def test_a_receiver_that_is_gone_is_left_alone_until_a_restart(
+    world: World, sender: OutboxSender, receiver: WebhookReceiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.answers = [410]
+    world.make_organization()
+    world.make_organization()
+    assert sender.run() is None
+    assert len(receiver.received) in (1, 2)
+    assert "gone (410)" in caplog.text
+    came = len(receiver.received)
+    world.make_organization()
+    world.clock.advance(hours=1)
+    assert sender.run() is None
+    assert len(receiver.received) == came
+
+
+# --- nothing is lost, nothing waits for others ------------------------------------------------------------------------
+
+
+@pytest.mark.storages("sqlite", "postgresql")
+def test_a_process_that_dies_after_the_commit_loses_nothing(
+    world: World, sender: OutboxSender, receiver: WebhookReceiver
+) -> None:
+    """Memory dies with its process."""
+    world.make_organization()
+    world.identity.record_refusals([make_audit_event(event="authentication.refused", result=Result.REFUSED)])
+    second = create_application(world.settings, clock=world.clock)
+    second.background_worker = BackgroundWorker([])
+    try:
+        assert webhook(second).run() is None
+    finally:
+        second.close()
+    assert sorted(receiver.names) == ["authentication.refused", "organization.created"]
+    assert sender.run() is None
+    assert len(receiver.received) == 2
+
+
+@pytest.mark.storages("sqlite")
+def test_the_worker_sends_it_by_itself_and_a_hanging_receiver_delays_no_mail(
+    make_world: WorldFactory,
+    settings: dict[str, str],
+    receiver: WebhookReceiver,
+    make_receiver: Callable[[], WebhookReceiver],
+) -> None:
+    hanging = make_receiver()
+    hanging.answering.clear()
+    post = MailServer()
+    post.start()
+    # Longer than this test waits for the others.
+    changed = {"urls": f"{hanging.url} {receiver.url}", "timeout": "20s"}
+    changed = {f"identity.plugin.webhooks.{name}": value for name, value in changed.items()}
+    world = make_world(**settings | post.settings | changed)
+    second = create_application(world.settings)
+    try:
+        with second.transaction(SYSTEM) as services:
+            services.organizations.create(CreateOrganization(name="Acme"))
+        assert hanging.arrived.wait(10)
+        with second.transaction(SYSTEM) as services:
+            services.mails.queue(Mail(to="ada@acme.example", subject="Hello", text="Hello\n"), MailReason.NOTICE)
+        assert post.arrived.wait(10)
+        assert receiver.arrived.wait(10)
+        assert len(hanging.received) >= 1
+        assert not hanging.answering.is_set()
+    finally:
+        hanging.answering.set()
+        second.close()
+        post.stop()
+
+
+@pytest.mark.storages("memory")
+def test_each_receiver_gets_every_event(
+    make_world: WorldFactory,
+    settings: dict[str, str],
+    receiver: WebhookReceiver,
+    make_receiver: Callable[[], WebhookReceiver],
+) -> None:
+    other = make_receiver()
+    world = make_world(**settings | {"identity.plugin.webhooks.urls": f"{receiver.url} {other.url}"})
+    receiver.answers = [500] * 10
+    world.make_organization()
+    for one in world.identity.senders.values():
+        one.run()
+    assert sorted(receiver.names) == sorted(other.names)
+    assert len({one.name for one in world.identity.senders.values()}) == 2

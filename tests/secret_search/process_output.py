@@ -1,0 +1,108 @@
+"""What processes write that tests start: into files, and into pipes that are read for errors.
+
+What a program writes into a pipe of its own as its answer is for its caller, who may have asked for a secret.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.secret_search.search import SecretSearch
+
+_AT_ONCE = 1 << 20
+
+#: What is printed once, for whoever starts the service or the command.
+_MEANT = "shown only now)"
+
+#: Servers import what is in here first of all.
+_LOUD = Path(__file__).with_name("loud")
+#: What the command of a server holds.
+_SERVERS = frozenset({"serve", "pyramid.scripts.pserve"})
+
+
+class _CapturedProcess:
+    """A file, read from where the process began to write; open, since tests delete theirs."""
+
+    def __init__(self, path: str) -> None:
+        # A number, and no file: what is still open when all is over is nobody's mistake.
+        self._file = os.open(path, os.O_RDONLY)
+        os.lseek(self._file, 0, os.SEEK_END)
+        self.process: Any = None
+
+    def new(self) -> tuple[bool, str]:
+        """True if nothing more will come, and what has come since."""
+        over = self.process is None or self.process.returncode is not None
+        return over, b"".join(iter(lambda: os.read(self._file, _AT_ONCE), b"")).decode("utf-8", "replace")
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def wrap(search: SecretSearch) -> None:
+    """Follow what is started from now on."""
+    followed: list[_CapturedProcess] = []
+    start, communicate, read = (
+        subprocess.Popen.__init__,
+        subprocess.Popen.communicate,
+        pytest.CaptureFixture.readouterr,
+    )
+
+    def started(process: Any, *arguments: Any, **named: Any) -> None:
+        paths = {_file(named.get("stdout")), _file(named.get("stderr"))} - {None}
+        files = [_CapturedProcess(str(path)) for path in paths]
+        followed.extend(files)
+        if _SERVERS.intersection(map(str, arguments[0] if arguments else named["args"])):
+            named["env"] = _loud(named.get("env"))
+        start(process, *arguments, **named)
+        for one in files:
+            one.process = process
+
+    def communicated(process: Any, *arguments: Any, **named: Any) -> Any:
+        out, err = communicate(process, *arguments, **named)
+        search.lines += _lines(err)
+        return out, err
+
+    def was_read(capture: Any) -> Any:
+        captured = read(capture)
+        search.lines += _lines(captured.err)
+        return captured
+
+    def told() -> Iterator[str]:
+        for one in list(followed):
+            over, text = one.new()
+            yield from _lines(text)
+            if over:
+                one.close()
+                followed.remove(one)
+
+    subprocess.Popen.__init__ = started  # type: ignore[method-assign]
+    subprocess.Popen.communicate = communicated  # type: ignore[method-assign]
+    pytest.CaptureFixture.readouterr = was_read  # type: ignore[method-assign]
+    search.sources.append(told)
+
+
+def _loud(environ: Mapping[str, str] | None) -> dict[str, str]:
+    environ = os.environ if environ is None else environ
+    path = [str(_LOUD), *filter(None, [environ.get("PYTHONPATH")])]
+    return {**environ, "PYTHONPATH": os.pathsep.join(path)}
+
+
+def _file(target: Any) -> str | None:
+    """The regular file behind an argument of Popen."""
+    with suppress(OSError, ValueError, AttributeError):
+        number = target if isinstance(target, int) else target.fileno()
+        # Those below it are pipes, or none at all.
+        if number >= 0 and os.path.isfile(path := os.readlink(f"/proc/self/fd/{number}")):
+            return path
+    return None
+
+
+def _lines(text: Any) -> list[str]:
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    return [line for line in (text or "").splitlines() if not line.endswith(_MEANT)]

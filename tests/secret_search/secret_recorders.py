@@ -1,0 +1,91 @@
+"""Secrets that the service makes or is handed, noted where that happens."""
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.secret_search.search import SecretSearch
+
+#: Files with more lines hold no password or key alone.
+_MOST_LINES = 2
+
+
+def wrap(search: SecretSearch) -> None:
+    """Wrap functions of the service. Those that import them by name must not be imported before."""
+    from identity.crypto import secrets
+
+    unwrapped = secrets.new_token
+    for name in ("new_token", "new_password"):
+        setattr(secrets, name, _noting(search.note, getattr(secrets, name)))
+    from identity.crypto import argon2id, jwt, sealing
+
+    jwt.sign = _noting(search.note, jwt.sign)
+    argon2id.hash_password = _given(search.note, argon2id.hash_password, 0)
+    argon2id.verify_password = _given(search.note, argon2id.verify_password, 1)
+    sealing.Sealer.seal = _given(lambda plain: _note_sealed(search, plain), sealing.Sealer.seal, 1)  # type: ignore[method-assign]
+    sealing.MasterKey.__post_init__ = _given(  # type: ignore[method-assign]
+        lambda key: search.note(key.key), sealing.MasterKey.__post_init__, 0
+    )
+    from identity.http import csrf
+
+    csrf.csrf_token = _noting(search.note, csrf.csrf_token)
+    from identity.plugins.recovery_codes import factor as paper
+    from identity.plugins.totp import factor as app
+    from identity.services import audit, domains
+
+    # What proves a domain is published in its DNS.
+    domains.new_token = unwrapped  # type: ignore[attr-defined]
+    app.new_secret = _noting(search.note, app.new_secret)
+    paper.generate_codes = _noting(lambda codes: [search.note(code) for code in codes], paper.generate_codes)
+    audit.AuditRecorder._event = _noting(  # type: ignore[method-assign]
+        lambda event: search.trail.append(f"audit trail: {event}"), audit.AuditRecorder._event
+    )
+    Path.read_text = _read(search, Path.read_text)  # type: ignore[method-assign]
+
+
+def _note_sealed(search: SecretSearch, plain: bytes) -> None:
+    """What is to be sealed, or the codes and secrets in it."""
+    try:
+        members = json.loads(plain)
+    except ValueError:
+        members = plain
+    if isinstance(members, dict):
+        for name in ("code", "secret"):
+            search.note(members.get(name))
+    else:
+        search.note(plain)
+
+
+def _read(search: SecretSearch, read_text: Callable[..., str]) -> Callable[..., str]:
+    """Files that are closed to all but their owner hold passwords and keys."""
+
+    @functools.wraps(read_text)
+    def read(path: Path, *arguments: Any, **named: Any) -> str:
+        text = read_text(path, *arguments, **named)
+        if len(text.splitlines()) <= _MOST_LINES and not path.stat().st_mode & 0o077:
+            for line in text.splitlines():
+                search.note(line.strip())
+        return text
+
+    return read
+
+
+def _noting(note: Callable[[Any], object], make: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(make)
+    def made(*arguments: Any, **named: Any) -> Any:
+        secret = make(*arguments, **named)
+        note(secret)
+        return secret
+
+    return made
+
+
+def _given(note: Callable[[Any], object], take: Callable[..., Any], at: int) -> Callable[..., Any]:
+    @functools.wraps(take)
+    def taken(*arguments: Any, **named: Any) -> Any:
+        note(arguments[at])
+        return take(*arguments, **named)
+
+    return taken

@@ -1,0 +1,28 @@
+"""The table of docs/operators/servers.rst has a row for each test here, and no other."""
+
+import re
+from pathlib import Path
+
+from tests.server_conformance.ambiguous_requests import CORPUS
+from tests.server_conformance.conftest import TABLE, WORDS, table
+from tests.server_conformance.servers import SERVERS
+
+OUTCOMES = {"refused", "closed", "read", "waits", "varies", "answered twice", "refused twice"}
+
+
+def test_each_row_is_decided_by_a_test() -> None:
+    sources = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    assert sorted(table()) == sorted(re.findall(r'requirement\("([^"]+)"\)\n', sources))
+
+
+def test_each_server_has_a_word_in_each_row() -> None:
+    for name, row in table().items():
+        assert set(row) == set(SERVERS), name
+        assert set(row.values()) <= set(WORDS), name
+
+
+def test_framing_exceptions_are_of_the_corpus() -> None:
+    for name, row in table(TABLE.with_name("servers_framing.csv")).items():
+        assert name in CORPUS
+        assert set(row) == set(SERVERS), name
+        assert set(row.values()) <= OUTCOMES, name

@@ -1,0 +1,295 @@
+"""Roles add, vetoes subtract, the default is no; nobody gains power by managing others."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from identity.application import IdentityApplication
+from identity.domain.errors import Conflict, Denied, Invalid, NotFound
+from identity.domain.managers import Manager
+from identity.domain.organizations import Organization
+from identity.domain.permissions import (
+    GRANTEE_PERMISSIONS,
+    INSTANCE_RESOURCE,
+    PERMISSIONS,
+    ManagerLevel,
+    Resource,
+    ResourceKey,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.projects import Project, ProjectGrant
+from identity.domain.users import ServiceUser
+from identity.plugins.manager_roles import ROLES
+from identity.services.access_control import OPERATOR_PRINCIPAL, AccessControl, Principal
+from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.commands.organizations import AddDomain
+from identity.services.commands.projects import AddProjectGrant, CreateProject
+from identity.services.container import Services
+from identity.storage.paging import PageRequest
+from tests.services.factories import make_organization, make_service_user, subject_of
+
+ROLE = {role.name: role for role in ROLES}
+
+
+class House:
+    """Two organizations, a project of the first that is granted to the second, and service users."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.acme = self.organization("Acme")
+        self.other = self.organization("Other")
+        self.project: Project = services.projects.create(
+            self.acme.id, CreateProject(name="Project"), by=OPERATOR_PRINCIPAL
+        )
+        self.grant: ProjectGrant = services.project_grants.add(
+            self.project.id, AddProjectGrant(organization_id=self.other.id), by=OPERATOR_PRINCIPAL
+        )
+        self.resources: dict[ManagerLevel, Resource] = {
+            ManagerLevel.INSTANCE: INSTANCE_RESOURCE,
+            ManagerLevel.ORGANIZATION: organization_resource(self.acme.id),
+            ManagerLevel.PROJECT: project_resource(self.project),
+            ManagerLevel.PROJECT_GRANT: project_grant_resource(self.grant, self.project),
+        }
+
+    def organization(self, name: str) -> Organization:
+        return make_organization(self.services, name)
+
+    def user(self, name: str, *roles: str, at: Resource | None = None, home: Organization | None = None) -> ServiceUser:
+        """A service user of ``home``, else Acme, holding these roles, each at its level (or ``at``)."""
+        user = make_service_user(self.services, home or self.acme, name)
+        by_level: dict[ManagerLevel, set[str]] = {}
+        for role in roles:
+            by_level.setdefault(ROLE[role].level, set()).add(role)
+        for level, names in by_level.items():
+            roles_at_it = AddManager(user_id=user.id, roles=frozenset(names))
+            self.services.managers.add(at or self.resources[level], roles_at_it, by=OPERATOR_PRINCIPAL)
+        return user
+
+    def principal(self, user: ServiceUser) -> Principal:
+        return self.services.access_control.load_principal(subject_of(self.services, user))
+
+    def manager_of(self, user: ServiceUser) -> Manager:
+        return self.services.storage.managers.list_for_user(user.id)[0]
+
+
+@pytest.fixture
+def house(identity: IdentityApplication) -> Iterator[House]:
+    with identity.transaction() as services:
+        yield House(services)
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_a_role_reaches_its_resource_and_what_lies_below(house: House, role: object) -> None:
+    held = ROLE[role.name]  # type: ignore[attr-defined]
+    principal = house.principal(house.user("u", held.name))
+    order = [ManagerLevel.INSTANCE, ManagerLevel.ORGANIZATION, ManagerLevel.PROJECT, ManagerLevel.PROJECT_GRANT]
+    for level, resource in house.resources.items():
+        expected = held.permissions if order.index(level) >= order.index(held.level) else frozenset()
+        assert house.services.access_control.list_permissions(principal, resource) == expected
+
+
+def test_no_role_reaches_another_organization(house: House) -> None:
+    principal = house.principal(house.user("u", "ORG_OWNER", "PROJECT_OWNER", "PROJECT_GRANT_OWNER"))
+    elsewhere = house.services.projects.create(house.other.id, CreateProject(name="Theirs"), by=OPERATOR_PRINCIPAL)
+    for resource in (organization_resource(house.other.id), project_resource(elsewhere), INSTANCE_RESOURCE):
+        assert house.services.access_control.list_permissions(principal, resource) == frozenset()
+
+
+def test_the_holder_of_a_grant_uses_it_and_cannot_widen_it(house: House) -> None:
+    principal = house.principal(house.user("u", "ORG_OWNER", at=organization_resource(house.other.id)))
+    held = house.services.access_control.list_permissions(principal, house.resources[ManagerLevel.PROJECT_GRANT])
+    assert held == GRANTEE_PERMISSIONS
+    assert "project_grant.write" not in held
+    assert (
+        house.services.access_control.list_permissions(principal, house.resources[ManagerLevel.PROJECT]) == frozenset()
+    )
+
+
+def test_who_holds_nothing_may_nothing(house: House) -> None:
+    principal = house.principal(house.user("u"))
+    for resource in house.resources.values():
+        assert not [one for one in PERMISSIONS if house.services.access_control.is_permitted(principal, one, resource)]
+
+
+def test_a_deactivated_manager_may_nothing(house: House) -> None:
+    user = house.user("u", "IAM_OWNER")
+    house.user("another", "IAM_OWNER")
+    house.services.service_users.deactivate(user.id, by=OPERATOR_PRINCIPAL)
+    assert house.services.access_control.list_permissions(house.principal(user), INSTANCE_RESOURCE) == frozenset()
+
+
+def test_a_role_that_no_plugin_offers_any_more_brings_nothing(house: House) -> None:
+    principal = house.principal(house.user("u", "ORG_OWNER"))
+    without_roles = AccessControl(house.services.storage, {}, None)
+    assert without_roles.list_permissions(principal, house.resources[ManagerLevel.ORGANIZATION]) == frozenset()
+
+
+def test_a_veto_subtracts_and_says_why(house: House) -> None:
+    def deny(principal: Principal, permission: str, resource: Resource, lookup: object) -> str | None:
+        return None if permission.endswith(".read") else "Changes are frozen."
+
+    access = AccessControl(house.services.storage, ROLE, deny)
+    principal = house.principal(house.user("u", "ORG_OWNER"))
+    resource = house.resources[ManagerLevel.ORGANIZATION]
+    access.require(principal, "organization.read", resource)
+    with pytest.raises(Denied, match="Changes are frozen"):
+        access.require(principal, "organization.write", resource)
+    assert access.is_permitted(OPERATOR_PRINCIPAL, "organization.write", resource)
+
+
+def test_nobody_grants_more_than_they_hold(house: House) -> None:
+    resource = house.resources[ManagerLevel.ORGANIZATION]
+    target = house.user("target")
+    viewer = house.principal(house.user("viewer", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"))
+    command = AddManager(user_id=target.id, roles=frozenset({"ORG_OWNER"}))
+    with pytest.raises(Denied, match="You cannot grant ORG_OWNER"):
+        house.services.managers.add(resource, command, by=viewer)
+    owner = house.principal(house.user("owner", "ORG_OWNER"))
+    manager = house.services.managers.add(resource, command, by=owner)
+    with pytest.raises(Denied):
+        house.services.managers.change(manager.id, ChangeManager(roles=frozenset({"ORG_USER_MANAGER"})), by=viewer)
+    with pytest.raises(Denied):
+        house.services.managers.remove(manager.id, by=viewer)
+
+
+def test_roles_have_their_level(house: House) -> None:
+    user = house.user("u")
+    for name in ("IAM_OWNER", "PROJECT_OWNER", "NO_SUCH_ROLE"):
+        with pytest.raises(Invalid, match=f"{name} is no role of this level"):
+            house.services.managers.add(
+                house.resources[ManagerLevel.ORGANIZATION],
+                AddManager(user_id=user.id, roles=frozenset({name})),
+                by=OPERATOR_PRINCIPAL,
+            )
+
+
+def test_the_last_owner_stays(house: House) -> None:
+    first, second = house.user("first", "IAM_OWNER"), house.user("second", "IAM_OWNER")
+    house.services.managers.remove(house.manager_of(first).id, by=OPERATOR_PRINCIPAL)
+    with pytest.raises(Conflict, match="last active IAM_OWNER"):
+        house.services.managers.remove(house.manager_of(second).id, by=OPERATOR_PRINCIPAL)
+    with pytest.raises(Conflict, match="last active IAM_OWNER"):
+        house.services.managers.change(
+            house.manager_of(second).id, ChangeManager(roles=frozenset({"IAM_OWNER_VIEWER"})), by=OPERATOR_PRINCIPAL
+        )
+
+
+def test_the_last_owner_is_neither_deactivated_nor_removed(house: House) -> None:
+    owner = house.user("owner", "IAM_OWNER")
+    with pytest.raises(Conflict, match="last active IAM_OWNER"):
+        house.services.service_users.deactivate(owner.id, by=OPERATOR_PRINCIPAL)
+    with pytest.raises(Conflict, match="last active IAM_OWNER"):
+        house.services.service_users.remove(owner.id, by=OPERATOR_PRINCIPAL)
+
+
+def test_unknown_resources_are_not_found(house: House) -> None:
+    for level in (ManagerLevel.ORGANIZATION, ManagerLevel.PROJECT, ManagerLevel.PROJECT_GRANT):
+        with pytest.raises(NotFound):
+            house.services.access_control.get_resource(ResourceKey(level, "nothing"))
+        key = house.resources[level].key
+        assert house.services.access_control.get_resource(key) == house.resources[level]
+
+
+def test_a_role_anywhere_in_an_organization_lets_it_be_seen(house: House) -> None:
+    access, other = house.services.access_control, house.other.id
+    for name in ("ORG_USER_MANAGER", "PROJECT_OWNER_VIEWER"):
+        principal = house.principal(house.user(name.lower(), name))
+        assert access.can_see_organization(principal, house.acme.id)
+        assert not access.can_see_organization(principal, other)
+        assert not access.can_see_organization(principal, None)
+        assert access.visible_organization_ids(principal) == {house.acme.id}
+
+
+def test_managers_of_a_project_grant_see_the_side_that_they_belong_to(house: House) -> None:
+    third = house.organization("Third")
+    for home, seen in ((house.acme, {house.acme}), (house.other, {house.other})):
+        principal = house.principal(house.user("u", "PROJECT_GRANT_OWNER", home=home))
+        assert house.services.access_control.can_see_resource(principal, house.resources[ManagerLevel.PROJECT_GRANT])
+        assert house.services.access_control.can_see_resource(principal, house.resources[ManagerLevel.PROJECT]) == (
+            home == house.acme
+        )
+        assert house.services.access_control.visible_organization_ids(principal) == {one.id for one in seen}
+        for one in (house.acme, house.other, third):
+            assert house.services.access_control.can_see_organization(principal, one.id) == (one in seen)
+
+
+def test_a_role_at_the_instance_shows_every_organization(house: House) -> None:
+    for principal in (OPERATOR_PRINCIPAL, house.principal(house.user("u", "IAM_USER_MANAGER"))):
+        assert house.services.access_control.visible_organization_ids(principal) is None
+        for organization_id in (house.acme.id, house.other.id, None):
+            assert house.services.access_control.can_see_organization(principal, organization_id)
+
+
+def test_who_holds_nothing_sees_nothing(house: House) -> None:
+    deactivated = house.user("deactivated", "IAM_OWNER")
+    house.user("another", "IAM_OWNER")
+    house.services.service_users.deactivate(deactivated.id, by=OPERATOR_PRINCIPAL)
+    gone = house.principal(house.user("gone", "ORG_OWNER"))
+    for access, principal in (
+        (house.services.access_control, house.principal(house.user("plain"))),
+        (house.services.access_control, house.principal(deactivated)),
+        (AccessControl(house.services.storage, {}, None), gone),
+    ):
+        assert not access.can_see_organization(principal, house.acme.id)
+        assert access.visible_organization_ids(principal) == frozenset()
+
+
+def test_grantable_roles_are_those_of_the_level_that_one_holds(house: House) -> None:
+    access = house.services.access_control
+
+    def names(principal: Principal, resource: Resource) -> list[str]:
+        return [role.name for role in access.list_grantable_roles(principal, resource)]
+
+    organization = house.resources[ManagerLevel.ORGANIZATION]
+    owner = house.principal(house.user("owner", "ORG_OWNER"))
+    everything = [role.name for role in ROLES if role.level is ManagerLevel.ORGANIZATION]
+    assert names(owner, organization) == names(OPERATOR_PRINCIPAL, organization) == everything
+    assert everything[0] == "ORG_OWNER"
+    assert names(owner, organization_resource(house.other.id)) == names(owner, INSTANCE_RESOURCE) == []
+    editor = house.principal(house.user("editor", "ORG_PROJECT_PERMISSION_EDITOR"))
+    assert names(editor, organization) == ["ORG_USER_PERMISSION_EDITOR", "ORG_PROJECT_PERMISSION_EDITOR"]
+    holder = house.principal(house.user("holder", "ORG_OWNER", at=organization_resource(house.other.id)))
+    assert names(holder, house.resources[ManagerLevel.PROJECT_GRANT]) == [
+        "PROJECT_GRANT_OWNER",
+        "PROJECT_GRANT_OWNER_VIEWER",
+    ]
+
+
+def test_nobody_makes_a_manager_of_a_user_whom_they_may_not_see(house: House) -> None:
+    """Their own administrators could no longer manage that user."""
+    owner = house.principal(house.user("owner", "ORG_OWNER", at=organization_resource(house.other.id)))
+    foreign = house.user("foreign")
+    command = AddManager(user_id=foreign.id, roles=frozenset({"ORG_OWNER"}))
+    with pytest.raises(Invalid, match="There is no such user"):
+        house.services.managers.add(organization_resource(house.other.id), command, by=owner)
+
+
+def test_nobody_but_managers_of_the_instance_asserts_a_domain(house: House) -> None:
+    domains = house.services.domains
+    domains.add(house.acme.id, AddDomain(domain="acme.example"))
+    with pytest.raises(Denied):
+        domains.assert_domain(house.acme.id, "acme.example", by=house.principal(house.user("owner", "ORG_OWNER")))
+    by = house.principal(house.user("boss", "IAM_OWNER"))
+    assert domains.assert_domain(house.acme.id, "acme.example", by=by).is_effective
+
+
+def test_managers_are_listed_by_resource(house: House) -> None:
+    first, second = house.user("first", "ORG_OWNER"), house.user("second", "ORG_OWNER_VIEWER")
+    house.user("elsewhere", "IAM_OWNER")
+    managers, organization = house.services.managers, house.resources[ManagerLevel.ORGANIZATION]
+    page = managers.page(organization, PageRequest(limit=1), by=OPERATOR_PRINCIPAL)
+    rest = managers.page(organization, PageRequest(cursor=page.next_cursor), by=OPERATOR_PRINCIPAL)
+    assert {one.user_id for one in (*page, *rest)} == {first.id, second.id}
+
+
+def test_who_creates_a_project_without_rights_over_projects_becomes_its_owner(house: House) -> None:
+    creator = house.principal(house.user("creator", "ORG_PROJECT_CREATOR"))
+    made = house.services.projects.create(house.acme.id, CreateProject(name="Mine"), by=creator)
+    [manager] = house.services.managers.page(project_resource(made), by=OPERATOR_PRINCIPAL)
+    assert (manager.user_id, manager.roles) == (creator.id, {"PROJECT_OWNER"})
+    assert house.services.audit.recorded_events[-1].event == "manager.added"
+    for by in (OPERATOR_PRINCIPAL, house.principal(house.user("owner", "ORG_OWNER"))):
+        made = house.services.projects.create(house.acme.id, CreateProject(name="Theirs"), by=by)
+        assert not house.services.managers.page(project_resource(made), by=OPERATOR_PRINCIPAL).items

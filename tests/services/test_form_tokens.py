@@ -1,0 +1,84 @@
+"""Tickets: given out with a page, and taken back once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+from transaction.interfaces import TransientError
+
+from identity.testing.world import World
+
+MINUTE = timedelta(minutes=1)
+
+
+def used(world: World, purpose: str, ticket: str) -> object:
+    with world.transaction_services() as services:
+        return services.form_tokens.redeem(purpose, ticket)
+
+
+def issued(world: World, **content: str) -> str:
+    with world.read_only_services() as services:
+        return services.form_tokens.issue("a page", content, MINUTE)
+
+
+def test_brings_its_content_back_once(world: World) -> None:
+    ticket = issued(world, word="open sesame")
+    assert "sesame" not in ticket
+    assert used(world, "a page", ticket) == {"word": "open sesame"}
+    assert used(world, "a page", ticket) is None
+
+
+def test_nothing_is_kept_before(world: World) -> None:
+    """It can be issued where nothing can be written, and two are never the same."""
+    assert issued(world) != issued(world)
+
+
+def test_is_good_for_its_purpose_alone(world: World) -> None:
+    ticket = issued(world)
+    assert used(world, "another page", ticket) is None
+    assert used(world, "a page", ticket) == {}
+
+
+def test_ends(world: World) -> None:
+    early, late = issued(world), issued(world)
+    world.clock.advance(seconds=59)
+    assert used(world, "a page", early) == {}
+    world.clock.advance(seconds=2)
+    assert used(world, "a page", late) is None
+
+
+def test_what_is_none_is_none(world: World) -> None:
+    ticket = issued(world)
+    for made_up in ("", "AAAA", "é", "\ud800", ticket[:-4], f"{ticket}AAAA", ticket.swapcase(), f"{ticket}="):
+        assert used(world, "a page", made_up) is None
+    assert used(world, "a page", ticket) == {}
+
+
+def test_is_not_used_up_by_what_is_not_committed(world: World) -> None:
+    ticket = issued(world)
+
+    def refused() -> None:
+        with world.transaction_services() as services:
+            assert services.form_tokens.redeem("a page", ticket) == {}
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        refused()
+    assert used(world, "a page", ticket) == {}
+
+
+@pytest.mark.every_storage
+def test_of_racing_callers_one_gets_it(world: World) -> None:
+    ticket = issued(world, word="one")
+
+    def use(_: int) -> object:
+        # Again where the database undoes a transaction that was in another's way, as for a request: one of them ends.
+        for _ in range(8):
+            with suppress(TransientError):
+                return used(world, "a page", ticket)
+        raise AssertionError("it was in the way of others each time")
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(use, range(8)))
+    assert sorted(found, key=str) == [*[None] * 7, {"word": "one"}]

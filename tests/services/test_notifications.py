@@ -1,0 +1,164 @@
+"""Notices: whoever changes an account, its person is told in the transaction that changes it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from identity.application import IdentityApplication
+from identity.background_worker import BackgroundWorker
+from identity.domain.audit import EVENTS
+from identity.domain.users import HumanUser
+from identity.services import notifications
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.users import ChangeHumanUser, ChangeProfile
+from identity.services.container import Services
+from identity.services.mails import Notification, parse_queued
+from identity.services.policies import INSTANCE_OWNER_ID
+from identity.testing.clock import FakeClock
+from tests.services.factories import make_human_user, make_organization, subject_of
+
+ADDRESS = "ada@acme.example"
+
+
+@pytest.fixture
+def further() -> dict[str, str]:
+    return {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
+
+
+@pytest.fixture
+def ada(identity: IdentityApplication) -> HumanUser:
+    """Somebody who has been here."""
+    identity.background_worker.stop()
+    identity.background_worker = BackgroundWorker([])
+    with identity.transaction() as services:
+        person = make_human_user(services, make_organization(services), email=ADDRESS)
+        services.storage.users.update_last_sign_in(person.id, services.now)
+        return services.users.get(person.id)
+
+
+def told(identity: IdentityApplication) -> list[Notification]:
+    """What waits to be sent, oldest first; it is taken out."""
+    with identity.transaction() as services:
+        messages = services.outbox.list_due("mail")
+        found = [parse_queued(services.outbox.unseal(one)) for one in messages]
+        for one in messages:
+            services.outbox.remove(one)
+    return [one for one in found if isinstance(one, Notification)]
+
+
+def _manager_changes_address(services: Services, person: HumanUser) -> None:
+    services.users.change(person.id, ChangeHumanUser(email="eve@acme.example"), by=OPERATOR_PRINCIPAL)
+
+
+def _person_drops_address(services: Services, person: HumanUser) -> None:
+    services.users.change_profile(person.id, ChangeProfile(email=""))
+
+
+def _link_proves_another(services: Services, person: HumanUser) -> None:
+    code = services.users.issue_email_link(person.id, "eve@acme.example").rpartition("/")[2]
+    services.users.verify_email(code, person.id)
+
+
+def _person_wants_to_go(services: Services, person: HumanUser) -> None:
+    services.policies.change(INSTANCE_OWNER_ID, ChangePolicy(account_deletion=True))
+    services.account_deletions.schedule(subject_of(services, person))
+
+
+CAUSES: dict[str, tuple[str, Callable[[Services, HumanUser], object]]] = {
+    "password": (
+        "password_changed",
+        lambda services, person: services.passwords.change(subject_of(services, person), "hash"),
+    ),
+    "one-time password": (
+        "password_set",
+        lambda services, person: services.users.set_one_time_password(person.id, by=OPERATOR_PRINCIPAL),
+    ),
+    "recovery by the operator": ("password_set", lambda services, person: services.users.recover(person.id)),
+    "deletion": ("deletion_asked", _person_wants_to_go),
+    "not me": (
+        "reported",
+        lambda services, person: services.account_recovery.report_compromise(subject_of(services, person)),
+    ),
+    "address by a manager": ("email_changed", _manager_changes_address),
+    "no address any more": ("email_changed", _person_drops_address),
+    "address by a link": ("email_changed", _link_proves_another),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_the_address_that_the_person_had_is_told(identity: IdentityApplication, ada: HumanUser, cause: str) -> None:
+    template, causes = CAUSES[cause]
+    with identity.transaction() as services:
+        causes(services, ada)
+        login_name = subject_of(services, ada).login_name
+    [notice] = told(identity)
+    assert (notice.to, notice.template, notice.values["login_name"]) == (ADDRESS, template, login_name)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_what_did_not_happen_is_not_told(identity: IdentityApplication, ada: HumanUser, cause: str) -> None:
+    def change_our_mind() -> None:
+        with identity.transaction() as services:
+            CAUSES[cause][1](services, ada)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        change_our_mind()
+    assert told(identity) == []
+
+
+def test_other_changes_of_a_profile_are_not_told(identity: IdentityApplication, ada: HumanUser) -> None:
+    with identity.transaction() as services:
+        services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, nickname="Ada"))
+        services.users.change(ada.id, ChangeHumanUser(user_name="ada"), by=OPERATOR_PRINCIPAL)
+    assert told(identity) == []
+
+
+def test_who_keeps_an_account_and_who_has_none_any_more_is_told(identity: IdentityApplication, ada: HumanUser) -> None:
+    with identity.transaction() as services:
+        _person_wants_to_go(services, ada)
+        login_name = subject_of(services, ada).login_name
+    told(identity)
+    with identity.transaction() as services:
+        services.account_deletions.cancel(ada.id, by=OPERATOR_PRINCIPAL)
+    assert [one.template for one in told(identity)] == ["deletion_withdrawn"]
+    with identity.transaction() as services:
+        services.users.remove(ada.id, by=OPERATOR_PRINCIPAL)
+    [notice] = told(identity)
+    assert (notice.to, notice.template, notice.values) == (ADDRESS, "removed", {"login_name": login_name})
+
+
+def test_the_first_password_of_a_new_account_is_no_news(identity: IdentityApplication, ada: HumanUser) -> None:
+    with identity.transaction() as services:
+        person = make_human_user(services, make_organization(services, "Bolt"), "bob", "bob@bolt.example")
+        services.users.set_one_time_password(person.id, by=OPERATOR_PRINCIPAL)
+    assert told(identity) == []
+
+
+def test_a_language_of_the_person_counts_before_that_of_whoever_acts(
+    identity: IdentityApplication, ada: HumanUser
+) -> None:
+    with identity.transaction() as services:
+        services.users.change_profile(ada.id, ChangeProfile(email=ADDRESS, locale="de-CH"))
+        services.language = "fr"
+        services.users.recover(ada.id)
+    [notice] = told(identity)
+    assert notice.languages == ("de-CH", "fr")
+
+
+def test_a_notice_waits_for_days_for_a_mail_server_that_is_away(
+    identity: IdentityApplication, ada: HumanUser, clock: FakeClock
+) -> None:
+    with identity.transaction() as services:
+        services.users.recover(ada.id)
+    clock.advance(days=6)
+    with identity.read_session() as services:
+        assert len(services.outbox.list_due("mail")) == 1
+    clock.advance(days=1)
+    with identity.read_session() as services:
+        assert services.outbox.list_due("mail") == ()
+
+
+def test_whatever_is_told_of_is_an_event() -> None:
+    assert notifications.NOTIFIED_EVENTS <= EVENTS

@@ -1,0 +1,399 @@
+"""An organization goes out as a document and comes in again, whole and unchanged, or not at all."""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from identity.crypto.rsa_keys import RsaPublicKey
+from identity.crypto.secrets import new_client_id, new_id
+from identity.domain.errors import Denied, Invalid, NotFound
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.http.json_stream import parse_json_stream
+from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.commands.service_users import CreateServiceUser
+from identity.services.container import Services
+from identity.services.images import sanitize_image
+from identity.services.organization_transfer import OrganizationTransfer, StreamedOrganizationImport
+from identity.testing.assembled_service import RsaKeyPool
+from identity.testing.fixtures import WorldFactory
+from identity.testing.world import World
+
+OTHER = "other.example"
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[0-9a-f]{32}\b")
+
+# --- documents --------------------------------------------------------------------------------------------------------
+
+names = st.text("abcÄß 漢-7", min_size=1, max_size=8).map(lambda text: text.strip() or "x")
+user_names = st.text("abcdeÄ7.-", min_size=1, max_size=6)
+keys = st.text("abc:.-", min_size=1, max_size=4).filter(lambda key: key.strip("."))
+booleans = st.booleans()
+#: As it is kept: it goes out as it came in.
+LOGO = sanitize_image(
+    b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="M0 0h9v9z"/></svg>'
+).base64_text
+PEM = RsaPublicKey(RsaKeyPool(1).next().public_key()).to_pem()
+
+
+def unique(values: st.SearchStrategy[Any], *, most: int = 3) -> st.SearchStrategy[list[Any]]:
+    return st.lists(values, max_size=most, unique_by=str.casefold)
+
+
+@st.composite
+def organizations(draw: st.DrawFn) -> dict[str, Any]:
+    """An organization whose parts fit each other, with ids as a document has them."""
+    people, programs = draw(unique(user_names)), draw(unique(user_names))
+    users = [draw(user_documents(f"p{name}")) for name in people]
+    service_users = [draw(service_user_documents(f"s{name}")) for name in programs]
+    ids = [user["id"] for user in (*users, *service_users)]
+    return {
+        "id": new_id(),
+        "name": draw(names),
+        "primary_domain": "acme.example",
+        "registration": draw(booleans),
+        "active": draw(booleans),
+        **draw(some_branding()),
+        "users": users,
+        "service_users": service_users,
+        "projects": draw(st.lists(project_documents(ids), max_size=3)),
+        "managers": draw(some_managers(ids, "ORG_OWNER", "ORG_OWNER_VIEWER")),
+    }
+
+
+def some_branding() -> st.SearchStrategy[dict[str, Any]]:
+    members = {
+        "display_name": names,
+        "accent": st.just("#2540ad"),
+        "support": st.just("help@acme.example"),
+        "login_title": st.just({"de": "Willkommen", "en": "Welcome"}),
+        "mail_footer": st.just({"fr": "Deux\nlignes"}),
+        "logo": st.just(LOGO),
+    }
+    return st.fixed_dictionaries({}, optional={"branding": st.fixed_dictionaries(members)})
+
+
+@st.composite
+def user_documents(draw: st.DrawFn, user_name: str) -> dict[str, Any]:
+    further = st.fixed_dictionaries(
+        {},
+        optional={
+            "email": st.just("anna@acme.example"),
+            "nickname": names,
+            "birthdate": st.just("1990-12-31"),
+            "locale": st.just("de-CH"),
+            "address": st.fixed_dictionaries({"locality": names, "formatted": st.just("Gasse 1\nBern")}),
+        },
+    )
+    own = {"id": new_id(), "user_name": user_name, "given_name": draw(names), "family_name": draw(names)}
+    return {**own, **draw(further), "active": draw(booleans)}
+
+
+@st.composite
+def service_user_documents(draw: st.DrawFn, user_name: str) -> dict[str, Any]:
+    expirations = st.sampled_from(["never", "2098-01-01T00:00:00Z"])
+    return {
+        "id": new_id(),
+        "user_name": user_name,
+        "display_name": draw(names),
+        "description": draw(st.sampled_from(["", "Two\nlines"])),
+        "access_token_type": draw(st.sampled_from(["opaque", "jwt"])),
+        "active": draw(booleans),
+        "keys": [
+            {"id": new_id(), "public_key": PEM, "expires_at": one} for one in draw(st.lists(expirations, max_size=2))
+        ],
+    }
+
+
+@st.composite
+def project_documents(draw: st.DrawFn, user_ids: list[str]) -> dict[str, Any]:
+    roles = draw(unique(keys))
+    some_roles = st.lists(st.sampled_from(roles), unique=True) if roles else st.just([])
+    holders = draw(st.lists(st.sampled_from(user_ids), unique=True)) if user_ids else []
+    grant = st.fixed_dictionaries(
+        {
+            "organization": st.just(OTHER),
+            "roles": some_roles,
+            "active": booleans,
+            "managers": some_managers([f"otto@{OTHER}"], "PROJECT_GRANT_OWNER"),
+        }
+    )
+    return {
+        "id": new_id(),
+        "name": draw(names),
+        "assert_roles": draw(booleans),
+        "check_roles": draw(booleans),
+        "active": draw(booleans),
+        "roles": [{"key": key, "display_name": draw(names), "group": draw(names)} for key in roles],
+        "applications": draw(st.lists(application_documents(), max_size=3)),
+        "grants": draw(st.lists(grant, max_size=1)),
+        "user_grants": [{"user": one, "roles": draw(some_roles), "active": draw(booleans)} for one in holders],
+        "managers": draw(some_managers([*user_ids, f"otto@{OTHER}"], "PROJECT_OWNER")),
+    }
+
+
+def application_documents() -> st.SearchStrategy[dict[str, Any]]:
+    addresses = {
+        "web": ["https://app.example/callback", "http://localhost/b"],
+        "native": ["com.example.app:/callback"],
+        "browser": ["https://app.example/"],
+        "api": [],
+    }
+    return st.builds(
+        lambda type, name, lifetime, format, flag, active: {  # noqa: A006
+            "id": new_client_id(),
+            "type": type,
+            "name": name,
+            "redirect_uris": addresses[type],
+            "post_logout_redirect_uris": addresses[type][:1],
+            "response_types": [] if type == "api" else ["code", "id_token token"],
+            "access_token_lifetime": lifetime,
+            "access_token_type": format,
+            "assert_roles_in_id_token": flag,
+            "active": active,
+        },
+        st.sampled_from(sorted(addresses)),
+        names,
+        st.sampled_from([None, 60, 3600]),
+        st.sampled_from(["opaque", "jwt"]),
+        booleans,
+        booleans,
+    )
+
+
+def some_managers(users: list[str], *roles: str) -> st.SearchStrategy[list[dict[str, Any]]]:
+    if not users:
+        return st.just([])
+    held = st.lists(st.sampled_from(roles), min_size=1, unique=True)
+    chosen = st.lists(st.sampled_from(users), max_size=2, unique=True)
+    return chosen.flatmap(
+        lambda some: st.tuples(*(held for _ in some)).map(
+            lambda all_roles: [{"user": user, "roles": list(one)} for user, one in zip(some, all_roles, strict=True)]
+        )
+    )
+
+
+def document(organization: dict[str, Any], instance: str | None = None) -> dict[str, Any]:
+    head = {"format": "identity-organization", "version": 1, "instance": instance or new_id()}
+    return {**head, "organization": organization}
+
+
+def without_ids(value: Any) -> Any:
+    """The document with every id replaced by its place among them."""
+    text = json.dumps(value["organization"], sort_keys=True)
+    places: dict[str, str] = {}
+    return json.loads(_ID.sub(lambda found: places.setdefault(found[0], f"#{len(places)}"), text))
+
+
+# --- where they go ----------------------------------------------------------------------------------------------------
+
+
+class Undone(Exception):
+    """Ends a transaction that is not to stay."""
+
+
+@pytest.fixture
+def with_other(make_world: WorldFactory) -> World:
+    """A world with the organization that documents speak of, and its service user otto."""
+    world = make_world()
+    other = world.make_organization(name="Other", primary_domain=OTHER)
+    with world.transaction_services() as services:
+        services.service_users.create(other.id, CreateServiceUser(user_name="otto", display_name="Otto"))
+    return world
+
+
+@contextmanager
+def undone(world: World) -> Iterator[Services]:
+    with suppress(Undone), world.transaction_services() as services:
+        yield services
+        raise Undone
+
+
+def imported(services: Services, values: dict[str, Any], **options: Any) -> Organization:
+    options = {"by": OPERATOR_PRINCIPAL, **options}
+    with StreamedOrganizationImport() as incoming:
+        document = incoming.document(
+            parse_json_stream(io.BytesIO(json.dumps(values).encode()), incoming.list_consumers)
+        )
+        return OrganizationTransfer(services).import_document(document, **options)
+
+
+def exported(services: Services, organization: Organization) -> dict[str, Any]:
+    OrganizationTransfer(services).begin_export(organization.id, by=OPERATOR_PRINCIPAL)
+    values: dict[str, Any] = json.loads(
+        "".join(OrganizationTransfer(services).export_document(organization.id, by=OPERATOR_PRINCIPAL))
+    )
+    return values
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(organization=organizations())
+def test_what_comes_in_goes_out_the_same_but_for_ids(with_other: World, organization: dict[str, Any]) -> None:
+    with undone(with_other) as services:
+        first = exported(services, imported(services, document(organization)))
+        assert is_shown(organization, first["organization"])
+        first["organization"]["primary_domain"] = "again.example"
+        second = exported(services, imported(services, first, keep_ids=False))
+        assert without_ids(second) == without_ids(first)
+        assert _ID.findall(json.dumps(second)) != _ID.findall(json.dumps(first))
+
+
+class TestComingBack:
+    def test_after_a_removal_it_comes_back_with_its_ids(self, isolated_world: World) -> None:
+        robot = isolated_world.make_service_user_program()
+        with isolated_world.transaction_services() as services:
+            before = exported(services, robot.organization)
+            services.organizations.remove(robot.organization.id, by=OPERATOR_PRINCIPAL)
+            imported(services, before)
+            assert exported(services, robot.organization) == before
+        # The key file that the program has works again.
+        assert robot.access_token()
+
+    def test_a_key_that_expired_meanwhile_stays_behind(self, with_other: World) -> None:
+        keys = [{"public_key": PEM, "expires_at": "2001-01-01T00:00:00Z"}]
+        user = {"user_name": "robot", "display_name": "Robot", "keys": keys}
+        with undone(with_other) as services:
+            made = exported(services, imported(services, document({"name": "New", "service_users": [user]})))
+        assert made["organization"]["service_users"][0]["keys"] == []
+
+
+def is_shown(described: Any, shown: Any) -> bool:
+    """True if nothing of what is described was lost, whatever its ids and the order of lists."""
+    if isinstance(described, dict):
+        return all(is_shown(value, shown[name]) for name, value in described.items())
+    if isinstance(described, list):
+        return len(described) == len(shown) and all(any(is_shown(one, other) for other in shown) for one in described)
+    return described == shown or (isinstance(described, str) and _ID.fullmatch(described) is not None)
+
+
+class TestContent:
+    def test_no_secret_is_in_it(self, isolated_world: World) -> None:
+        robot, person = isolated_world.make_service_user_program(), isolated_world.make_human_user()
+        isolated_world.make_service_user_secret(robot)
+        token = isolated_world.make_personal_access_token(robot)
+        project = isolated_world.make_project(robot.organization)
+        client = isolated_world.make_web_application(project.id)
+        with isolated_world.transaction_services() as services:
+            services.passwords.set_one_time_password(person.id)
+            text = json.dumps(exported(services, robot.organization))
+        assert "PUBLIC KEY" in text
+        assert client.client_id in text
+        for secret in ("PRIVATE", token, client.secret, "digest", "hash", "secret_id"):
+            assert secret not in text
+
+    def test_keys_that_expired_are_not_in_it(self, isolated_world: World) -> None:
+        robot = isolated_world.make_service_user_program(expires_at=isolated_world.clock() + timedelta(days=1))
+        isolated_world.clock.advance(days=2)
+        with undone(isolated_world) as services:
+            [user] = exported(services, robot.organization)["organization"]["service_users"]
+            assert user["keys"] == []
+
+    def test_both_ways_are_audited(self, isolated_world: World) -> None:
+        organization = isolated_world.make_organization()
+        with isolated_world.transaction_services() as services:
+            values = exported(services, organization)
+            values["organization"]["primary_domain"] = "copy.example"
+            copy = imported(services, values, keep_ids=False)
+        assert isolated_world.audit_events(event="organization.exported", object_id=organization.id)
+        [event] = isolated_world.audit_events(event="organization.imported", object_id=copy.id)
+        assert event.detail == {"instance": isolated_world.instance.project_id, "kept_ids": False}
+
+    def test_an_unknown_organization_is_not_found(self, isolated_world: World) -> None:
+        with undone(isolated_world) as services, pytest.raises(NotFound):
+            OrganizationTransfer(services).begin_export(new_id(), by=OPERATOR_PRINCIPAL)
+
+
+class TestProblems:
+    def test_are_told_all_at_once_with_their_places(self, with_other: World) -> None:
+        user = {"user_name": "anna", "given_name": "A", "family_name": "B"}
+        application = {"name": "Web", "type": "web", "redirect_uris": ["ftp://x"]}
+        project = {
+            "name": "Shop",
+            "roles": [{"key": "a", "display_name": "A"}, {"key": "a", "display_name": "B"}],
+            "applications": [application],
+            "grants": [{"organization": "nowhere.example"}],
+            "user_grants": [{"user": "nobody"}, {"user": "anna", "roles": ["b"]}],
+            "managers": [{"user": "anna", "roles": ["ORG_OWNER"]}],
+        }
+        values = {"name": "New", "primary_domain": OTHER, "users": [user, user], "projects": [project]}
+        with undone(with_other) as services, pytest.raises(Invalid) as taken:
+            imported(services, document(values))
+        assert set(taken.value.fields) == {"organization.primary_domain"}
+        values["primary_domain"] = "new.example"
+        with undone(with_other) as services, pytest.raises(Invalid) as refused:
+            imported(services, document(values))
+        assert set(refused.value.fields) == {
+            "organization.users[1].user_name",
+            "organization.projects[0].roles[1]",
+            "organization.projects[0].applications[0].redirect_uris",
+            "organization.projects[0].grants[0].organization",
+            "organization.projects[0].user_grants[0].user",
+            "organization.projects[0].user_grants[1].roles",
+            "organization.projects[0].managers[0].roles",
+        }
+
+    def test_of_single_values_are_told_before_anything_is_made(self) -> None:
+        values = document({"name": "", "colour": "red", "users": [{"user_name": 1}], "projects": 5})
+        with StreamedOrganizationImport() as incoming, pytest.raises(Invalid) as refused:
+            incoming.document(parse_json_stream(io.BytesIO(json.dumps(values).encode()), incoming.list_consumers))
+        assert set(refused.value.fields) == {
+            "organization.name",
+            "organization.colour",
+            "organization.users[0].user_name",
+            "organization.users[0].given_name",
+            "organization.users[0].family_name",
+            "organization.projects",
+        }
+
+    def test_ids_that_are_taken(self, isolated_world: World) -> None:
+        robot = isolated_world.make_service_user_program()
+        with undone(isolated_world) as services:
+            values = exported(services, robot.organization)
+            values["organization"]["primary_domain"] = "copy.example"
+            with pytest.raises(Invalid) as refused:
+                imported(services, values)
+        assert set(refused.value.fields) == {"organization.id"}
+
+
+class TestPermissions:
+    def test_who_manages_organizations_imports_with_new_ids(self, isolated_world: World) -> None:
+        robot = isolated_world.make_service_user_program()
+        by_role = {role: _principal(isolated_world, role) for role in ("IAM_ORG_MANAGER", "IAM_USER_MANAGER")}
+        with isolated_world.transaction_services() as services:
+            values = exported(services, robot.organization)
+            values["organization"]["primary_domain"] = "copy.example"
+            values["organization"]["managers"] = [
+                {"user": values["organization"]["service_users"][0]["id"], "roles": ["ORG_OWNER"]}
+            ]
+            assert imported(services, values, by=by_role["IAM_ORG_MANAGER"], keep_ids=False)
+        for options in ({"by": by_role["IAM_ORG_MANAGER"]}, {"by": by_role["IAM_USER_MANAGER"], "keep_ids": False}):
+            values["organization"]["primary_domain"] = "third.example"
+            with undone(isolated_world) as services, pytest.raises(Denied):
+                imported(services, values, **options)
+
+    @pytest.mark.parametrize("role", ["IAM_USER_MANAGER"])
+    def test_who_sees_only_parts_cannot_export(self, isolated_world: World, role: str) -> None:
+        organization, by = isolated_world.make_organization(), _principal(isolated_world, role)
+        with undone(isolated_world) as services, pytest.raises(Denied):
+            OrganizationTransfer(services).begin_export(organization.id, by=by)
+
+
+def _principal(world: World, role: str) -> Principal:
+    person = world.make_human_user()
+    world.assign_manager_role(person, role, resource=INSTANCE_RESOURCE)
+    with world.read_only_services() as services:
+        subject = services.storage.users.find_subject(person.id)
+        assert subject is not None
+        return services.access_control.load_principal(subject)

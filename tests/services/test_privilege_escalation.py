@@ -1,0 +1,314 @@
+"""Security 14.4: by no sequence of calls does anybody grant more than they hold, or gain more than they had."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from types import UnionType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from identity.application import IdentityApplication
+from identity.crypto.rsa_keys import generate_rsa_private_key
+from identity.domain.audit import OPERATOR
+from identity.domain.errors import Denied, DomainError
+from identity.domain.managers import Manager, ManagerRole
+from identity.domain.organizations import Organization
+from identity.domain.permissions import (
+    INSTANCE_RESOURCE,
+    ManagerLevel,
+    Resource,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.users import HumanUser, ServiceUser, User
+from identity.plugins.manager_roles import ROLES
+from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.commands.managers import AddManager, ChangeManager
+from identity.services.commands.projects import AddProjectGrant, CreateProject
+from identity.services.commands.service_users import (
+    AddPersonalAccessToken,
+    AddServiceUserKey,
+    ChangeServiceUser,
+    UploadServiceUserKey,
+)
+from identity.services.commands.user_grants import AddUserGrant
+from identity.services.commands.users import ChangeHumanUser, InviteHumanUser
+from identity.services.container import Services
+from identity.transaction_manager import ExplicitTransactionManager
+from tests.services.factories import holding, make_human_user, make_organization, make_service_user
+
+_MY_KEY = UploadServiceUserKey(public_key=generate_rsa_private_key().public_key().to_pem())
+_A_KEY, _MY_TOKEN = AddServiceUserKey(), AddPersonalAccessToken(name="Mine")
+_MY_ADDRESS, _MY_NAME = ChangeHumanUser(email="mine@example.com"), ChangeServiceUser(display_name="Mine")
+_MANAGER_WRITE = {
+    ManagerLevel.INSTANCE: "instance_manager.write",
+    ManagerLevel.ORGANIZATION: "organization_manager.write",
+    ManagerLevel.PROJECT: "project_manager.write",
+    ManagerLevel.PROJECT_GRANT: "project_grant_manager.write",
+}
+
+#: Roles as a plugin may offer them: somebody manages managers, or users, without holding what they hold.
+_CLERKS = (
+    *(
+        ManagerRole(name=f"{level.upper()}_CLERK", level=level, permissions=frozenset({permission}))
+        for level, permission in _MANAGER_WRITE.items()
+    ),
+    ManagerRole(
+        name="USER_CLERK", level=ManagerLevel.ORGANIZATION, permissions=frozenset({"user.write", "service_user.write"})
+    ),
+)
+_ROLE = {role.name: role for role in (*ROLES, *_CLERKS)}
+_NAMES = {level: [role.name for role in _ROLE.values() if role.level is level] for level in ManagerLevel}
+
+
+def _concerns(resource: Resource, user: User) -> bool:
+    """True for the instance, and what belongs or was granted to the user's organization."""
+    holder = None if resource.grantee is None else resource.grantee.id
+    return resource.organization_id is None or user.organization_id in (resource.organization_id, holder)
+
+
+class Graph:
+    """Two organizations with people and programs, a project each, one of them granted, and random manager roles.
+
+    The first user is the one who tries; whoever's credentials come out of a call is theirs from then on.
+    """
+
+    def __init__(self, services: Services, random: Random) -> None:
+        self.services = services
+        self.random = random
+        self.organizations = [make_organization(services, name) for name in ("Acme", "Other")]
+        acme, other = self.organizations
+        self.projects = [
+            services.projects.create(one.id, CreateProject(name=one.name), by=OPERATOR_PRINCIPAL)
+            for one in (acme, other)
+        ]
+        grant = services.project_grants.add(
+            self.projects[0].id, AddProjectGrant(organization_id=other.id), by=OPERATOR_PRINCIPAL
+        )
+        self.resources: list[Resource] = [
+            INSTANCE_RESOURCE,
+            *(organization_resource(one.id) for one in self.organizations),
+            *(project_resource(one) for one in self.projects),
+            project_grant_resource(grant, self.projects[0]),
+        ]
+        self.users: list[User] = [self._user(number, acme if number < 4 else other) for number in range(6)]
+        for user in self.users:
+            # What somebody holds elsewhere is their own organization's to decide over.
+            home = [one for one in self.resources if _concerns(one, user)]
+            for resource in random.sample(home, 2 if user is self.users[0] else random.randint(0, 2)):
+                command = AddManager(user_id=user.id, roles=self._roles(resource))
+                services.managers.add(resource, command, by=OPERATOR_PRINCIPAL, allow_without_sign_in_method=True)
+        self.controlled = {self.users[0].id}
+        self.at_first = {resource: self.power(resource) for resource in self.resources}
+
+    def _user(self, number: int, organization: Organization) -> User:
+        return (make_human_user if number % 2 else make_service_user)(self.services, organization, f"u{number}")
+
+    def _roles(self, resource: Resource) -> frozenset[str]:
+        return frozenset(self.random.sample(_NAMES[resource.key.level], self.random.randint(1, 2)))
+
+    def principal(self, user_id: str) -> Principal | None:
+        subject = self.services.storage.users.find_subject(user_id)
+        return None if subject is None else self.services.access_control.load_principal(subject)
+
+    def power(self, resource: Resource) -> frozenset[str]:
+        """What those whom the trying user controls may do at the resource, all together."""
+        principals = [self.principal(user_id) for user_id in sorted(self.controlled)]
+        held = [self.services.access_control.list_permissions(one, resource) for one in principals if one is not None]
+        return frozenset().union(*held)
+
+    def step(self) -> None:
+        """One call by one of the controlled users, made if a route would let it through."""
+        known = (self.principal(user_id) for user_id in sorted(self.controlled))
+        managing = [one for one in known if one is not None and one.manager_entries]
+        if not managing:
+            return
+        by = self.random.choice(managing)
+        call = self.random.choice(CALLS)
+        target = self.random.choice(self.users)
+        resource = self.random.choice(self.resources)
+        roles = self._roles(resource)
+        before = {one: self._held(target, one) for one in self.resources}
+        try:
+            gained = call(self, by, target, resource, roles)
+        except DomainError:
+            gained = False
+        for one in self.resources:
+            added = self._held(target, one) - before[one]
+            assert added <= self.services.access_control.list_permissions(by, one), "granted more than held"
+        if gained:
+            self.controlled.add(target.id)
+        for one in self.resources:
+            assert self.power(one) <= self.at_first[one], f"gained at {one.key.level} by {call.__name__}"
+
+    def _held(self, user: User, resource: Resource) -> frozenset[str]:
+        """What the user's roles hold at the resource, whether or not it is active."""
+        managers = [
+            one for one in self.services.storage.managers.list_for_user(user.id) if one.resource in resource.lineage
+        ]
+        return frozenset().union(*(_ROLE[name].permissions for manager in managers for name in manager.roles))
+
+    def require(self, by: Principal, permission: str, resource: Resource) -> None:
+        self.services.access_control.require(by, permission, resource)
+
+    def require_at_home(self, by: Principal, user: User, action: str) -> Any:
+        """Let it through as the user's route does; returns the service for this kind of user."""
+        kind = "user" if isinstance(user, HumanUser) else "service_user"
+        self.require(by, f"{kind}.{action}", organization_resource(user.organization_id))
+        return self.services.users if isinstance(user, HumanUser) else self.services.service_users
+
+    def manager(self, target: User, resource: Resource, by: Principal) -> Manager:
+        self.require(by, _MANAGER_WRITE[resource.key.level], resource)
+        held = self.services.storage.managers.list_for_user(target.id)
+        found = next((one for one in held if one.resource == resource.key), None)
+        if found is None:
+            raise Denied("no manager")
+        return found
+
+
+#: By whom, to whom, where, with which roles; true if somebody else's credentials came out.
+Call = Callable[[Graph, Principal, User, Resource, frozenset[str]], bool]
+
+
+def add_manager(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    graph.require(by, _MANAGER_WRITE[resource.key.level], resource)
+    graph.services.managers.add(resource, AddManager(user_id=target.id, roles=roles), by=by)
+    return False
+
+
+def change_manager(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    manager = graph.manager(target, resource, by)
+    graph.services.managers.change(manager.id, ChangeManager(roles=roles), by=by)
+    return False
+
+
+def remove_manager(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    graph.services.managers.remove(graph.manager(target, resource, by).id, by=by)
+    return False
+
+
+def invite(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    if resource.key.level is not ManagerLevel.ORGANIZATION:
+        return False
+    graph.require(by, "user.write", resource)
+    name = f"invited-{len(graph.users)}"
+    command = InviteHumanUser(user_name=name, given_name="A", family_name="B")
+    user, _ = graph.services.users.invite(resource.key.id, command, by=by)
+    graph.users.append(user)
+    graph.controlled.add(user.id)
+    return False
+
+
+def create_project(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    if resource.key.level is not ManagerLevel.ORGANIZATION:
+        return False
+    graph.require(by, "project.create", resource)
+    graph.services.projects.create(resource.key.id, CreateProject(name="Mine"), by=by)
+    return False
+
+
+def grant_roles(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+    command = AddUserGrant(user_id=target.id, project_id=graph.projects[0].id)
+    graph.services.user_grants.add(command, by=by)
+    return False
+
+
+#: What is done to an account: for which kinds, with which permission, and whether its credentials come out. Whoever
+#: chooses a person's address gets their next password link; a changed program is nobody's.
+DONE: dict[str, tuple[type[User] | UnionType, str, bool, Callable[[Any, User, Principal], object]]] = {
+    "deactivate": (User, "write", False, lambda users, user, by: users.deactivate(user.id, by=by)),
+    "reactivate": (User, "write", False, lambda users, user, by: users.reactivate(user.id, by=by)),
+    "remove": (User, "delete", False, lambda users, user, by: users.remove(user.id, by=by)),
+    "change": (HumanUser, "write", True, lambda users, user, by: users.change(user.id, _MY_ADDRESS, by=by)),
+    "change_program": (ServiceUser, "write", False, lambda users, user, by: users.change(user.id, _MY_NAME, by=by)),
+    "password_link": (HumanUser, "write", True, lambda users, user, by: users.issue_password_link(user.id, by=by)),
+    "one_time_password": (HumanUser, "write", True, lambda users, user, by: users.one_time_password(user.id, by=by)),
+    "unlock": (HumanUser, "write", False, lambda users, user, by: users.unlock(user.id, by=by)),
+    "reset_factors": (HumanUser, "write", False, lambda users, user, by: users.reset_factors(user.id, by=by)),
+    "end_sessions": (HumanUser, "write", False, lambda users, user, by: users.end_sessions(user.id, by=by)),
+    "end_session": (HumanUser, "write", False, lambda users, user, by: users.end_session(user.id, "x", by=by)),
+    "end_connection": (
+        HumanUser,
+        "write",
+        False,
+        lambda users, user, by: users.disconnect_application_as_manager(user.id, "x", by=by),
+    ),
+    "upload_key": (ServiceUser, "write", True, lambda users, user, by: users.upload_key(user.id, _MY_KEY, by=by)),
+    "add_key": (ServiceUser, "write", True, lambda users, user, by: users.add_key(user.id, _A_KEY, by=by)),
+    "add_secret": (ServiceUser, "write", True, lambda users, user, by: users.add_secret(user.id, by=by)),
+    "add_token": (
+        ServiceUser,
+        "write",
+        True,
+        lambda users, user, by: users.add_personal_access_token(user.id, _MY_TOKEN, by=by),
+    ),
+    "remove_key": (ServiceUser, "write", False, lambda users, user, by: users.remove_key(user.id, "x", by=by)),
+    "remove_secret": (ServiceUser, "write", False, lambda users, user, by: users.remove_secret(user.id, "x", by=by)),
+    "remove_token": (
+        ServiceUser,
+        "write",
+        False,
+        lambda users, user, by: users.remove_personal_access_token(user.id, "x", by=by),
+    ),
+}
+
+
+def to_an_account(name: str) -> Call:
+    kind, permission, gains, do = DONE[name]
+
+    def call(graph: Graph, by: Principal, target: User, resource: Resource, roles: frozenset[str]) -> bool:
+        if isinstance(target, kind):
+            do(graph.require_at_home(by, target, permission), target, by)
+        return gains and isinstance(target, kind)
+
+    call.__name__ = name
+    return call
+
+
+#: Generating a key takes long, and is like uploading one.
+CALLS: tuple[Call, ...] = (
+    *(add_manager, change_manager, remove_manager, invite, create_project, grant_roles),
+    *(to_an_account(name) for name in DONE if name != "add_key"),
+)
+
+
+@contextmanager
+def undone(identity: IdentityApplication) -> Iterator[Services]:
+    """Services whose changes are forgotten."""
+    transactions = ExplicitTransactionManager()
+    transactions.begin()
+    try:
+        yield identity.create_services(lambda: identity.backend.join_transaction(transactions), OPERATOR)
+    finally:
+        transactions.abort()
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32), st.integers(1, 150))
+def test_nobody_gains_more_than_they_hold(identity: IdentityApplication, seed: int, steps: int) -> None:
+    identity.process_state.hasher.hash = lambda password: "hash"  # type: ignore[method-assign]
+    identity.process_state.manager_roles = _ROLE
+    with undone(identity) as services:
+        graph = Graph(services, Random(seed))  # noqa: S311 - what is drawn can be drawn again
+        for _ in range(steps):
+            graph.step()
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_a_user_manager_has_no_power_over_an_owner(services: Services, name: str) -> None:
+    """Each way by itself: the state and the credentials of somebody who holds more."""
+    organization = make_organization(services)
+    by = holding(services, make_service_user(services, organization, "clerk"), "ORG_USER_MANAGER")
+    kind, _, _, do = DONE[name]
+    for owner in (
+        make_human_user(services, organization, "owner"),
+        make_service_user(services, organization, "robot-owner"),
+    ):
+        if isinstance(owner, kind):
+            holding(services, owner, "ORG_OWNER")
+            with pytest.raises(Denied, match="beyond your own"):
+                do(services.users if isinstance(owner, HumanUser) else services.service_users, owner, by)

@@ -1,0 +1,224 @@
+"""Everything sealed anew under another master key: nothing is forgotten, nothing is lost half-way."""
+
+from collections import Counter
+from hashlib import sha256
+
+import pytest
+from sqlalchemy import LargeBinary
+
+from identity.crypto.sealing import MasterKey, Sealer, read_master_keys
+from identity.domain.records import RecordNamespace
+from identity.plugins.sql.tables import metadata
+from identity.services import rekeying
+from identity.services.container import Services
+from identity.services.idempotency import StoredResponse
+from identity.services.one_time_links import OneTimeLinkKind
+from identity.services.rekeying import RekeyingResult, count_remaining, rekey
+from identity.storage.stores.sealed_values import SealedValue, SealedValueKind
+from identity.system_checks import SystemChecks
+from identity.testing.fixtures import WorldFactory
+from identity.testing.world import World
+
+# What storages can get wrong the contract asks of each.
+pytestmark = pytest.mark.storages("memory", "sqlite")
+
+OLD, NEW, OTHER = (MasterKey(name, sha256(name.encode()).digest()) for name in ("old", "new", "other"))
+MAIL = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
+PLUGIN = RecordNamespace("some_plugin")
+EACH = 3
+#: The signing key, and of each: a link, a kept answer, a plugin's record, a message, a provider's secret.
+ALL = 1 + 5 * EACH
+
+
+class Filled:
+    """A world with something sealed of every kind, under the old key alone."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._process, self._patch = world.identity.process_state, monkeypatch
+        self.world = world
+        self.use(OLD, *_present(world))
+        rekey(world.identity.transaction, self._process.sealer, lambda _: None)
+        self.use(OLD)
+        self.kind = next(iter(self._process.deliveries))
+        self.codes, self.providers = [], []
+        for at in range(EACH):
+            self.providers.append(world.make_upstream_provider(client_secret=f"secret {at}"))
+            with world.identity.transaction() as services:
+                link = services.one_time_links.issue(OneTimeLinkKind.REGISTRATION, content={"at": str(at)})
+                services.record_service(PLUGIN).add("thing", str(at), {"at": at}, seal=True)
+                services.record_service(PLUGIN).add("open", str(at), {"at": at})
+                services.idempotency.claim_key("me", str(at), b"request")
+                services.idempotency.store_response(200, b"answer")
+                services.outbox.queue(self.kind, b"content")
+            self.codes.append(link.rsplit("/", 1)[1])
+
+    def use(self, *keys: MasterKey) -> Sealer:
+        """Go on with these master keys, as a restart does."""
+        sealer = Sealer(keys)
+        self._patch.setattr(self._process, "sealer", sealer)
+        self._patch.setattr(self._process.key_ring, "sealer", sealer)
+        self._process.key_ring._private.clear()
+        self._process.key_ring.invalidate()
+        return sealer
+
+    def reseal(self, *keys: MasterKey) -> rekeying.RekeyingResult:
+        return rekey(self.world.identity.transaction, self.use(*keys), lambda _: None)
+
+    def left(self) -> Counter[str]:
+        return count_remaining(self.world.identity.read_session, self._process.sealer)
+
+    def check(self) -> None:
+        """All of it can be opened."""
+        with self.world.identity.read_session() as services:
+            services.signing_keys.current_signing_key()
+            for at, provider in enumerate(self.providers):
+                stored = services.storage.upstream_providers.find(provider.id)
+                assert stored is not None
+                assert services.upstream_providers.open_secret(stored) == f"secret {at}"
+                assert services.one_time_links.read(OneTimeLinkKind.REGISTRATION, self.codes[at])[1] == {"at": str(at)}
+                found = services.record_service(PLUGIN).find("thing", str(at))
+                assert found is not None
+                assert found.value == {"at": at}
+            messages = services.outbox.list_due(self.kind)
+            assert [services.outbox.unseal(message) for message in messages] == [b"content"] * EACH
+        with self.world.identity.transaction() as services:
+            for at in range(EACH):
+                assert services.idempotency.claim_key("me", str(at), b"request") == StoredResponse(200, b"answer")
+
+
+def _present(world: World) -> list[MasterKey]:
+    sealer = world.identity.process_state.sealer
+    path = world.identity.settings.data / "master.key"
+    return list(read_master_keys((f"{sealer.active_id}:{path}",)))
+
+
+@pytest.fixture
+def filled(make_world: WorldFactory, monkeypatch: pytest.MonkeyPatch) -> Filled:
+    """See there."""
+    monkeypatch.setattr(rekeying, "BATCH", 2)
+    return Filled(make_world(**MAIL), monkeypatch)
+
+
+def test_everything_is_sealed_anew_and_the_old_key_is_not_needed_any_more(filled: Filled) -> None:
+    filled.check()
+    done = filled.reseal(NEW, OLD)
+    assert (done.count, done.unreadable) == (ALL, Counter())
+    assert filled.left() == Counter()
+    filled.use(NEW)
+    filled.check()
+    assert filled.reseal(NEW, OLD).count == 0
+
+
+def test_a_check_tells_of_what_no_listed_key_opens(filled: Filled) -> None:
+    """However it is sealed: a signing key that is damaged hides nothing else."""
+    identity = filled.world.identity
+
+    def said(*keys: MasterKey) -> str | None:
+        checks = SystemChecks(identity.settings, identity.backend, identity.read_session, filled.use(*keys), ())
+        return checks.master_keys()
+
+    assert said(NEW, OLD) is None
+    assert f"does not list: old ({ALL})." in str(said(NEW))
+    with identity.transaction() as services:
+        [signing_key] = services.storage.signing_keys.list_all()
+        services.storage.signing_keys.update_sealed_private_key(signing_key.id, b"damaged")
+    assert said(NEW, OLD) is None
+    assert f"does not list: old ({ALL - 1})." in str(said(NEW))
+
+
+def test_half_way_everything_can_be_opened_and_the_rest_is_done_later(filled: Filled) -> None:
+    class Killed(BaseException):
+        """As by a signal that cannot be caught: what is committed is all that stays."""
+
+    count = 0
+
+    def die(more: int) -> None:
+        nonlocal count
+        count += more
+        if count > ALL // 2:
+            raise Killed
+
+    sealer = filled.use(NEW, OLD)
+    with pytest.raises(Killed):
+        rekey(filled.world.identity.transaction, sealer, die)
+    filled.check()
+    assert filled.left() == Counter({"old": ALL - count})
+    assert filled.reseal(NEW, OLD).count == ALL - count
+    filled.use(NEW)
+    filled.check()
+
+
+def test_what_is_changed_meanwhile_is_left_to_whoever_changed_it(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = rekeying._reseal_one
+    identity = filled.world.identity
+
+    def late(
+        services: Services, sealer: Sealer, kind: SealedValueKind, value: SealedValue, found: RekeyingResult
+    ) -> int:
+        records = services.record_service(PLUGIN)
+        record = records.find("thing", "0")
+        assert record is not None
+        if value.key[-1] == record.key:
+            records.replace(record, {"at": "changed"})
+        return original(services, sealer, kind, value, found)
+
+    monkeypatch.setattr(rekeying, "_reseal_one", late)
+    done = filled.reseal(NEW, OLD)
+    assert done.unreadable == Counter()
+    with identity.read_session() as services:
+        found = services.record_service(PLUGIN).find("thing", "0")
+    assert found is not None
+    assert found.value == {"at": "changed"}
+    assert filled.left() == Counter()
+
+
+def test_what_a_process_with_the_old_setting_seals_is_told(filled: Filled) -> None:
+    filled.reseal(NEW, OLD)
+    filled.use(OLD)
+    with filled.world.identity.transaction() as services:
+        services.outbox.queue(filled.kind, b"late")
+    filled.use(NEW, OLD)
+    assert filled.left() == Counter({"old": 1})
+
+
+def test_what_cannot_be_opened_is_left_and_told_by_its_key(filled: Filled) -> None:
+    with filled.world.identity.transaction() as services:
+        filled.use(OTHER, OLD)
+        services.signing_keys.rekey()
+    done = filled.reseal(NEW, OTHER)
+    assert (done.count, done.unreadable) == (1, Counter({"old": ALL - 1}))
+    filled.use(NEW, OLD)
+    filled.check()
+
+
+@pytest.mark.parametrize("broken", ["no sealed value", "another one's"])
+def test_a_signing_key_that_cannot_be_opened_is_left_and_told_by_its_id(filled: Filled, broken: str) -> None:
+    identity = filled.world.identity
+    with identity.transaction() as services:
+        [key] = services.storage.signing_keys.list_all()
+        others = Sealer((OLD,)).seal(b"the key of another one", associated_data="another")
+        sealed = b"nonsense" if broken == "no sealed value" else others
+        services.storage.signing_keys.update_sealed_private_key(key.id, sealed)
+    done = filled.reseal(NEW, OLD)
+    told = rekeying.UNKNOWN_KEY_ID if broken == "no sealed value" else "old"
+    assert (done.count, done.unreadable, done.signing_keys) == (ALL - 1, Counter({told: 1}), [key.id])
+    assert filled.left() == Counter({told: 1})
+
+
+def test_no_column_is_forgotten() -> None:
+    """What is bytes and no digest, key or public half is sealed, and is one of those that are sealed anew."""
+    plain = {"digest", "public_key", "key"}
+    sealed = {
+        f"{table.name}.{column.name}"
+        for table in metadata.sorted_tables
+        for column in table.columns
+        if isinstance(column.type, LargeBinary) and column.name not in plain
+    }
+    assert sealed == {
+        "signing_keys.sealed_private_key",
+        "upstream_providers.secret",
+        "outgoing_messages.sealed",
+        "records.sealed",
+    }

@@ -1,0 +1,86 @@
+"""A person who is asked by an application of others, and what they say."""
+
+from typing import Any
+
+from identity.domain.applications import ConsentRule
+from identity.domain.audit import AuditEvent
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser
+from identity.services.commands.applications import ChangeApplication
+from identity.testing.browser import Browser
+from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
+from identity.testing.world import World
+
+CONSENT = "consent"
+
+
+class ConsentScenario:
+    """A person at a browser, and an application of another organization."""
+
+    def __init__(self, world: World, *, organization: Organization | None = None, **members: Any) -> None:
+        self.world = world
+        self.home = world.make_organization()
+        self.owner = organization or world.make_organization()
+        self.person: HumanUser = world.make_human_user(self.home)
+        self.project = world.make_project(self.owner)
+        members = {"consent": ConsentRule.WHEN_FOREIGN, "name": "Invoices & more"} | members
+        self.party = RelyingParty.register(world, project_id=self.project.id, **members)
+        self.browser = Browser(world)
+        self.browser.start_session(self.person)
+
+    def ask(
+        self, scope: str = "openid email", response_type: str = "code", **parameters: Any
+    ) -> SentAuthorizationRequest:
+        """The person follows the application's link."""
+        asked = self.party.new_request(response_type, scope=scope, **parameters)
+        self.browser.open(asked.url, initiator=self.party.origin)
+        return asked
+
+    @property
+    def asks(self) -> bool:
+        """True if the page stands before the answer."""
+        return self.browser.sign_in_step == CONSENT
+
+    def decide(self, decision: str = "allow") -> None:
+        """Press the button."""
+        self.browser.submit(button=("decision", decision))
+
+    def agreed(self, scope: str = "openid email", **parameters: Any) -> ReceivedTokens:
+        """What a sign-in brings to which the person agrees on the page."""
+        asked = self.ask(scope, **parameters)
+        assert self.asks
+        self.decide()
+        return self.party.obtain_tokens(self.browser.page, asked)
+
+    def refused(
+        self, error: str, scope: str = "openid email", *, decision: str | None = None, **parameters: Any
+    ) -> None:
+        """Check that a sign-in ends with this error, at once or by a decision."""
+        asked = self.ask(scope, **parameters)
+        if decision:
+            assert self.asks
+            self.decide(decision)
+        self.party.check_error_response(self.browser.page, asked, error)
+
+    def disconnect(self) -> None:
+        """Take the consent back on the account's page."""
+        self.browser.open(f"/account/applications/{self.party.client_id}/disconnect")
+        self.browser.submit()
+
+    def silently(self, scope: str = "openid email", **parameters: Any) -> ReceivedTokens:
+        """What a sign-in brings without a page."""
+        asked = self.ask(scope, **parameters)
+        assert not self.asks
+        return self.party.obtain_tokens(self.browser.page, asked)
+
+    def change(self, **members: Any) -> None:
+        """Change the application."""
+        self.world.operator_services.applications.change(self.party.client_id, ChangeApplication(**members))
+
+    def events(self) -> list[AuditEvent]:
+        """What is told of consents to the application, newest first."""
+        found = self.world.audit_events(event="consent", object_id=self.party.client_id)
+        for one in found:
+            assert one.actor.id == one.detail["user_id"] == self.person.id
+            assert one.organization_id == self.home.id
+        return list(found)

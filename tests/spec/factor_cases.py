@@ -1,0 +1,166 @@
+"""Every factor in somebody's hands: how it is set up without its page, and what its page is told, right and wrong."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pyotp
+import pytest
+
+from identity import plugin_host
+from identity.password_hashing import PasswordHasher
+from identity.plugins.passkeys.verification import verify_registration
+from identity.plugins.recovery_codes.factor import code_prefix, generate_codes, normalize_code
+from identity.testing.browser import Browser
+from identity.testing.fixtures import DatabaseFactory
+from identity.testing.world import World
+from tests.plugins.login.conftest import LoginUser
+from tests.plugins.passkeys.conftest import options_of
+from tests.plugins.passkeys.software_authenticator import SoftwareAuthenticator
+from tests.spec import sample_factor_plugin
+
+#: The plugin of a factor that is not the service's own.
+WORD = EntryPoint("word", "tests.spec.sample_factor_plugin:SampleFactorPlugin", plugin_host.ENTRY_POINT_GROUP)
+
+
+class FactorCase:
+    """One factor of one person."""
+
+    #: True if it only stands in for others.
+    spare = False
+    #: True if it can take the place of the password.
+    alone = False
+
+    def __init__(self, world: World, person: LoginUser) -> None:
+        self.world, self.person = world, person
+        self.name = next(name for name, one in ROWS.items() if one is type(self))
+        value, key = self.set_up()
+        with world.transaction_services() as services:
+            subject = services.storage.users.find_subject(person.user.id)
+            assert subject is not None
+            services.factors.enrol(subject, self.name, value, key=key)
+
+    def set_up(self) -> tuple[Mapping[str, Any], str | None]:
+        """What is kept of it, and by which key if that matters."""
+        return {}, None
+
+    def right(self, page: Browser) -> dict[str, str]:
+        """What proves it on the shown page."""
+        raise NotImplementedError
+
+    def wrong(self, page: Browser) -> dict[str, str]:
+        """What looks like that, and proves nothing."""
+        raise NotImplementedError
+
+
+class TotpFactorCase(FactorCase):
+    def set_up(self) -> tuple[Mapping[str, Any], str | None]:
+        self.app = pyotp.TOTP(pyotp.random_base32())
+        return {"secret": self.app.secret, "step": 0}, None
+
+    def right(self, page: Browser) -> dict[str, str]:
+        return {"code": self.app.at(self.world.clock())}
+
+    def wrong(self, page: Browser) -> dict[str, str]:
+        near = {self.app.at(self.world.clock(), counter_offset=steps) for steps in (-1, 0, 1)}
+        return {"code": next(one for one in ("000000", "111111", "222222", "333333") if one not in near)}
+
+
+class EmailCodeFactorCase(FactorCase):
+    def set_up(self) -> tuple[Mapping[str, Any], str | None]:
+        self.address = f"{self.person.user.id}@navy.example"
+        with self.world.transaction_services() as services:
+            link = services.users.issue_email_link(self.person.user.id, self.address)
+            services.users.verify_email(link.rsplit("/", 1)[1], self.person.user.id)
+        return {}, None
+
+    def right(self, page: Browser) -> dict[str, str]:
+        with self.world.read_only_services() as services:
+            queued = services.storage.outbox.list_pending("mail", self.world.clock(), 10_000)
+            mails = [json.loads(services.outbox.unseal(one)) for one in queued]
+        texts = [one.get("text", "") for one in mails if one["to"] == self.address]
+        found = [code for text in texts for code in re.findall(r"^(\d{6})$", text, re.MULTILINE)]
+        return {"code": found[-1]}
+
+    def wrong(self, page: Browser) -> dict[str, str]:
+        right = self.right(page)["code"]
+        return {"code": f"{(int(right) + 1) % 10**6:06}"}
+
+
+class RecoveryCodeFactorCase(FactorCase):
+    spare = True
+
+    def set_up(self) -> tuple[Mapping[str, Any], str | None]:
+        self.codes = list(generate_codes())
+        hasher: PasswordHasher = self.world.identity.process_state.hasher
+        return {"codes": {code_prefix(one): hasher.hash(normalize_code(one)) for one in self.codes}}, None
+
+    def right(self, page: Browser) -> dict[str, str]:
+        return {"code": self.codes.pop()}
+
+    def wrong(self, page: Browser) -> dict[str, str]:
+        return {"code": self.codes[0][:2] + "00-0000-0000"}
+
+
+class PasskeyFactorCase(FactorCase):
+    alone = True
+
+    def set_up(self) -> tuple[Mapping[str, Any], str | None]:
+        self.device = SoftwareAuthenticator()
+        party = self.world.app.registry.passkeys
+        with self.world.read_only_services() as services:
+            subject = services.storage.users.find_subject(self.person.user.id)
+            assert subject is not None
+        handle, challenge = os.urandom(32), os.urandom(32)
+        options = party.creation_options(challenge, subject, handle, (), name="Acme")
+        passkey = verify_registration(self.device.create(options), party, challenge, handle)
+        return passkey.to_json(), passkey.id_text
+
+    def right(self, page: Browser) -> dict[str, str]:
+        return {"answer": self.device.get(options_of(page))}
+
+    def wrong(self, page: Browser) -> dict[str, str]:
+        return {"answer": self.device.get(options_of(page), origin="https://evil.example")}
+
+
+class SampleFactorCase(FactorCase):
+    def set_up(self) -> tuple[Mapping[str, Any], str | None]:
+        return {"word": sample_factor_plugin.RIGHT}, None
+
+    def right(self, page: Browser) -> dict[str, str]:
+        return {"word": sample_factor_plugin.RIGHT}
+
+    def wrong(self, page: Browser) -> dict[str, str]:
+        return {"word": "plugh"}
+
+
+#: By name, all that any plugin offers: a test compares.
+ROWS: Mapping[str, type[FactorCase]] = {
+    "totp": TotpFactorCase,
+    "email_code": EmailCodeFactorCase,
+    "recovery_codes": RecoveryCodeFactorCase,
+    "passkeys": PasskeyFactorCase,
+    "word": SampleFactorCase,
+}
+
+
+@contextmanager
+def word_installed() -> Iterator[None]:
+    """The plugin of another factor is installed, beside all that are."""
+    real = plugin_host.entry_points
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plugin_host, "entry_points", lambda *, group: [*real(group=group), WORD])
+        yield
+
+
+def settings_of(databases: DatabaseFactory, storage: str) -> dict[str, str]:
+    """A service with every factor, which can send mail."""
+    return {
+        "identity.plugins": f"{databases.new_database_settings(storage)['identity.plugins']} word",
+        "identity.smtp.host": "mail.example",
+        "identity.smtp.sender": "no-reply@id.example.com",
+    }

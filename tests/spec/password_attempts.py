@@ -1,0 +1,65 @@
+"""People at the page that asks for the password, and strangers who try theirs."""
+
+from identity.domain.attempts import MAX_ATTEMPTS, MAX_DELAY
+from identity.domain.login_names import LoginName
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.world import World
+
+WRONG = "wrong"
+
+
+def somebody(world: World, organization: Organization | None = None) -> HumanUser:
+    """A new person who can sign in with PASSWORD."""
+    person = world.make_human_user(organization)
+    set_password(world, person)
+    return person
+
+
+def login_name(world: World, person: HumanUser) -> str:
+    """What the person types as login name, in full."""
+    name: str = world.operator_services.storage.users.find_subject(person.id).login_name
+    return name
+
+
+def at_password(world: World, who: HumanUser | str, browser: Browser | None = None) -> Browser:
+    """A browser, by default one that nobody has seen, at the page that asks for the password of a person or name."""
+    browser = browser or Browser(world)
+    browser.open("/login")
+    if "password" not in browser.find_form().fields:
+        browser.submit({"login_name": who if isinstance(who, str) else login_name(world, who)})
+    return browser
+
+
+def tried(browser: Browser, password: str = WRONG) -> int:
+    """The status that is answered to the password."""
+    return int(browser.submit({"password": password}).status_int)
+
+
+def enters(browser: Browser, password: str = PASSWORD) -> bool:
+    """Whether the password, right by default, leads in."""
+    tried(browser, password)
+    return browser.path.startswith("/account")
+
+
+def leave(browser: Browser) -> None:
+    """Forget who is signed in, and nothing else."""
+    for name in browser.session_cookies:
+        browser.cookies.delete(name)
+
+
+def known(world: World, person: HumanUser) -> Browser:
+    """A browser at which the person signed in and out again."""
+    browser = at_password(world, person)
+    assert enters(browser)
+    leave(browser)
+    return browser
+
+
+def lock(world: World, person: HumanUser) -> None:
+    """A stranger guesses until there is no next attempt."""
+    subject = world.operator_services.storage.users.find_subject(person.id)
+    for _ in range(MAX_ATTEMPTS):
+        world.operator_services.attempts.reserve(LoginName.parse(subject.login_name), subject, None)
+        world.clock.advance(int(MAX_DELAY.total_seconds()))

@@ -1,0 +1,22 @@
+"""Requests that wait at the login pages."""
+
+from typing import Any
+
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty, SentAuthorizationRequest
+
+FOREIGN = "This sign-in was started in another browser"
+
+
+def begun(browser: Browser, party: RelyingParty, **parameters: Any) -> tuple[SentAuthorizationRequest, str]:
+    """A request that waits at a login page, and its id."""
+    asked = party.open_request(browser, **parameters)
+    assert browser.sign_in_step is not None, browser.page
+    return asked, browser.path.split("/")[2]
+
+
+def attributes(header: str) -> tuple[str, str, frozenset[str]]:
+    """Name, value and attributes of a Set-Cookie."""
+    pair, *others = header.split("; ")
+    name, _, value = pair.partition("=")
+    return name, value, frozenset(others)

@@ -1,0 +1,173 @@
+"""Which link survives what: a mail may lie in a mailbox that is no longer the person's."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import pytest
+
+from identity.domain.users import HumanUser, PasswordHash
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.organizations import ChangeOrganization
+from identity.services.commands.users import ChangeHumanUser, ChangeProfile, CreateHumanUser, RegisterUser
+from identity.services.container import Services
+from identity.services.one_time_links import InvalidOneTimeLink
+from identity.testing.world import World
+
+# What stores have to do is in their contract.
+pytestmark = pytest.mark.storages("memory")
+
+ADDRESS = "ada@acme.example"
+NAMES = {"given_name": "Ada", "family_name": "L"}
+
+
+@dataclass(frozen=True)
+class Ada:
+    """A person with an address and a password; without one if ``invited``."""
+
+    world: World
+    person: HumanUser
+
+    @classmethod
+    def of(cls, world: World, *, invited: bool) -> "Ada":
+        organization = world.make_organization()
+        with world.transaction_services() as services:
+            services.organizations.change(organization.id, ChangeOrganization(registration=True), by=OPERATOR_PRINCIPAL)
+            command = CreateHumanUser(user_name="ada", email=ADDRESS, **NAMES)
+            person = services.users.create(organization.id, command)
+            if not invited:
+                services.storage.users.set_password(
+                    PasswordHash(user_id=person.id, hash="$hash$", changed_at=services.now)
+                )
+        return cls(world, person)
+
+    def do(self, what: Callable[[Services, HumanUser], object]) -> object:
+        with self.world.transaction_services() as services:
+            return what(services, self.person)
+
+
+def _link(issue: Callable[[Services, HumanUser], str]) -> Callable[[Services, HumanUser], str]:
+    return lambda services, person: issue(services, person).rpartition("/")[2]
+
+
+def _asked(services: Services, person: HumanUser) -> str:
+    subject = services.storage.users.find_subject(person.id)
+    assert subject is not None
+    return services.passwords.request_reset_link(subject.login_name)[1]
+
+
+def _registration(services: Services, person: HumanUser) -> str:
+    organization = services.organizations.get(person.organization_id)
+    command = RegisterUser(user_name="new", email=ADDRESS, **NAMES)
+    return services.registration.begin(organization, command, "$hash$").link
+
+
+LINKS: dict[str, Callable[[Services, HumanUser], str]] = {
+    "asked": _link(_asked),
+    "handed out": _link(lambda services, person: services.users.issue_password_link(person.id, by=OPERATOR_PRINCIPAL)),
+    "invitation": _link(lambda services, person: services.users.issue_password_link(person.id, by=OPERATOR_PRINCIPAL)),
+    "own address": _link(lambda services, person: services.users.issue_email_link(person.id, ADDRESS)),
+    "new address": _link(lambda services, person: services.users.issue_email_link(person.id, "new@acme.example")),
+    "registration": _link(_registration),
+}
+RESETS = {"asked", "handed out", "invitation"}
+ADDRESSES = {"own address", "new address"}
+
+
+def _opens(services: Services, kind: str, code: str) -> bool:
+    look: dict[str, Callable[[str], object]] = dict.fromkeys(RESETS, services.passwords.find_by_reset_link)
+    look |= dict.fromkeys(ADDRESSES, services.users.find_by_email_link)
+    look["registration"] = services.registration.find_pending
+    try:
+        look[kind](code)
+    except InvalidOneTimeLink:
+        return False
+    return True
+
+
+def _move(services: Services, person: HumanUser) -> None:
+    """There and back: the mailbox was another's for a while."""
+    for email in ("other@acme.example", ADDRESS):
+        services.users.change(person.id, ChangeHumanUser(email=email), by=OPERATOR_PRINCIPAL)
+
+
+def _leave(services: Services, person: HumanUser) -> None:
+    for email in ("", ADDRESS):
+        services.users.change_profile(person.id, ChangeProfile(email=email))
+
+
+def _prove_another(services: Services, person: HumanUser) -> None:
+    code = services.users.issue_email_link(person.id, "other@acme.example").rpartition("/")[2]
+    services.users.verify_email(code, person.id)
+
+
+def _move_unseen(services: Services, person: HumanUser) -> None:
+    """As if it had been changed while the link was being made, where neither saw the other."""
+    stored = services.users.get(person.id)
+    profile = replace(stored.profile, email="other@acme.example")
+    services.storage.users.update(replace(stored, profile=profile, version=stored.version + 1))
+
+
+def _change_password(services: Services, person: HumanUser) -> None:
+    subject = services.storage.users.find_subject(person.id)
+    assert subject is not None
+    services.passwords.change(subject, "$hash$")
+
+
+def _reset(services: Services, person: HumanUser) -> None:
+    services.passwords.reset(LINKS["asked"](services, person), "$hash$")
+
+
+def _deactivate(services: Services, person: HumanUser) -> None:
+    services.users.deactivate(person.id, by=OPERATOR_PRINCIPAL)
+    services.users.reactivate(person.id, by=OPERATOR_PRINCIPAL)
+
+
+def _make_again(services: Services, person: HumanUser) -> None:
+    services.users.remove(person.id, by=OPERATOR_PRINCIPAL)
+    command = CreateHumanUser(user_name=person.user_name, email=ADDRESS, **NAMES)
+    services.users.create(person.organization_id, command, id=person.id)
+
+
+def _rename(services: Services, person: HumanUser) -> None:
+    services.users.change(person.id, ChangeHumanUser(user_name="countess"), by=OPERATOR_PRINCIPAL)
+
+
+#: What happens, and which links are good afterwards; what nobody has yet depends on nobody.
+CHANGES: dict[str, tuple[Callable[[Services, HumanUser], object], set[str]]] = {
+    "nothing": (lambda services, person: None, RESETS | ADDRESSES),
+    "address changed by a manager": (_move, set()),
+    "address taken away by its owner": (_leave, set()),
+    "another address proved": (_prove_another, set()),
+    "address changed at the same moment": (_move_unseen, set()),
+    "password changed": (_change_password, set()),
+    "password reset": (_reset, set()),
+    "one-time password": (
+        lambda services, person: services.users.set_one_time_password(person.id, by=OPERATOR_PRINCIPAL),
+        set(),
+    ),
+    "recovered": (lambda services, person: services.users.recover(person.id), set()),
+    "deactivated for a while": (_deactivate, set()),
+    "removed and made again": (_make_again, set()),
+    # The mail lies where it should; links for an address are good only within a session anyway.
+    "signed out everywhere": (
+        lambda services, person: services.users.end_sessions(person.id, by=OPERATOR_PRINCIPAL),
+        RESETS | ADDRESSES,
+    ),
+    "renamed": (_rename, RESETS | ADDRESSES),
+    # Strangers may ask, so what they ask for ends nothing; what is handed out or asked for in a session does.
+    "reset asked for": (LINKS["asked"], RESETS | ADDRESSES),
+    "reset handed out": (LINKS["handed out"], ADDRESSES),
+    "another address asked for": (LINKS["new address"], RESETS),
+    "registered with the address": (LINKS["registration"], RESETS | ADDRESSES),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_which_link_survives_what(world: World, change: str) -> None:
+    for kind in LINKS:
+        ada = Ada.of(world, invited=kind == "invitation")
+        code = str(ada.do(LINKS[kind]))
+        happens, survives = CHANGES[change]
+        ada.do(happens)
+        with world.read_only_services() as services:
+            assert _opens(services, kind, code) == (kind in survives | {"registration"})

@@ -1,0 +1,194 @@
+"""Service description §4.2 and decisions, authorization endpoint: the claims parameter, acr and amr (Core §5.5)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from identity.domain.users import HumanUser
+from identity.services.commands.users import ChangeHumanUser
+from identity.testing.browser import Browser, set_password
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.relying_party import ReceivedTokens, RelyingParty, SentAuthorizationRequest
+from identity.testing.world import ServiceUserProgram, World
+
+ONE_FACTOR, TWO_FACTORS = "urn:service:iam:acr:1", "urn:service:iam:acr:2"
+RESPONSE_TYPES = ["code", "id_token", "id_token token"]
+
+
+@pytest.fixture
+def person(world: World) -> HumanUser:
+    """A person with an email address, a nickname and a phone number."""
+    person = world.make_human_user()
+    command = ChangeHumanUser(email="ada@example.com", nickname="Countess", phone="+4412345")
+    return world.operator_services.users.change(person.id, command)
+
+
+def ask(party: RelyingParty, claims: Any, response_type: str = "code", **parameters: Any) -> SentAuthorizationRequest:
+    """A request for these single claims."""
+    return party.new_request(
+        response_type, claims=claims if isinstance(claims, str) else json.dumps(claims), **parameters
+    )
+
+
+def signed_in(
+    browser: Browser, party: RelyingParty, claims: Any, response_type: str = "code", **more: Any
+) -> ReceivedTokens:
+    asked = ask(party, claims, response_type, **more)
+    return party.obtain_tokens(browser.open(asked.url), asked)
+
+
+def test_discovery_says_so(world: World) -> None:
+    document = world.client.discovery
+    assert document["claims_parameter_supported"] is True
+    assert {"acr", "amr", "email", "nickname"} <= set(document["claims_supported"])
+    assert document["acr_values_supported"] == [ONE_FACTOR, TWO_FACTORS, "urn:service:iam:acr:phr"]
+
+
+def test_userinfo_tells_what_was_asked_for_and_nothing_else(browser: Browser, party: RelyingParty) -> None:
+    tokens = signed_in(browser, party, {"userinfo": {"email": {"essential": True}, "nickname": None, "magic": None}})
+    assert {name: value for name, value in party.fetch_userinfo(tokens).items() if name != "sub"} == {
+        "email": "ada@example.com",
+        "nickname": "Countess",
+    }
+    assert not tokens.claims.keys() & {"email", "nickname"}
+
+
+@pytest.mark.parametrize("response_type", RESPONSE_TYPES)
+def test_the_id_token_tells_what_was_asked_for(browser: Browser, party: RelyingParty, response_type: str) -> None:
+    """Also where an access token is issued: the request names this very place (Core §5.5)."""
+    wanted = {"id_token": {"email": {"value": "ada@example.com"}, "auth_time": {"essential": True}}}
+    claims = signed_in(browser, party, wanted, response_type).claims
+    assert claims["email"] == "ada@example.com"
+    assert claims["auth_time"]
+    assert not claims.keys() & {"nickname", "phone_number", "email_verified"}
+
+
+def test_what_is_not_known_is_left_out(browser: Browser, party: RelyingParty) -> None:
+    """Core §5.5.1: an essential claim that is not there is no error."""
+    tokens = signed_in(browser, party, {"userinfo": {"birthdate": {"essential": True}}})
+    assert party.fetch_userinfo(tokens).keys() == {"sub"}
+
+
+def test_scopes_and_single_claims_add(browser: Browser, party: RelyingParty) -> None:
+    tokens = signed_in(browser, party, {"userinfo": {"nickname": None}}, scope="openid email")
+    assert party.fetch_userinfo(tokens).keys() == {"sub", "email", "email_verified", "nickname"}
+
+
+def test_a_refresh_keeps_them(world: World, browser: Browser, party: RelyingParty) -> None:
+    wanted = {"userinfo": {"nickname": None}, "id_token": {"email": None}}
+    first = signed_in(browser, party, wanted, scope="openid offline_access")
+    world.clock.advance(60)
+    members = party.refresh(first.members["refresh_token"]).json
+    _, refreshed = decode_jwt_unverified(members["id_token"])
+    assert refreshed["email"] == "ada@example.com"
+    assert {name: refreshed[name] for name in ("amr", "acr", "auth_time")} == {
+        name: first.claims[name] for name in ("amr", "acr", "auth_time")
+    }
+    assert world.client.fetch_userinfo(members["access_token"]).json["nickname"] == "Countess"
+
+
+def test_another_application_does_not_get_them(world: World, browser: Browser, party: RelyingParty) -> None:
+    signed_in(browser, party, {"userinfo": {"nickname": None}})
+    other = RelyingParty.register(world)
+    assert other.fetch_userinfo(other.sign_in_silently(browser)).keys() == {"sub"}
+
+
+@pytest.mark.parametrize("place", ["userinfo", "id_token"])
+def test_a_subject_that_is_asked_for_is_the_only_one_that_will_do(
+    world: World, browser: Browser, party: RelyingParty, person: HumanUser, place: str
+) -> None:
+    """Core §5.5.1: as with id_token_hint."""
+    somebody_else = world.make_human_user()
+    browser.start_session(somebody_else)
+    wanted = {place: {"sub": {"value": person.id}}}
+    assert signed_in(browser, party, wanted, prompt="none").claims["sub"] == person.id
+    asked = ask(party, {place: {"sub": {"value": "nobody"}}}, prompt="none")
+    party.check_error_response(browser.open(asked.url), asked, "login_required")
+    both = {"userinfo": {"sub": {"value": person.id}}, "id_token": {"sub": {"value": somebody_else.id}}}
+    asked = ask(party, both, prompt="none")
+    party.check_error_response(browser.open(asked.url), asked, "invalid_request")
+
+
+def test_what_has_not_the_form_of_a_request_is_refused(browser: Browser, party: RelyingParty) -> None:
+    for claims in (
+        "no json",
+        "[1",
+        "[]",
+        '"userinfo"',
+        "7",
+        '{"userinfo": []}',
+        '{"userinfo": {"email": "yes"}}',
+        '{"id_token": {"sub": {"value": 7}}}',
+        '{"id_token": {"acr": {"essential": true, "values": "x"}}}',
+        '{"id_token": {"acr": {"essential": true, "value": {}}}}',
+        '{"userinfo":' * 700,
+        "[" * 4000,
+    ):
+        asked = ask(party, claims)
+        party.check_error_response(browser.open(asked.url), asked, "invalid_request")
+
+
+def test_null_and_unknown_members_ask_for_nothing(browser: Browser, party: RelyingParty) -> None:
+    for claims in ("{}", '{"userinfo": null, "id_token": null}', '{"other": {"email": null}}', '{"\\u0000": {}}'):
+        assert party.fetch_userinfo(signed_in(browser, party, claims)).keys() == {"sub"}
+
+
+# --- how somebody proved to be it -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("response_type", RESPONSE_TYPES)
+def test_id_tokens_say_how_the_person_proved_to_be_it(
+    world: World, party: RelyingParty, person: HumanUser, response_type: str
+) -> None:
+    """RFC 8176; by the pages, and silently in the session after it."""
+    browser = Browser(world)
+    for prompt in (None, "none"):
+        asked = party.new_request(response_type, prompt=prompt)
+        browser.open(asked.url, initiator=party.origin)
+        if prompt is None:
+            browser.sign_in(set_password(world, person))
+        claims = party.obtain_tokens(browser.page, asked).claims
+        assert (claims["amr"], claims["acr"]) == (["pwd"], ONE_FACTOR)
+
+
+def test_a_service_user_proves_it_by_its_key(robot: ServiceUserProgram) -> None:
+    assert not decode_jwt_unverified(robot.request_token().json["id_token"])[1].keys() & {"amr", "acr"}
+
+
+def test_an_essential_acr_is_reached_or_refused(browser: Browser, party: RelyingParty) -> None:
+    """Core §5.5.1.1, and OpenID Connect Core Error Code unmet_authentication_requirements; a voluntary one is told."""
+    for asked_for, reached in (
+        ({"essential": True, "values": [TWO_FACTORS, ONE_FACTOR]}, True),
+        ({"essential": True, "value": ONE_FACTOR}, True),
+        ({"essential": True}, True),
+        ({"value": TWO_FACTORS}, True),
+        ({"essential": False, "values": [TWO_FACTORS]}, True),
+        (None, True),
+        ({"essential": True, "value": TWO_FACTORS}, False),
+        ({"essential": True, "values": [TWO_FACTORS, "urn:mace:incommon:iap:silver"]}, False),
+        ({"essential": True, "values": []}, False),
+    ):
+        for prompt in (None, "none"):
+            asked = ask(party, {"id_token": {"acr": asked_for}}, prompt=prompt)
+            answer = browser.open(asked.url)
+            if reached:
+                assert party.obtain_tokens(answer, asked).claims["acr"] == ONE_FACTOR
+                continue
+            if browser.sign_in_step is not None:
+                # What is essential can be set up; whoever does not want to goes back.
+                assert browser.sign_in_step == "factors/new"
+                answer = browser.submit(button=("factor", "none"))
+            party.check_error_response(answer, asked, "unmet_authentication_requirements")
+
+
+def test_people_are_told_of_single_claims_as_of_scopes(world: World, party: RelyingParty, person: HumanUser) -> None:
+    """What an application receives is not hidden in another parameter."""
+    browser = Browser(world)
+    asked = ask(party, {"userinfo": {"email": None}, "id_token": {"phone_number": None}})
+    browser.open(asked.url, initiator=party.origin)
+    browser.submit({"login_name": set_password(world, person)})
+    page = browser.page.html.get_text()
+    assert "your email address" in page
+    assert "your phone number" in page
+    assert "your postal address" not in page

@@ -1,0 +1,135 @@
+"""Security 3.4: client B with every artefact of client A is refused, and A's artefact still works afterwards."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from identity.testing.response_checks import check_inactive_token, check_oauth_error, check_token_response
+from identity.testing.world import CredentialsOrClientId, PresentableCode, World
+
+Kind = Callable[[World], CredentialsOrClientId]
+KINDS: dict[str, Kind] = {
+    "with a secret": lambda world: world.make_web_application(),
+    "secret in the form": lambda world: world.make_web_application(authentication_method="client_secret_post"),
+    "public": lambda world: world.make_public_application(),
+}
+
+
+@dataclass(frozen=True)
+class CrossClientScenario:
+    """All that client A has of a person: a code, and the tokens of another code."""
+
+    world: World
+    owner: CredentialsOrClientId
+    code: PresentableCode
+    members: dict[str, Any]
+
+    def revoke(self, token: str, client: CredentialsOrClientId) -> Any:
+        """The revocation endpoint's answer to the client."""
+        return self._ask("revocation_endpoint", token, client)
+
+    def introspect(self, token: str, client: CredentialsOrClientId) -> Any:
+        """The introspection endpoint's answer to the client."""
+        return self._ask("introspection_endpoint", token, client)
+
+    def _ask(self, endpoint: str, token: str, client: CredentialsOrClientId) -> Any:
+        form, headers = self.world.client_credentials(client)
+        return self.world.client.post(self.world.client.discovery[endpoint], {"token": token, **form}, headers)
+
+
+@pytest.fixture(params=KINDS.values(), ids=KINDS.keys())
+def scene(world: World, request: pytest.FixtureRequest) -> CrossClientScenario:
+    owner = request.param(world)
+    session = world.make_browser_session()
+    return CrossClientScenario(world, owner, world.make_code(owner, session), world.obtain_tokens(owner, session))
+
+
+@pytest.fixture
+def strangers(world: World) -> list[CredentialsOrClientId]:
+    """Clients B of every kind, each of which may do all that A may."""
+    return [make(world) for make in KINDS.values()]
+
+
+def test_a_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+    """Security 5.3: nor does B use it up, with the right verifier or a wrong one."""
+    for stranger in strangers:
+        check_oauth_error(scene.world.redeem(scene.code, stranger), "invalid_grant")
+        check_oauth_error(scene.world.redeem(scene.code, stranger, code_verifier="x" * 43), "invalid_grant")
+    check_token_response(scene.world.redeem(scene.code, scene.owner))
+
+
+def test_a_used_code(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+    """Whoever is not its client cannot end A's tokens with it."""
+    members = check_token_response(scene.world.redeem(scene.code, scene.owner))
+    for stranger in strangers:
+        check_oauth_error(scene.world.redeem(scene.code, stranger), "invalid_grant")
+    assert scene.world.client.fetch_userinfo(members["access_token"]).status_int == 200
+
+
+def test_a_refresh_token(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+    """Neither while it is good nor once it was rotated."""
+    first = scene.members["refresh_token"]
+    for stranger in strangers:
+        check_oauth_error(scene.world.refresh(first, stranger), "invalid_grant")
+    after = check_token_response(scene.world.refresh(first, scene.owner))
+    for stranger in strangers:
+        check_oauth_error(scene.world.refresh(first, stranger), "invalid_grant")
+    check_token_response(scene.world.refresh(after["refresh_token"], scene.owner))
+
+
+def test_revocation(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+    """Security 7.7."""
+    for stranger in strangers:
+        for name in ("access_token", "refresh_token"):
+            check_oauth_error(scene.revoke(scene.members[name], stranger), "invalid_grant")
+    assert scene.world.client.fetch_userinfo(scene.members["access_token"]).status_int == 200
+    check_token_response(scene.world.refresh(scene.members["refresh_token"], scene.owner))
+
+
+def test_revocation_by_its_owner(scene: CrossClientScenario) -> None:
+    """RFC 7009 §2.1: public clients revoke what they got, as others do."""
+    assert scene.revoke(scene.members["refresh_token"], scene.owner).status_int == 200
+    assert scene.world.client.fetch_userinfo(scene.members["access_token"]).status_int == 401
+
+
+def test_introspection(scene: CrossClientScenario, strangers: list[CredentialsOrClientId]) -> None:
+    """Security 7.6; and a public client learns nothing, not even of its own tokens (RFC 7662 §2.1)."""
+    for client in (*strangers, scene.owner):
+        answer = scene.introspect(scene.members["access_token"], client)
+        if isinstance(client, str):
+            check_oauth_error(answer, "invalid_client", status=401)
+        elif client is scene.owner:
+            assert answer.json["active"] is True
+        else:
+            check_inactive_token(answer)
+
+
+@pytest.mark.parametrize("stranger", KINDS)
+def test_the_name_of_another_client(scene: CrossClientScenario, stranger: str) -> None:
+    """B's credentials with A's client_id are neither's."""
+    client = KINDS[stranger](scene.world)
+    form, headers = scene.world.client_credentials(client)
+    form = {**form, "grant_type": "authorization_code", **scene.code.form()}
+    owner = scene.owner if isinstance(scene.owner, str) else scene.owner.client_id
+    answer = scene.world.client.request_token({**form, "client_id": owner}, headers)
+    if isinstance(client, str) and isinstance(scene.owner, str):
+        # A public client is whoever says its name: that it is the one is proved by the verifier.
+        check_token_response(answer)
+        return
+    assert answer.json["error"] in ("invalid_request", "invalid_client")
+    check_token_response(scene.world.redeem(scene.code, scene.owner))
+
+
+def test_a_service_user_with_a_secret_can_do_nothing_with_any_of_it(scene: CrossClientScenario) -> None:
+    """The stranger is a service user: it may use another grant alone, and asks about no tokens."""
+    stranger = scene.world.make_service_user_secret(scene.world.make_service_user_program())
+    check_oauth_error(scene.world.redeem(scene.code, stranger), "unauthorized_client")
+    check_oauth_error(scene.world.refresh(scene.members["refresh_token"], stranger), "unauthorized_client")
+    for name in ("access_token", "refresh_token"):
+        check_oauth_error(scene.revoke(scene.members[name], stranger), "invalid_grant")
+        check_oauth_error(scene.introspect(scene.members[name], stranger), "invalid_client", status=401)
+    assert scene.world.client.fetch_userinfo(scene.members["access_token"]).status_int == 200
+    check_token_response(scene.world.redeem(scene.code, scene.owner))
+    check_token_response(scene.world.refresh(scene.members["refresh_token"], scene.owner))

@@ -1,0 +1,121 @@
+"""Security 10.4: nobody who has not signed in learns from any page or endpoint who has an account, or in which state.
+
+A new page or endpoint has to be told how it is asked; pages of a sign-in are asked in the same way, all of them.
+"""
+
+from collections.abc import Iterator
+from difflib import ndiff
+
+import pytest
+
+from identity.testing.fixtures import WorldFactory
+from identity.testing.world import World
+from tests.house.test_routes import PUBLIC
+from tests.spec.anonymous_requests import (
+    ASKED,
+    TAKES_NOTHING,
+    UNGUESSABLE,
+    AccountCase,
+    AnonymousScenario,
+    Ask,
+    RequestCost,
+    Seen,
+    below,
+    named,
+    unsigned,
+    work,
+)
+
+pytestmark = pytest.mark.storages("sqlite")
+
+_PAGE = "/login/{request}"
+MAIL = {"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example.com"}
+
+
+@pytest.fixture
+def world(make_world: WorldFactory) -> World:
+    """One that can send mails: without, the form of registration cannot but tell that a name is taken."""
+    return make_world(**MAIL)
+
+
+def ways(world: World) -> Iterator[tuple[str, Ask]]:
+    """Each public route that takes something, with how it is asked."""
+    for name, pattern in patterns(world).items():
+        if name not in PUBLIC or name in TAKES_NOTHING:
+            continue
+        if name in ASKED:
+            yield from ((name, ask) for ask in ASKED[name])
+        elif pattern.startswith(_PAGE):
+            yield name, below(pattern.removeprefix(_PAGE))
+
+
+def patterns(world: World) -> dict[str, str]:
+    found = world.app.registry.introspector.get_category("routes")
+    return {one["introspectable"]["name"]: one["introspectable"]["pattern"] for one in found}
+
+
+def test_each_page_and_endpoint_says_how_a_stranger_asks_it(world: World) -> None:
+    asked = {name for name, _ in ways(world)}
+    assert PUBLIC - asked - TAKES_NOTHING.keys() == set()
+    assert not asked & TAKES_NOTHING.keys()
+    assert (ASKED.keys() | TAKES_NOTHING.keys()) - PUBLIC == set()
+
+
+def difference(expected: list[Seen], seen: list[Seen]) -> str:
+    lines = [
+        "\n".join(map(str, (one for answer in answers for one in answer))).splitlines() for answers in (expected, seen)
+    ]
+    return "\n".join(one for one in ndiff(*lines) if one[0] in "+-")
+
+
+@pytest.mark.parametrize("straight", [False, True], ids=["here", "elsewhere"])
+def test_nobody_learns_who_has_an_account(world: World, monkeypatch: pytest.MonkeyPatch, straight: bool) -> None:
+    """By the answer, or by what it costs: one hash of a password stands for a hundred statements."""
+    scene, problems = AnonymousScenario.of(world, straight=straight), []
+    people = list(scene.people())
+    assert (named(scene, people[0])[0].path.endswith("/upstream")) is straight
+
+    def tell(ask: Ask, who: AccountCase) -> tuple[list[Seen], RequestCost]:
+        # What is noted once a minute is noted for each.
+        world.clock.advance(minutes=2)
+        with work(monkeypatch) as done:
+            answers = ask(scene, who)
+        return [who.seen(one) for one in answers], done
+
+    for name, ask in ways(world):
+        tell(ask, scene.nobody())
+        expected, cost = tell(ask, scene.nobody())
+        problems += [f"{name}: {one[0]}" for one in expected if one[0] >= 500]
+        for who in people:
+            seen, done = tell(ask, who)
+            if seen != expected:
+                problems.append(f"{name}, {who.kind}: another answer\n{difference(expected, seen)}")
+            if not done.like(cost) and ask not in UNGUESSABLE:
+                problems.append(f"{name}, {who.kind}: other work {done}, not {cost}")
+    assert not problems, "\n".join(problems)
+
+
+def test_nobody_without_a_credential_learns_which_ids_there_are(world: World) -> None:
+    """Each route that is for those who are signed in, with ids of things and with ids of nothing."""
+    scene = AnonymousScenario.of(world, straight=False)
+    *_, who, robot = scene.people()
+    project = world.make_project(scene.organization)
+    known = {
+        "organization": scene.organization.id,
+        "user": who.id,
+        "service_user": robot.id,
+        "project": project.id,
+        "application": scene.party.client_id,
+        "client_id": scene.party.client_id,
+        "upstream_provider": scene.provider.id,
+        "provider": scene.provider.id,
+    }
+    problems, routes = [], world.app.registry.introspector.get_category("routes")
+    asked = [one["introspectable"]["object"] for one in routes if one["introspectable"]["name"] not in PUBLIC]
+    for route in asked:
+        nothing = dict(unsigned(scene, route, {}))
+        for method, seen in unsigned(scene, route, known):
+            if seen != nothing[method]:
+                problems.append(f"{method} {route.pattern}\n{difference([nothing[method]], [seen])}")
+    assert len(asked) > 200
+    assert not problems, "\n".join(problems)

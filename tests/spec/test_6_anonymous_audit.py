@@ -1,0 +1,172 @@
+"""Nobody writes what they like into the audit trail, nor fills it: neither a stranger's words nor endless rows."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from identity.domain.audit import AuditEvent
+from identity.provider.errors import InvalidScope
+from identity.services.audit import MAX_ANONYMOUS_REFUSALS
+from identity.testing.browser import Browser
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import sign_assertion
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import CALLBACK_URI, CODE_CHALLENGE, CredentialsOrClientId, World
+
+NUMBERS = count()
+TIMES = 12
+#: How many rows one kind of attempt may leave in a minute, however often it is made.
+MOST_OF_ONE_KIND = 2
+
+
+def word() -> str:
+    """Another word of a stranger each time."""
+    return f"mallory{next(NUMBERS)}"
+
+
+@pytest.fixture
+def world(make_world: WorldFactory) -> Iterator[World]:
+    """What strangers do is counted over the whole service."""
+    return make_world()
+
+
+def authorize(world: World, client: Credentials | None = None, /, **parameters: str) -> Any:
+    """An authorization request of an application, or of one that nobody knows."""
+    asked = {
+        "client_id": word() if client is None else client.client_id,
+        "redirect_uri": CALLBACK_URI,
+        "response_type": "code",
+        "scope": "openid",
+        "code_challenge": CODE_CHALLENGE,
+        "code_challenge_method": "S256",
+        **parameters,
+    }
+    return Browser(world).open(f"/oauth/v2/authorize?{urlencode(asked)}")
+
+
+def redeem(world: World, client: CredentialsOrClientId) -> Any:
+    form = {"grant_type": "authorization_code", "code": word(), "redirect_uri": CALLBACK_URI}
+    return world.post_token_request(client, form)
+
+
+def ask_for(scope: str) -> Callable[[World, Credentials], object]:
+    """A request with one more scope, another word in it each time."""
+    return lambda world, client: authorize(world, client, scope=f"openid {scope.format(word())}")
+
+
+def opened(address: str) -> Callable[[World, Credentials], object]:
+    """An address, another word in it each time."""
+    return lambda world, client: Browser(world).open(address.format(word(), client.client_id))
+
+
+def assertion(world: World, **overrides: Any) -> Any:
+    robot = world.make_service_user_program()
+    header = {"kid": overrides.pop("kid", robot.key_id)}
+    return world.client.exchange_assertion(
+        sign_assertion(robot.claims(**overrides), robot.key, key_id=robot.key_id, header=header)
+    )
+
+
+def sign_in(world: World, client: Credentials) -> None:
+    browser = Browser(world)
+    browser.open("/login")
+    browser.submit({"login_name": word()})
+    browser.submit({"password": word()})
+
+
+#: Attempts of whoever proves nothing, each with another word in a place of its own.
+ATTEMPTS: dict[str, Callable[[World, Credentials], object]] = {
+    "unknown client": lambda world, client: authorize(world),
+    "unknown client by POST": lambda world, client: Browser(world).post_form(
+        "/oauth/v2/authorize", {"client_id": word()}, initiator="https://evil.example"
+    ),
+    "client twice": opened("/oauth/v2/authorize?client_id={0}&client_id={0}"),
+    "redirect URI": lambda world, client: authorize(world, client, redirect_uri=f"https://{word()}.example/"),
+    **{
+        name: lambda world, client, name=name: authorize(world, client, **{name: word()})
+        for name in ("response_type", "response_mode", "prompt", "scope", "code_challenge", "claims", "id_token_hint")
+    },
+    "long parameter": lambda world, client: authorize(world, client, state=word() * 500),
+    "parameter's name, twice": opened(
+        f"/oauth/v2/authorize?client_id={{1}}&{urlencode({'redirect_uri': CALLBACK_URI})}&{{0}}=1&{{0}}=2"
+    ),
+    "request object": lambda world, client: authorize(world, client, request=word()),
+    "project": ask_for("urn:service:iam:org:project:id:{}:aud"),
+    "organization": ask_for("urn:service:iam:org:id:{}"),
+    "domain": ask_for("urn:service:iam:org:domain:primary:{}.example"),
+    "role": ask_for("urn:service:iam:org:project:role:{}"),
+    "client at the token endpoint": lambda world, client: redeem(world, Credentials(word(), word())),
+    "public client": lambda world, client: redeem(world, word()),
+    "secret": lambda world, client: redeem(world, Credentials(client.client_id, word())),
+    "code": redeem,
+    "grant type": lambda world, client: world.post_token_request(client, {"grant_type": word()}),
+    "assertion": lambda world, client: world.client.exchange_assertion(word()),
+    "assertion's kid": lambda world, client: assertion(world, kid=word()),
+    "assertion's issuer": lambda world, client: assertion(world, iss=word()),
+    "introspecting client": lambda world, client: world.client.introspect(word(), Credentials(word(), word())),
+    "userinfo": lambda world, client: world.client.fetch_userinfo(word()),
+    "management API": lambda world, client: world.client.call_management_api("/me", word()),
+    "address": opened("/{0}"),
+    "login name": sign_in,
+    "logout": opened("/oauth/v2/endsession?id_token_hint={0}&client_id={0}&state={0}"),
+    "cookie": lambda world, client: world.client.get("/account", {"Cookie": f"__Host-session-{word()}={word()}"}),
+}
+
+
+def rows(world: World) -> list[AuditEvent]:
+    return list(world.all_audit_events())
+
+
+def test_no_word_of_a_stranger_and_hardly_a_row(world: World, client: Credentials) -> None:
+    for what, attempt in ATTEMPTS.items():
+        world.clock.advance(minutes=1)
+        before = len(rows(world))
+        for _ in range(TIMES):
+            attempt(world, client)
+        found = rows(world)
+        # Whoever runs an application learns which address was sent that is not registered, and nothing more.
+        told = [replace(one, detail={**one.detail, "redirect_uri": ""}) for one in found]
+        assert not [one for one in told if "mallory" in repr(one)], what
+        refused = [one for one in found[: len(found) - before] if one.result == "refused"]
+        assert len(refused) <= MOST_OF_ONE_KIND, (what, refused)
+
+
+def test_a_forgotten_password_of_names_that_nobody_has(make_world: WorldFactory) -> None:
+    world = make_world(
+        **{"identity.smtp.host": "127.0.0.1", "identity.smtp.sender": "Identity <no-reply@id.example.com>"}
+    )
+    before = len(rows(world))
+    for _ in range(TIMES):
+        browser = Browser(world)
+        browser.open("/password/reset")
+        browser.submit({"login_name": word()})
+        assert browser.path == "/password/reset/sent"
+    found = rows(world)
+    assert len(found) - before == 1
+    assert "mallory" not in repr(found)
+
+
+def test_reasons_without_end_are_cut_off(world: World, client: Credentials, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin may put into a reason whatever it was sent."""
+    from identity.provider.endpoints import authorization as endpoint
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise InvalidScope("no", reason=word())
+
+    monkeypatch.setattr(endpoint, "parse_authorization_request", refuse)
+    for _ in range(MAX_ANONYMOUS_REFUSALS + 10):
+        authorize(world, client)
+    found = [one for one in rows(world) if one.object_id == client.client_id and one.result == "refused"]
+    assert len(found) == MAX_ANONYMOUS_REFUSALS
+    # What others do, to other things, is written.
+    world.make_service_user_program()
+    sign_in(world, client)
+    assert [one for one in rows(world) if one.event == "authentication.refused"]
+    world.clock.advance(minutes=1)
+    authorize(world, client)
+    found = [one for one in rows(world) if one.object_id == client.client_id and one.result == "refused"]
+    assert len(found) == MAX_ANONYMOUS_REFUSALS + 1

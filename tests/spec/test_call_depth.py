@@ -1,0 +1,141 @@
+"""From a service to its statement there are few calls of ours: each costs as much as a good part of a statement."""
+
+import asyncio
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from webtest import TestApp
+
+import identity
+from identity.asgi import AsgiApplication
+from identity.testing.asgi_adapter import asked, scope_from_environ
+from identity.testing.response_checks import check_token_response
+from identity.testing.service_test_client import ServiceTestClient
+from identity.testing.world import World
+
+pytestmark = pytest.mark.every_storage
+
+#: Frames of ours from a method of a service to the driver.
+MOST = 8
+#: The same for a statement that requests share on PostgreSQL: each calls its part of them.
+MOST_SHARED = 10
+_SHARED = "plugins/sql/batching.py:execute"
+
+_OURS = str(Path(identity.__file__).parent)
+_DRIVER = re.compile("/(psycopg|pymysql)/").search
+_SERVICES = str(Path(_OURS, "services"))
+
+
+class InThisThread:
+    """The ASGI application, in an event loop of this thread, asked for what is ``beside`` at the same time."""
+
+    def __init__(self, application: AsgiApplication) -> None:
+        self.registry = application.registry
+        self.loop = asyncio.new_event_loop()
+        #: From the body of a request that of another one.
+        self.beside: Callable[[bytes], bytes] | None = None
+        self._application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
+        body, scope = environ["wsgi.input"].read(), scope_from_environ(environ)
+
+        bodies = [body] if self.beside is None else [body, self.beside(body)]
+
+        async def together() -> Any:
+            return await asyncio.gather(*(asked(self._application, dict(scope), one) for one in bodies))
+
+        (status, headers, content), *_ = self.loop.run_until_complete(together())
+        start_response(f"{status} OK", headers)
+        return [content]
+
+
+@pytest.fixture(params=["threads", "greenlets"], autouse=True)
+def way(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """What answers, in this thread, as calls are looked at in one alone. Greenlets share statements."""
+    if request.param == "greenlets" and not world.identity.backend.max_greenlets:
+        pytest.skip("its endpoints run in threads")
+    made: Any = world.app if request.param == "threads" else InThisThread(AsgiApplication(world.app))
+    monkeypatch.setitem(world.__dict__, "client", ServiceTestClient(TestApp(made), world.issuer))
+    yield made
+    if isinstance(made, InThisThread):
+        made.loop.close()
+
+
+@contextmanager
+def statements() -> Iterator[list[list[str]]]:
+    """For each statement that services send, the frames of ours from the first service down."""
+    found: list[list[str]] = []
+
+    def look(frame: FrameType, event: str, argument: Any) -> None:
+        is_sqlite = event == "c_call" and getattr(argument, "__name__", "") == "execute"
+        is_driver = event == "call" and frame.f_code.co_name == "execute" and _DRIVER(frame.f_code.co_filename)
+        if not (is_sqlite or is_driver):
+            return
+        frames: list[str] = []
+        above: FrameType | None = frame
+        length = 0
+        while above is not None:
+            if above.f_code.co_filename.startswith(_OURS):
+                frames.append(f"{above.f_code.co_filename[len(_OURS) + 1 :]}:{above.f_code.co_name}")
+                if above.f_code.co_filename.startswith(_SERVICES):
+                    length = len(frames)
+            above = above.f_back
+        if length:
+            found.append(frames[:length][::-1])
+
+    sys.setprofile(look)
+    try:
+        yield found
+    finally:
+        sys.setprofile(None)
+
+
+def check(found: list[list[str]]) -> None:
+    assert found
+    for frames in found:
+        assert len(frames) <= (MOST_SHARED if _SHARED in frames else MOST), "\n".join(frames)
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    if world.identity.backend.name != "sql":
+        pytest.skip("it has no statements")
+    return world
+
+
+def test_token_calls_few_functions_for_each_statement(world: World, way: Any) -> None:
+    robot = world.make_service_user_program()
+    robot.request_token()
+    way.beside = bytes
+    with statements() as found:
+        check_token_response(robot.request_token())
+    check(found)
+
+
+def test_introspection_calls_few_functions_for_each_statement(world: World, way: Any) -> None:
+    tokens = [world.make_service_user_program().access_token() for _ in range(2)]
+    world.client.introspect(tokens[0], world.introspector)
+    way.beside = lambda body: body.replace(*(token.encode() for token in tokens))
+    with statements() as found:
+        world.client.introspect(tokens[0], world.introspector)
+    check(found)
+
+
+def test_refresh_calls_few_functions_for_each_statement(world: World, way: Any) -> None:
+    client = world.make_web_application()
+    tokens = [
+        world.refresh(world.obtain_tokens(client, world.make_browser_session())["refresh_token"], client).json[
+            "refresh_token"
+        ]
+        for _ in range(2)
+    ]
+    way.beside = lambda body: body.replace(*(token.encode() for token in tokens))
+    with statements() as found:
+        check_token_response(world.refresh(tokens[0], client))
+    check(found)

@@ -1,0 +1,86 @@
+"""Security 16.3: the clock is set back or forward. Nothing that was ended revives, and the service goes on."""
+
+import logging
+
+import pytest
+
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.response_checks import check_inactive_token, check_token_response
+from identity.testing.world import World
+
+pytestmark = pytest.mark.storages("memory")  # what time does is the same in all
+
+STEPS = pytest.mark.parametrize("hours", [-24, -1, 1])
+
+
+def signed_with(world: World, token: str) -> str:
+    header, _ = decode_jwt_unverified(token)
+    return str(header["kid"])
+
+
+@pytest.mark.parametrize("hours", [-1, -24, -24 * 365])
+def test_before_the_first_key_the_oldest_signs(
+    isolated_world: World, hours: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    robot = isolated_world.make_service_user_program()
+    [first] = isolated_world.client.fetch_jwks().json["keys"]
+    isolated_world.operator_services.signing_keys.rotate()
+    isolated_world.clock.advance(hours=hours)
+    with caplog.at_level(logging.WARNING):
+        assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) == first["kid"]
+        keys = isolated_world.client.fetch_jwks().json["keys"]
+    assert first in keys
+    assert "bootstrap" not in caplog.text
+    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(said) == 1, "it is said as often as the key list is read"
+    assert said[0].startswith("set the clock: it says ")
+    assert isolated_world.client.get(f"{isolated_world.issuer}/readyz").status_int == 200
+    isolated_world.clock.reset()
+    assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) == first["kid"]
+
+
+def test_a_key_from_a_clock_that_ran_ahead(isolated_world: World) -> None:
+    """A year ahead a new key took over and the old one was removed; then the clock was set right."""
+    robot = isolated_world.make_service_user_program()
+    isolated_world.clock.advance(days=365)
+    isolated_world.identity.background_jobs.rotate_signing_key_if_due()
+    isolated_world.clock.advance(days=2)
+    isolated_world.identity.background_jobs.purge()
+    [left] = isolated_world.client.fetch_jwks().json["keys"]
+    isolated_world.clock.reset()
+    assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) == left["kid"]
+    # And so does a rotation that nobody waits a year for.
+    isolated_world.operator_services.signing_keys.rotate(emergency=True)
+    isolated_world.clock.advance(minutes=1)
+    assert signed_with(isolated_world, check_token_response(robot.request_token())["id_token"]) != left["kid"]
+
+
+@STEPS
+def test_nothing_that_was_ended_revives(make_world: WorldFactory, hours: int) -> None:
+    world = make_world()
+    client, session = world.make_web_application(), world.make_browser_session()
+    tokens = world.obtain_tokens(client, session)
+    code = world.make_code(client, session)
+    rotated = world.refresh(tokens["refresh_token"], client).json
+    revoked = world.make_service_user_program().management_token()
+    assert world.client.revoke(revoked, world.introspector).status_int == 200
+    world.redeem(code, client)
+    ended = world.make_browser_session()
+    subject = world.operator_services.storage.users.find_subject(ended.user.id)
+    world.operator_services.sessions.end_by_id(subject, ended.id)
+    world.clock.advance(hours=hours)
+    check_inactive_token(world.client.introspect(revoked, world.introspector))
+    assert world.redeem(code, client).json["error"] == "invalid_grant"
+    assert "login_required" in ended.authorize(client, prompt="none").headers["Location"]
+    assert world.refresh(tokens["refresh_token"], client).json["error"] == "invalid_grant"
+    # A replay ends the family, whatever the clock says.
+    assert world.refresh(rotated["refresh_token"], client).json["error"] == "invalid_grant"
+
+
+@STEPS
+def test_who_is_signed_in_stays_so(make_world: WorldFactory, hours: int) -> None:
+    world = make_world()
+    client, session = world.make_web_application(), world.make_browser_session()
+    world.clock.advance(hours=hours)
+    assert "code=" in session.authorize(client, prompt="none").headers["Location"]

@@ -1,0 +1,183 @@
+"""Decisions, consent: who is asked: by rule, by grants of projects, and before an application manages in their name."""
+
+import pytest
+
+from identity.domain.applications import ConsentRule
+from identity.domain.permissions import organization_resource
+from identity.services.commands.projects import AddProjectRole, ChangeProject
+from identity.testing.assembled_service import DEFAULT_PLUGINS
+from identity.testing.fixtures import WorldFactory
+from identity.testing.relying_party import RelyingParty
+from identity.testing.response_checks import check_inactive_token, check_oauth_error
+from identity.testing.world import World
+from tests.plugins.management.api_fixture_data import ApiClient
+from tests.spec.consent_scenario import ConsentScenario
+
+MANAGES = "can do in your name everything that you may do as a manager"
+
+
+@pytest.fixture
+def scene(world: World) -> ConsentScenario:
+    return ConsentScenario(world)
+
+
+def test_a_project_that_is_granted_to_the_person_s_organization_asks_nothing(scene: ConsentScenario) -> None:
+    grant = scene.world.make_project_grant(scene.project, scene.home)
+    tokens = scene.silently("openid offline_access")
+    scene.world.operator_services.project_grants.deactivate(grant.id)
+    # It is the application of others now.
+    check_oauth_error(scene.party.refresh(tokens.refresh_token), "invalid_grant")
+    scene.agreed("openid offline_access")
+    again = scene.party.refresh(tokens.refresh_token)
+    assert again.status_int == 200
+
+
+#: Who grants the project to the person's organization, or gives a role from the grant: the manager roles that they hold
+#: there, beside all that one may with the project → whether that organization takes part.
+TAKING_PART: dict[tuple[str, ...], bool] = {
+    (): False,
+    ("ORG_OWNER_VIEWER",): False,
+    ("ORG_PROJECT_CREATOR",): False,
+    ("ORG_USER_MANAGER",): True,
+    ("ORG_OWNER",): True,
+}
+
+
+@pytest.mark.parametrize("roles", TAKING_PART)
+def test_a_grant_by_the_application_s_side_waives_nothing(world: World, roles: tuple[str, ...]) -> None:
+    """Nobody asks an organization before a project is granted to it, and a grant can come from anybody."""
+    scene = ConsentScenario(world)
+    api = _with_the_project(scene, roles)
+    members = {"organization_id": scene.home.id, "roles": []}
+    grant = api.ask("POST", f"/projects/{scene.project.id}/grants", members).json
+    assert grant["accepted"] == TAKING_PART[roles]
+    if grant["accepted"]:
+        scene.silently(prompt="none")
+    else:
+        scene.refused("consent_required", prompt="none")
+        scene.agreed()
+
+
+@pytest.mark.parametrize("roles", [roles for roles in TAKING_PART if roles not in ((), ("ORG_PROJECT_CREATOR",))])
+def test_a_grant_that_its_holder_uses_asks_nobody(world: World, roles: tuple[str, ...]) -> None:
+    scene = ConsentScenario(world)
+    world.operator_services.projects.add_role(scene.project.id, AddProjectRole(key="reader", display_name="Reader"))
+    by_owner = _with_the_project(scene, ())
+    members = {"organization_id": scene.home.id, "roles": ["reader"]}
+    grant = by_owner.ask("POST", f"/projects/{scene.project.id}/grants", members).json
+    colleague = world.make_human_user(scene.home)
+    given = {"user_id": colleague.id, "roles": ["reader"]}
+    api = _with_the_project(scene, roles)
+    assert api.ask("POST", f"/project-grants/{grant['id']}/user-grants", given).status_int == 201
+    assert by_owner.ask("GET", f"/project-grants/{grant['id']}").json["accepted"] == TAKING_PART[roles]
+    events = world.audit_events(event="project_grant.accepted", object_id=grant["id"])
+    # The trail of each side has it.
+    sides = {scene.home.id, scene.project.organization_id} if TAKING_PART[roles] else set()
+    assert sorted(str(one.organization_id) for one in events) == sorted(sides)
+    scene.ask()
+    assert scene.asks != TAKING_PART[roles]
+
+
+def _with_the_project(scene: ConsentScenario, roles: tuple[str, ...]) -> ApiClient:
+    """The API for an owner of the application's organization, with these roles in the person's."""
+    robot = scene.world.make_service_user_program(scene.owner)
+    scene.world.assign_manager_role(robot, "ORG_OWNER")
+    for role in roles:
+        scene.world.assign_manager_role(robot, role, resource=organization_resource(scene.home.id))
+    return ApiClient.of(robot)
+
+
+@pytest.mark.parametrize("rule", ConsentRule)
+@pytest.mark.parametrize("at_home", [True, False])
+def test_an_application_says_who_is_asked(world: World, rule: ConsentRule, at_home: bool) -> None:
+    scene = ConsentScenario(world)
+    owner = scene.home if at_home else scene.owner
+    scene.party = RelyingParty.register(world, project_id=world.make_project(owner).id, consent=rule)
+    asks = rule is ConsentRule.ALWAYS or (rule is ConsentRule.WHEN_FOREIGN and not at_home)
+    if asks:
+        scene.agreed()
+    for _ in range(2):
+        scene.silently()
+    assert len(scene.events()) == asks
+
+
+def test_who_is_refused_anyhow_is_not_asked(scene: ConsentScenario) -> None:
+    """By the project's own check of roles, or for a scope that cannot be honoured."""
+    scene.refused("invalid_scope", f"openid {scene.world.audience_scope(scene.world.make_project().id)}")
+    scene.world.operator_services.projects.change(scene.project.id, ChangeProject(check_roles=True))
+    scene.refused("access_denied")
+    assert scene.events() == []
+
+
+def test_prompt_consent_asks_again_whatever_was_given(world: World) -> None:
+    """Also in one's own organization, and where nobody is asked."""
+    for members in ({}, {"consent": ConsentRule.NEVER}):
+        scene = ConsentScenario(world, **members)
+        for _ in range(2):
+            scene.agreed(prompt="consent")
+        scene.silently()
+        assert [one.event for one in scene.events()] == ["consent.given"] * 2
+
+
+@pytest.mark.parametrize("rule", ConsentRule)
+@pytest.mark.parametrize("at_home", [True, False])
+def test_managing_asks_everybody_in_plain_words(world: World, rule: ConsentRule, at_home: bool) -> None:
+    scene = ConsentScenario(world)
+    owner = scene.home if at_home else scene.owner
+    scene.party = RelyingParty.register(world, project_id=world.make_project(owner).id, consent=rule, may_manage=True)
+    world.assign_manager_role(scene.person, "ORG_OWNER")
+    scope = f"openid {world.audience_scope()}"
+    scene.refused("consent_required", scope, prompt="none")
+    scene.ask(scope)
+    assert scene.asks
+    assert MANAGES in scene.browser.page.html.main.get_text()
+    tokens = scene.agreed(scope)
+    assert world.client.call_management_api("/me", tokens.access_token).status_int == 200
+    assert world.client.introspect(tokens.access_token, world.introspector).json["active"] is True
+    scene.silently(scope, prompt="none")
+    assert MANAGES in scene.browser.open("/account/applications").text
+    # Without the scope there is nothing of the kind to agree to, nor in the audience.
+    if at_home and rule is not ConsentRule.ALWAYS:
+        scene.disconnect()
+        tokens = scene.silently("openid")
+        assert world.client.call_management_api("/me", tokens.access_token).status_int == 401
+
+
+def test_the_right_to_manage_ends_at_once(world: World) -> None:
+    """Security 7.4: with the mark, and with the consent."""
+    scene = ConsentScenario(world, may_manage=True)
+    world.assign_manager_role(scene.person, "ORG_OWNER")
+    scope = f"openid offline_access {world.audience_scope()}"
+    tokens = scene.agreed(scope)
+    scene.change(may_manage=False)
+    assert world.client.call_management_api("/me", tokens.access_token).status_int == 401
+    check_inactive_token(world.client.introspect(tokens.access_token, world.introspector))
+    check_oauth_error(scene.party.refresh(tokens.refresh_token), "invalid_scope")
+    scene.refused("invalid_scope", scope)
+    scene.change(may_manage=True)
+    assert world.client.call_management_api("/me", tokens.access_token).status_int == 200
+    scene.disconnect()
+    assert world.client.call_management_api("/me", tokens.access_token).status_int == 401
+
+
+def test_an_application_of_the_own_project_manages_only_when_asked_to(world: World) -> None:
+    """Its own project is in no audience unasked: nobody would have agreed to it."""
+    own = world.operator_services.organizations.get(world.instance.organization_id)
+    scene = ConsentScenario(world, organization=own)
+    scene.party = RelyingParty.register(
+        world, project_id=world.instance.project_id, consent=ConsentRule.WHEN_FOREIGN, may_manage=True
+    )
+    world.assign_manager_role(scene.person, "ORG_OWNER")
+    tokens = scene.agreed("openid")
+    assert world.client.call_management_api("/me", tokens.access_token).status_int == 401
+    tokens = scene.agreed("openid urn:service:iam:org:project:id:service:aud")
+    assert world.client.call_management_api("/me", tokens.access_token).status_int == 200
+
+
+@pytest.mark.storages("memory")  # a choice of plugins
+@pytest.mark.parametrize("parameters", [{}, {"prompt": "consent"}])
+def test_without_a_page_for_it_nobody_has_agreed(make_world: WorldFactory, parameters: dict[str, str]) -> None:
+    """As with signing in: what no plugin asks is not taken for granted."""
+    plugins = " ".join(one for one in DEFAULT_PLUGINS.split() if one not in ("login", "account", "console"))
+    scene = ConsentScenario(make_world(**{"identity.plugins": f"memory {plugins}"}))
+    scene.refused("consent_required", **parameters)

@@ -1,0 +1,183 @@
+"""Decisions, namespaces: who manages the instance decides what an application may beyond its organization."""
+
+import inspect
+import json
+from typing import Any
+
+import pytest
+
+from identity.domain.applications import Application, ConsentRule
+from identity.domain.errors import Denied
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.services.access_control import OPERATOR_PRINCIPAL, Principal
+from identity.services.applications import ApplicationService
+from identity.services.commands.applications import ChangeApplication
+from identity.services.commands.desired_state import OrganizationDocument
+from identity.services.container import Services
+from identity.services.desired_state import apply as applying
+from identity.services.organization_transfer import OrganizationTransfer, StreamedOrganizationImport
+from identity.testing.browser import Browser
+from identity.testing.relying_party import RelyingParty
+from identity.testing.response_checks import check_api_error
+from identity.testing.world import World
+from tests.plugins.management.api_fixture_data import ApiClient
+from tests.spec.application_writes import WRITES
+
+#: Members of an application that only who manages the instance decides.
+BEYOND: dict[str, dict[str, object]] = {"managing": {"may_manage": True}, "unasked": {"consent": "never"}}
+
+
+class Tenant:
+    """An organization with a project and an application, and its owner."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.organization = world.make_organization()
+        self.project = world.make_project(self.organization)
+        self.client = world.make_application(self.project.id, consent=ConsentRule.WHEN_FOREIGN)
+        self.person = world.make_human_user(self.organization)
+        world.assign_manager_role(self.person, "ORG_OWNER")
+        self.robot = world.make_service_user_program(self.organization)
+        world.assign_manager_role(self.robot, "ORG_OWNER")
+
+    @property
+    def application(self) -> Application:
+        """As it is stored."""
+        return self.world.operator_services.applications.get(self.client.client_id)
+
+    def principal(self, services: Services, user_id: str | None = None) -> Principal:
+        """The owner, or another user."""
+        subject = services.storage.users.find_subject(user_id or self.robot.id)
+        assert subject is not None
+        return services.access_control.load_principal(subject)
+
+
+@pytest.fixture
+def tenant(world: World) -> Tenant:
+    return Tenant(world)
+
+
+@pytest.mark.parametrize("beyond", BEYOND)
+def test_an_owner_of_an_organization_cannot_let_an_application_go_beyond(tenant: Tenant, beyond: str) -> None:
+    """At the API, registering or changing; instance.write can."""
+    members, before = BEYOND[beyond], tenant.application
+    new = ("POST", f"/projects/{tenant.project.id}/applications", {"name": "Mine", "type": "api", **members})
+    change = ("PATCH", f"/applications/{tenant.client.client_id}", members)
+    api = ApiClient.of(tenant.robot)
+    for request in (new, change):
+        check_api_error(api.ask(*request), 403, "forbidden")
+    assert tenant.application == before
+    owner = ApiClient.of(tenant.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    for request in (new, change):
+        answer = owner.ask(*request)
+        assert answer.status_int in (200, 201)
+        assert {name: answer.json[name] for name in members} == members
+    # It can be taken back by whoever may change the application, which who lets it manage alone may.
+    answer = api.ask("PATCH", f"/applications/{tenant.client.client_id}", {"consent": "always"})
+    assert answer.status_int == (403 if beyond == "managing" else 200)
+
+
+def test_an_application_that_may_manage_is_the_instance_s_to_change(tenant: Tenant) -> None:
+    """Whoever could lead its codes elsewhere would manage in the name of all who agreed."""
+    with tenant.world.transaction_services() as services:
+        marked = ChangeApplication(may_manage=True)
+        services.applications.change(tenant.client.client_id, marked, by=OPERATOR_PRINCIPAL)
+        [secret] = services.applications.list_secrets(tenant.client.client_id)
+    api, before = ApiClient.of(tenant.robot), tenant.application
+    names = {"project": tenant.project.id, "client_id": tenant.client.client_id, "secret": secret.id}
+    for name, (method, path, members) in WRITES.items():
+        if name != "register":
+            check_api_error(api.ask(method, path.format_map(names), members), 403, "forbidden")
+    assert tenant.application == before
+    browser = Browser(tenant.world)
+    browser.start_session(tenant.person)
+    shown = browser.open(f"/console/applications/{tenant.client.client_id}").text
+    assert "May manage" in shown
+    assert f"{tenant.client.client_id}/edit" not in shown
+
+
+def test_nor_in_the_console(tenant: Tenant) -> None:
+    """It is not offered, and what is posted all the same changes nothing."""
+    path = f"/console/applications/{tenant.client.client_id}/edit"
+    browser, before = Browser(tenant.world), tenant.application
+    browser.start_session(tenant.person)
+    form = browser.open(path).forms["page-form"]
+    assert "may_manage" not in form.fields
+    typed = dict(form.submit_fields())
+    browser.post_form(path, {**typed, "may_manage": "yes", "name": "Renamed"}, initiator=browser.login_url)
+    assert (tenant.application.name, tenant.application.may_manage) == ("Renamed", False)
+    browser.open(path)
+    answer = browser.post_form(path, {**typed, "version": "2", "consent": "never"}, initiator=browser.login_url)
+    assert answer.status_int in (200, 403)
+    assert tenant.application.consent is before.consent
+
+
+def test_in_the_console_it_is_for_who_manages_the_instance(tenant: Tenant) -> None:
+    party = RelyingParty.register(tenant.world, project_id=tenant.project.id, consent=ConsentRule.WHEN_FOREIGN)
+    owner = tenant.world.make_human_user()
+    tenant.world.assign_manager_role(owner, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    for person, consent, offered in ((owner, "never", True), (tenant.person, "always", False)):
+        browser = Browser(tenant.world)
+        browser.start_session(person)
+        form = browser.open(f"/console/applications/{party.client_id}/edit").forms["page-form"]
+        assert ("may_manage" in form.fields) is offered
+        browser.submit({"consent": consent})
+        with tenant.world.read_only_services() as services:
+            assert services.applications.get(party.client_id).consent == consent
+    browser = Browser(tenant.world)
+    browser.start_session(owner)
+    browser.open(f"/console/applications/{party.client_id}/edit")
+    browser.submit({"may_manage": True})
+    assert "May manage" in browser.open(f"/console/applications/{party.client_id}").text
+
+
+@pytest.mark.parametrize("beyond", BEYOND)
+def test_nor_by_a_described_state(tenant: Tenant, beyond: str) -> None:
+    before = tenant.application
+    for application in ({"name": "Mine"}, {"id": before.id, "name": before.name}):
+        described = {**application, "type": "api", **BEYOND[beyond]}
+        project = {"id": tenant.project.id, "name": tenant.project.name, "applications": [described]}
+        organization = {"id": tenant.organization.id, "name": tenant.organization.name, "projects": [project]}
+        state = applying.parse_desired_state({"version": 1, "organizations": [organization]})
+        with tenant.world.transaction_services() as services, pytest.raises(Denied, match="manages the instance"):
+            applying.apply_desired_state(services, state, by=tenant.principal(services))
+    assert tenant.application == before
+
+
+def _document(values: dict[str, Any]) -> OrganizationDocument:
+    with StreamedOrganizationImport() as incoming:
+        return incoming.document(values)
+
+
+@pytest.mark.parametrize("beyond", BEYOND)
+def test_nor_by_an_imported_organization(tenant: Tenant, beyond: str) -> None:
+    """Who may make organizations takes over what an export says, but not that."""
+    importer = tenant.world.make_manager_program("IAM_ORG_MANAGER", resource=INSTANCE_RESOURCE)
+    with tenant.world.transaction_services() as services:
+        command = ChangeApplication(**BEYOND[beyond])
+        services.applications.change(tenant.client.client_id, command, by=OPERATOR_PRINCIPAL)
+        values = json.loads(
+            "".join(OrganizationTransfer(services).export_document(tenant.organization.id, by=OPERATOR_PRINCIPAL))
+        )
+    values["organization"]["primary_domain"] = f"copy-{tenant.organization.primary_domain}"
+    with tenant.world.transaction_services() as services:
+        by = tenant.principal(services, importer.id)
+        document = _document(values)
+        with pytest.raises(Denied, match="manages the instance"):
+            OrganizationTransfer(services).import_document(document, by=by, keep_ids=False)
+    values["organization"]["projects"][0]["applications"][0] |= {"may_manage": False, "consent": "always"}
+    values["organization"]["primary_domain"] = f"again-{tenant.organization.primary_domain}"
+    with tenant.world.transaction_services() as services:
+        by = tenant.principal(services, importer.id)
+        made = OrganizationTransfer(services).import_document(_document(values), by=by, keep_ids=False)
+        [project] = services.storage.projects.page(made.id).items
+        [copy] = services.storage.applications.page(project.id).items
+        assert (copy.consent, copy.may_manage) == (ConsentRule.ALWAYS, False)
+
+
+def test_every_use_case_that_changes_applications_asks_for_the_caller() -> None:
+    """So that no new door forgets."""
+    reading = {"find_client", "get", "is_origin", "secrets", "authenticate", "defaults", "may_decide"}
+    for name, method in inspect.getmembers(ApplicationService, inspect.isfunction):
+        if not name.startswith("_") and name not in reading:
+            assert inspect.signature(method).parameters["principal"].default is inspect.Parameter.empty, name

@@ -1,0 +1,161 @@
+"""What a plugin denies (identity_deny) stays out of lists, searches, choices and exported documents too."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pytest
+
+from identity.domain.permissions import INSTANCE_RESOURCE, ManagerLevel, Resource, ResourceKey
+from identity.plugins.management.operation_table import OPERATIONS
+from identity.services.access_control import Principal
+from identity.services.lookup import Lookup
+from identity.testing.browser import Browser
+from identity.testing.fixtures import WorldFactory
+from identity.testing.world import World
+from tests.plugins.console.test_authorization import PAGES
+from tests.plugins.management.api_fixture_data import ApiClient, ApiFixtureData, make_fixture_data
+
+
+@dataclass(frozen=True)
+class DenyHookScenario:
+    """``hidden`` are things of the estate, or beside it, by their level: id and name."""
+
+    world: World
+    estate: ApiFixtureData
+    api: ApiClient
+    browser: Browser
+    hidden: dict[ManagerLevel, tuple[str, ...]]
+
+    def told(self, level: ManagerLevel) -> set[str]:
+        """The addresses that say a word of the hidden thing, but for those of its own."""
+        return {address for address, text in self._answers() if any(word in text for word in self.hidden[level])}
+
+    def _answers(self) -> Iterable[tuple[str, str]]:
+        for path in (operation.path for operation in OPERATIONS if operation.method == "GET"):
+            yield f"GET {path}", self.api.ask("GET", self._address(path)).text
+        export = "/organizations/{organization}/export"
+        yield f"POST {export}", self.api.ask("POST", self._address(export)).text
+        for path in {one for paths in PAGES.values() for one in paths}:
+            yield f"console{path}", self.browser.open(f"/console{self._address(path)}").text
+
+    def _address(self, path: str) -> str:
+        # Keys of roles may hold slashes.
+        return self.estate.address(path.replace(":.+", ""))
+
+
+@pytest.fixture
+def scene(make_world: WorldFactory) -> DenyHookScenario:
+    world = make_world()
+    estate = make_fixture_data(world)
+    other, project = world.make_organization(), world.make_project(estate.organization, roles=["reader"])
+    grant = world.make_project_grant(estate.project, other, roles=["reader"])
+    person = world.operator_services.users.get(estate.places["user"])
+    derived = world.make_project_grant(project, estate.holder, roles=["reader"])
+    application = world.make_application(project.id)
+    user_grant = world.make_user_grant(person, project, "reader")
+    boss = world.make_human_user(estate.organization)
+    world.assign_manager_role(boss, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    browser = Browser(world)
+    browser.start_session(boss)
+    hidden = {
+        ManagerLevel.ORGANIZATION: (other.id, other.name, other.primary_domain),
+        ManagerLevel.PROJECT: (project.id, project.name, application.client_id, user_grant.id, derived.id),
+        ManagerLevel.PROJECT_GRANT: (grant.id,),
+    }
+    return DenyHookScenario(
+        world,
+        estate,
+        ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)),
+        browser,
+        hidden,
+    )
+
+
+#: What is judged by something above the hidden thing, and tells of it: events lie in the organization, and a grant of a
+#: project that one may read names who holds it.
+ABOVE = {
+    ManagerLevel.ORGANIZATION: {
+        "GET /audit-events",
+        "GET /projects/{project}/grants",
+        "POST /organizations/{organization}/export",
+        "console/projects/{project}",
+        "console/projects/{project}/grants",
+        "console/projects/{project}/delete",
+        "console/organizations/{organization}/audit-events",
+        "GET /organizations/{organization}/audit-events",
+    },
+    ManagerLevel.PROJECT: {
+        "GET /audit-events",
+        "GET /organizations/{organization}/audit-events",
+        "console/audit-events",
+        "console/organizations/{organization}/audit-events",
+    },
+    ManagerLevel.PROJECT_GRANT: {
+        "GET /audit-events",
+        "GET /organizations/{organization}/audit-events",
+        "console/audit-events",
+        "console/organizations/{organization}/audit-events",
+    },
+}
+
+
+@pytest.mark.parametrize("level", [ManagerLevel.ORGANIZATION, ManagerLevel.PROJECT, ManagerLevel.PROJECT_GRANT])
+def test_what_a_plugin_denies_is_in_no_list(scene: DenyHookScenario, level: ManagerLevel) -> None:
+    key = ResourceKey(level, scene.hidden[level][0])
+    asked: list[str] = []
+
+    def deny(principal: Principal, permission: str, resource: Resource, lookup: Lookup) -> str | None:
+        asked.append(permission)
+        return "Hidden." if key in resource.lineage else None
+
+    assert scene.told(level) - ABOVE[level], "it would be seen"
+    scene.world.identity.process_state.deny_hook = deny
+    assert scene.told(level) - ABOVE[level] == set()
+    assert asked
+
+
+def test_nobody_is_told_how_many_rows_there_would_be(scene: DenyHookScenario) -> None:
+    places = scene.estate.places
+    paths = [
+        "/organizations",
+        f"/organizations/{places['organization']}/projects",
+        f"/projects/{places['project']}/grants",
+    ]
+    before = [scene.api.get(path)["total"] for path in paths]
+    keys = {ResourceKey(level, words[0]) for level, words in scene.hidden.items()}
+    scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: (
+        "Hidden." if keys & set(resource.lineage) else None
+    )
+    for path, all_of_them in zip(paths, before, strict=True):
+        found = scene.api.get(path)
+        assert found["total"] == len(found["items"]) == all_of_them - 1
+        first = scene.api.get(f"{path}?limit=1")
+        assert first.get("total") is None
+
+
+@pytest.mark.parametrize("reason", ["At most 100% of it.", "Not {this} one, %s.", "<b>Closed</b> on Sundays."])
+def test_the_reason_is_told_as_the_plugin_wrote_it(scene: DenyHookScenario, reason: str) -> None:
+    scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: reason
+    path = f"/organizations/{scene.estate.organization.id}"
+    page = scene.browser.open(f"/console{path}")
+    assert page.status_int == 403
+    assert reason in page.html.find("dl").text
+    answer = scene.api.ask("GET", path)
+    assert (answer.status_int, answer.json["message"]) == (403, reason)
+
+
+def test_events_of_an_organization_are_left_out_of_those_of_all(scene: DenyHookScenario) -> None:
+    hidden = scene.hidden[ManagerLevel.ORGANIZATION][0]
+    assert hidden in {one["organization_id"] for one in scene.api.list("/audit-events")}
+    scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: (
+        "Hidden." if resource.organization_id == hidden else None
+    )
+    found = {one["organization_id"] for one in scene.api.list("/audit-events")}
+    assert found
+    assert hidden not in found
+
+
+def test_who_denies_nothing_hides_nothing(scene: DenyHookScenario) -> None:
+    listed = scene.api.list("/organizations")
+    scene.world.identity.process_state.deny_hook = lambda principal, permission, resource, lookup: None
+    assert scene.api.list("/organizations") == listed

@@ -1,0 +1,205 @@
+"""Security 18.2: what a grant gives out lies within what came in and within the rights of the client, everywhere.
+
+A test goes through every way to a token, every kind of client and every relation of the organizations of user and
+client to a project, and compares what the token opens with a model of the rights.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import product
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from identity.domain.applications import ApplicationType
+from identity.domain.users import TokenFormat
+from identity.testing.response_checks import check_token_response
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import BrowserSession, CredentialsOrClientId, PresentableCode, ServiceUserProgram, World
+from tests.spec.shared_project_scenario import (
+    APPLICATION,
+    GRANTED,
+    GRANTS,
+    OF_USER,
+    ROLES,
+    AccessRight,
+    SharedProjectScenario,
+    TokenAccess,
+    agree,
+    make_application,
+)
+
+#: How an organization stands to the shared project, and where else an application can belong.
+TO_PROJECT = ("owner", "holder", "foreign")
+TO_USER = ("of the user", "of the instance")
+
+#: What is asked beside openid: the shared project, the own one by id or alias, both.
+ASKED = ("", "shared", "own", "alias", "shared own")
+
+
+def expected(
+    house: SharedProjectScenario, right: AccessRight, asked: str, *, of_subject: bool, roles: frozenset[str]
+) -> TokenAccess | None:
+    """What it should open by the model; None if the request is refused."""
+    shared, own = "shared" in asked, "own" in asked or "alias" in asked
+    if (shared and right.roles is None) or (own and not right.own):
+        return None
+    projects = {house.shared.id} if shared else set()
+    return TokenAccess(
+        shared=shared,
+        own=own,
+        manages=own and of_subject,
+        roles=roles & (right.roles or frozenset()) if shared else frozenset(),
+        projects=frozenset(projects | ({house.world.instance.project_id} if own else set())),
+    )
+
+
+KINDS: Mapping[str, dict[str, Any]] = {
+    "web": {"type": ApplicationType.WEB},
+    "native": {"type": ApplicationType.NATIVE, "authentication_method": "none"},
+    "browser": {
+        "type": ApplicationType.BROWSER,
+        "authentication_method": "none",
+        "access_token_type": TokenFormat.JWT,
+        "assert_roles_in_access_token": True,
+    },
+}
+
+
+@pytest.fixture
+def house(world: World) -> SharedProjectScenario:
+    return SharedProjectScenario(world)
+
+
+def by_code(world: World, session: BrowserSession, client: CredentialsOrClientId, scope: str) -> list[str] | str:
+    """The access tokens of a code and of two refreshes; or the error."""
+    answer = session.authorize(client, scope=f"{scope} offline_access", prompt="none")
+    members = {name: one for name, [one] in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
+    if "error" in members:
+        return members["error"]
+    redeemed = check_token_response(world.redeem(PresentableCode(members["code"]), client))
+    tokens = [redeemed]
+    for _ in range(2):
+        tokens.append(check_token_response(world.refresh(tokens[-1]["refresh_token"], client)))
+    return [one["access_token"] for one in tokens]
+
+
+def by_front(world: World, session: BrowserSession, client: CredentialsOrClientId, scope: str) -> list[str] | str:
+    """The access token of the implicit flow; or the error."""
+    answer = session.authorize(
+        client,
+        scope=scope,
+        prompt="none",
+        response_type="id_token token",
+        nonce="n",
+        code_challenge=None,
+        code_challenge_method=None,
+    )
+    members = {name: one for name, [one] in parse_qs(urlsplit(answer.headers["Location"]).fragment).items()}
+    world.client.secrets |= {members[one] for one in ("access_token", "id_token") if one in members}
+    return members["error"] if "error" in members else [members["access_token"]]
+
+
+@pytest.mark.storages("memory")  # the rules are the services'; what they look up is in the storage contract
+@pytest.mark.parametrize("kind", ["web", pytest.param("native", marks=pytest.mark.thorough), "browser"])
+@pytest.mark.parametrize("to_project", TO_PROJECT)
+def test_a_person_s_token_opens_what_person_and_application_may(
+    house: SharedProjectScenario, kind: str, to_project: str
+) -> None:
+    world, person = house.world, house.make_manager(to_project)
+    session, wrong = world.make_browser_session(person), []
+    of_user = house.right("user", to_project, own=True)
+    for relation, may_manage in product((*TO_PROJECT, *TO_USER), (False, True)):
+        members = {**APPLICATION, **KINDS[kind], "grant_types": GRANTS, "may_manage": may_manage}
+        if members.get("authentication_method") == "none":
+            members["grant_types"] = GRANTS - {"client_credentials"}
+        project_id = house.project_for(relation, person)
+        client = make_application(world, project_id, members)
+        agree(world, person, client, [house.scope(asked) for asked in ASKED])
+        of_client = (
+            replace(of_user, own=may_manage)
+            if relation == "of the user"
+            else house.right("client", "foreign" if relation in TO_USER else relation, own=may_manage)
+        )
+        # A grant narrows the roles of whoever belongs to the holder, a user's by what the user was given.
+        if relation == "of the user" and to_project == "holder":
+            of_client = replace(of_client, roles=GRANTED["user"])
+        for asked, way in product(ASKED, (by_code, by_front)):
+            found = way(world, session, client, house.scope(asked))
+            want = expected(house, of_user & of_client, asked, of_subject=True, roles=OF_USER)
+            asking = client if isinstance(client, Credentials) else None
+            got = (
+                [None if found == "invalid_scope" else found]
+                if isinstance(found, str)
+                else [house.opened(one, asking) for one in found]
+            )
+            if any(one != want for one in got):
+                wrong.append((relation, may_manage, asked, way.__name__, got, want))
+    assert wrong == []
+
+
+@pytest.mark.storages("memory")  # as above
+def test_an_application_s_own_token_opens_what_it_may(house: SharedProjectScenario) -> None:
+    world, wrong = house.world, []
+    for relation, may_manage in product((*TO_PROJECT, "of the instance"), (False, True)):
+        members = {
+            "type": ApplicationType.API,
+            "grant_types": frozenset({"client_credentials"}),
+            "may_manage": may_manage,
+        }
+        client = make_application(world, house.project_for(relation, None), members)
+        of_client = house.right("client", "foreign" if relation in TO_USER else relation, own=may_manage)
+        for asked in ASKED:
+            form = {"grant_type": "client_credentials", "scope": house.scope(asked)}
+            answer = world.post_token_request(client, form).json
+            want = expected(house, of_client, asked, of_subject=False, roles=frozenset())
+            got = None if answer.get("error") == "invalid_scope" else house.opened(answer["access_token"], client)
+            if got != want:
+                wrong.append((relation, may_manage, asked, got, want))
+    assert wrong == []
+
+
+def by_assertion(world: World, robot: ServiceUserProgram, scope: str) -> Any:
+    return robot.request_token(scope).json
+
+
+def by_secret(world: World, robot: ServiceUserProgram, scope: str) -> Any:
+    return world.post_token_request(
+        world.make_service_user_secret(robot), {"grant_type": "client_credentials", "scope": scope}
+    ).json
+
+
+@pytest.mark.storages("memory")  # as above
+@pytest.mark.parametrize("way", [by_assertion, by_secret])
+@pytest.mark.parametrize("format", TokenFormat)
+@pytest.mark.parametrize("to_project", TO_PROJECT)
+def test_a_service_user_s_token_opens_what_it_may(
+    house: SharedProjectScenario,
+    way: Callable[[World, ServiceUserProgram, str], Any],
+    format: TokenFormat,  # noqa: A002
+    to_project: str,
+) -> None:
+    for asked in ASKED:
+        robot = house.world.make_service_user_program(house.organizations["user", to_project], token_format=format)
+        house.give_roles(robot.user, to_project)
+        answer = way(house.world, robot, house.scope(asked))
+        right = house.right("user", to_project, own=True)
+        want = expected(house, right, asked, of_subject=True, roles=OF_USER)
+        got = None if answer.get("error") == "invalid_scope" else house.opened(answer["access_token"], None)
+        assert got == want, asked
+
+
+@pytest.mark.storages("memory")  # as above
+def test_a_personal_access_token_opens_what_its_service_user_may(house: SharedProjectScenario) -> None:
+    """It cannot be made with more, and loses what its user loses."""
+    world, robot = house.world, house.world.make_service_user_program(house.organizations["user", "holder"])
+    house.give_roles(robot.user, "holder")
+    token = world.make_personal_access_token(robot, project_ids=(house.shared.id,), scope=f"openid {ROLES}")
+    right = house.right("user", "holder", own=True)
+    want = expected(house, right, "shared own", of_subject=True, roles=OF_USER)
+    assert want is not None
+    assert house.opened(token, None) == want
+    world.operator_services.project_grants.remove(house.grants["user"].id)
+    left = replace(want, shared=False, roles=frozenset(), projects=frozenset({world.instance.project_id}))
+    assert house.opened(token, None) == left

@@ -1,0 +1,143 @@
+"""Management API (decisions): a request that is sent again with its idempotency key."""
+
+import json
+from typing import Any
+
+import pytest
+
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.plugins.management.operation import one_time_members, readable_representations
+from identity.plugins.management.operation_table import OPERATIONS
+from identity.testing.response_checks import check_api_error, format_response
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient, make_fixture_data, make_public_key
+
+
+def test_the_same_request_is_answered_again_and_done_once(world: World, api: ApiClient, projects: str) -> None:
+    answers = [api.ask("POST", projects, {"name": "Billing"}, Idempotency_Key="key-1") for _ in range(3)]
+    assert {(answer.status_int, answer.body, answer.headers["Location"]) for answer in answers} == {
+        (201, answers[0].body, answers[0].headers["Location"])
+    }
+    assert len({answer.headers["ETag"] for answer in answers}) == 1
+    assert len(api.list(projects)) == 1
+    assert len(world.audit_events(event="project.created", object_id=answers[0].json["id"])) == 1
+
+
+#: What the answer of an operation shows this once, and what is asked.
+SHOWN_ONCE: dict[str, tuple[set[str], dict[str, Any]]] = {
+    "add_service_user_key": ({"key_file"}, {}),
+    "add_service_user_secret": ({"client_secret"}, {}),
+    "add_personal_access_token": ({"token"}, {"name": "CI"}),
+    "add_application_secret": ({"client_secret"}, {}),
+    "register_application": ({"client_secret"}, {"name": "Stock", "type": "api"}),
+    "invite_user": (
+        {"initial"},
+        {"user_name": "bert", "given_name": "B", "family_name": "E", "email": "b@e.example", "initial": "link"},
+    ),
+    "issue_password_link": ({"password_link"}, {}),
+    "set_one_time_password": ({"one_time_password"}, {}),
+    # It holds no secret, but people's data, and is made anew each time.
+    "export_organization": ({"format", "version", "instance", "organization"}, {}),
+}
+
+
+def test_what_is_shown_once_is_known() -> None:
+    """A new operation stands here, or shows what can be read again."""
+    shown = readable_representations(OPERATIONS)
+    found = {one.name: set(one_time_members(one, shown)) for one in OPERATIONS if one.method == "POST"}
+    assert {name: members for name, members in found.items() if members} == {
+        name: members for name, (members, _) in SHOWN_ONCE.items()
+    }
+
+
+@pytest.mark.parametrize("name", SHOWN_ONCE)
+def test_what_is_shown_once_is_never_kept(world: World, name: str) -> None:
+    """Not sealed either: a repeat is told that it was done, and where it is."""
+    estate, (operation,) = make_fixture_data(world), [one for one in OPERATIONS if one.name == name]
+    manager = world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE)
+    api, path, (once, members) = ApiClient.of(manager), estate.address(operation.path), SHOWN_ONCE[name]
+    first, second = (api.ask("POST", path, members, Idempotency_Key="the-first-time") for _ in range(2))
+    assert first.status_int in (200, 201), format_response(first)
+    assert "shown once" in check_api_error(second, 409, "conflict")["message"]
+    assert second.headers.get("Location") == first.headers.get("Location")
+    assert (operation.location is not None) == ("Location" in second.headers)
+    request = f"POST\n/management/v1{path}\n{json.dumps(members)}".encode()
+    kept = world.operator_services.idempotency.begin(manager.id, "the-first-time", request)
+    assert kept is not None
+    assert json.loads(kept.body)[0] == ""
+    assert all(first.json[name] for name in once)
+
+
+@pytest.mark.parametrize("name", ["preview_instance_policy", "preview_organization_policy"])
+def test_what_changes_nothing_can_be_asked_again(world: World, name: str) -> None:
+    estate, (operation,) = make_fixture_data(world), [one for one in OPERATIONS if one.name == name]
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    path, members = estate.address(operation.path), {"second_factor": "required"}
+    first, second = (api.post(path, members, Idempotency_Key="asked", status=200) for _ in range(2))
+    assert first == second
+    assert first.keys() == {"sessions", "more", "own"}
+
+
+def test_an_answer_without_the_secret_that_it_could_show_is_answered_again(
+    world: World, owner: ServiceUserProgram, api: ApiClient
+) -> None:
+    members = {"public_key": make_public_key(world)}
+    path = f"/service-users/{owner.id}/keys"
+    first, second = (api.post(path, members, Idempotency_Key="uploaded") for _ in range(2))
+    assert first == second
+    assert first["key_file"] is None
+
+
+def test_an_answer_that_an_earlier_version_kept_whole_is_not_given_again(
+    world: World, owner: ServiceUserProgram, api: ApiClient
+) -> None:
+    path = f"/service-users/{owner.id}/secrets"
+    with world.transaction_services() as services:
+        assert services.idempotency.claim_key(owner.id, "old", f"POST\n/management/v1{path}\n".encode()) is None
+        body = json.dumps({"id": "x", "client_secret": "y"})
+        services.idempotency.store_response(201, json.dumps([body, None, "https://id.example.com/x"]).encode())
+    answer = api.ask("POST", path, Idempotency_Key="old")
+    check_api_error(answer, 409, "conflict")
+    assert answer.headers["Location"] == "https://id.example.com/x"
+
+
+def test_another_request_with_the_same_key_is_refused(world: World, api: ApiClient, projects: str) -> None:
+    api.post(projects, {"name": "Billing"}, Idempotency_Key="k")
+    elsewhere = projects.replace("projects", "users")
+    for path, members in ((projects, {"name": "Shipping"}), (elsewhere, {"name": "Billing"})):
+        answer = api.ask("POST", path, members, Idempotency_Key="k")
+        assert "another request" in check_api_error(answer, 409, "conflict")["message"]
+    assert len(api.list(projects)) == 1
+    other = world.make_manager_program("ORG_OWNER")
+    ApiClient.of(other).post(
+        f"/organizations/{other.organization.id}/projects", {"name": "Shipping"}, Idempotency_Key="k"
+    )
+
+
+def test_a_request_that_was_refused_can_be_sent_again_with_its_key(api: ApiClient, projects: str) -> None:
+    check_api_error(api.ask("POST", projects, {"name": ""}, Idempotency_Key="k2"), 422, "invalid")
+    api.post(projects, {"name": "Billing"}, Idempotency_Key="k2")
+
+
+def test_a_key_is_good_for_a_day(world: World, owner: ServiceUserProgram, projects: str) -> None:
+    first = ApiClient.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
+    world.clock.advance(24 * 3600 + 1)
+    second = ApiClient.of(owner).post(projects, {"name": "Billing"}, Idempotency_Key="k3")
+    assert first["id"] != second["id"]
+
+
+def test_a_key_that_is_none_is_refused(api: ApiClient, projects: str) -> None:
+    for key in ("", "a b", "ü", "x" * 256):
+        answer = api.ask("POST", projects, {"name": "Billing"}, Idempotency_Key=key)
+        assert "Idempotency-Key" in check_api_error(answer, 400, "invalid")["message"]
+        assert api.list(projects) == []
+
+
+def test_a_key_does_not_open_what_its_sender_may_no_longer_do(
+    world: World, api: ApiClient, owner: ServiceUserProgram
+) -> None:
+    """The answer that is kept is for whoever still may ask."""
+    path = f"/service-users/{owner.id}/secrets"
+    api.post(path, Idempotency_Key="k4")
+    other = world.make_manager_program("ORG_OWNER")
+    check_api_error(ApiClient.of(other).ask("POST", path, Idempotency_Key="k4"), 404, "not_found")

@@ -1,0 +1,166 @@
+"""The OpenAPI document of the management API says what the API does: schemathesis compares the two."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS
+
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.plugins.management.operation_table import OPERATIONS
+from identity.testing.fixtures import DatabaseFactory
+from identity.testing.response_checks import check_page, format_response
+from identity.testing.service_test_client import bearer_headers
+from identity.testing.world import World
+from tests.plugins.management.api_fixture_data import make_fixture_data
+
+_CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+)
+_EXAMPLES = 6
+#: What is asked with these is refused for what they say, however right or wrong the rest is.
+_CONDITIONS = ("If-Match", "If-None-Match")
+
+
+def document(world: World) -> dict[str, Any]:
+    answer = world.client.get(f"{world.client.management_url}/openapi.json")
+    assert answer.status_int == 200, format_response(answer)
+    found: dict[str, Any] = answer.json
+    return found
+
+
+def owner_of_all(world: World) -> dict[str, str]:
+    robot = world.make_service_user_program()
+    world.assign_manager_role(robot, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    return bearer_headers(robot.management_token())
+
+
+@cache
+def operations_of(world: World) -> dict[str, Any]:
+    """What schemathesis makes of the document, by operationId."""
+    schema = schemathesis.openapi.from_dict(document(world))
+    schema.app = world.app
+    found = [one.ok() for one in schema.get_all_operations()]
+    return {one.definition.raw["operationId"]: one for one in found}
+
+
+class SchemathesisCaller:
+    """Asks an operation what schemathesis thinks of; every other time about something that is there."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._operation = operations_of(world)[name]
+        self._url = world.client.management_url
+        self._headers = owner_of_all(world)
+        self._places = make_fixture_data(world).places
+        self.answered = 0
+
+    def ask(self, mode: GenerationMode, checks: tuple[str, ...], *, without: tuple[str, ...] = ()) -> None:
+        """Bounded and the same in each run."""
+        quick = settings(
+            max_examples=_EXAMPLES,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        wanted = CHECKS.get_by_names(list(checks))
+
+        def check(case: Any) -> None:
+            self.answered += 1
+            if self.answered % 2:
+                case.path_parameters = {one: self._places[one] for one in case.path_parameters or {}}
+            given = {name: value for name, value in (case.headers or {}).items() if name not in without}
+            case.headers = {**given, **self._headers}
+            case.validate_response(case.call(base_url=self._url), checks=wanted)
+
+        run: Callable[[], None] = quick(given(case=self._operation.as_strategy(generation_mode=mode))(check))
+        run()
+
+
+@pytest.fixture(scope="module")
+def disturbed(database_factory: DatabaseFactory) -> Iterator[World]:
+    """A world apart: whoever comes later would meet policies and legal holds that nobody thought of."""
+    world = database_factory.make_world(database_factory.new_database_settings("memory"))
+    yield world
+    world.close()
+
+
+@pytest.mark.shows("4.9.2")
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [one.name for one in OPERATIONS])
+def test_what_is_answered_is_what_the_document_says(disturbed: World, name: str) -> None:
+    asker = SchemathesisCaller(disturbed, name)
+    asker.ask(GenerationMode.POSITIVE, _CHECKS)
+    asker.ask(GenerationMode.NEGATIVE, (*_CHECKS, "negative_data_rejection"), without=_CONDITIONS)
+    assert asker.answered
+
+
+def test_the_document_is_for_everybody_and_can_be_kept(world: World) -> None:
+    url = f"{world.client.management_url}/openapi.json"
+    answer = world.client.get(url)
+    assert answer.content_type == "application/json"
+    assert answer.headers["Cache-Control"] == "public, max-age=300"
+    again = world.client.get(url, {"If-None-Match": answer.headers["ETag"]})
+    assert (again.status_int, again.body) == (304, b"")
+    assert answer.json["openapi"] == "3.1.0"
+    assert answer.json["servers"] == [{"url": world.client.management_url}]
+
+
+def references(value: Any) -> set[str]:
+    if isinstance(value, Mapping):
+        own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+        return own.union(*map(references, value.values()))
+    return set().union(*map(references, value)) if isinstance(value, list) else set()
+
+
+def test_every_reference_leads_somewhere_and_nothing_is_left_over(world: World) -> None:
+    said = document(world)
+    kinds = ("schemas", "responses", "parameters", "headers")
+    there = {f"#/components/{kind}/{name}" for kind in kinds for name in said["components"][kind]}
+    assert references(said) == there
+
+
+def test_every_operation_is_told_in_one_sentence(world: World) -> None:
+    operations = [one for item in document(world)["paths"].values() for one in item.values()]
+    for one in operations:
+        assert one["summary"][0].isupper(), one
+        assert one["summary"].endswith("."), one
+        assert one["x-permission"], one
+    assert len({one["operationId"] for one in operations}) == len(operations)
+    assert len({one["summary"] for one in operations}) == len(operations)
+
+
+def test_every_operation_can_be_read_on_a_page(world: World) -> None:
+    page = check_page(world.client.get(f"{world.client.management_url}/", {"Accept": "text/html"}))
+    identifiers = {one["id"] for one in page.find_all(id=True)}
+    assert {one.name for one in OPERATIONS} <= identifiers
+    assert {f"schema-{name}" for name in document(world)["components"]["schemas"]} <= identifiers
+    inside = {one["href"][1:] for one in page.find_all("a", href=True) if one["href"].startswith("#")}
+    assert inside <= identifiers
+    assert len(identifiers) == len(page.find_all(id=True)), "an id stands twice"
+
+
+def test_the_page_is_translated_and_needs_no_script(world: World) -> None:
+    url = f"{world.client.management_url}/"
+    german = check_page(world.client.get(url, {"Accept-Language": "de"}))
+    assert german.html["lang"] == "de"
+    assert check_page(world.client.get(url)).html["lang"] == "en"
+    assert [one["src"] for one in german.find_all("script")] == [one["src"] for one in german.select("head script")]
+
+
+def test_document_and_page_live_on_the_base_host_alone(three_host_world: World) -> None:
+    assert urlsplit(three_host_world.client.management_url).netloc == "api.example.com"
+    for path in ("/", "/openapi.json"):
+        assert three_host_world.client.get(three_host_world.client.management_url + path).status_int == 200
+        for host in ("id", "login"):
+            assert three_host_world.client.get(f"https://{host}.example.com/management/v1{path}").status_int == 404

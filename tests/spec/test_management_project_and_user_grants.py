@@ -1,0 +1,138 @@
+"""Management API: projects granted to other organizations, and roles given to users."""
+
+import pytest
+
+from identity.domain.projects import Project
+from identity.testing.response_checks import check_api_error
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
+
+
+@pytest.fixture
+def project(world: World, owner: ServiceUserProgram) -> Project:
+    return world.make_project(owner.organization, roles=["reader", "writer"])
+
+
+@pytest.fixture
+def holder(world: World) -> ServiceUserProgram:
+    """The owner of another organization."""
+    return world.make_manager_program("ORG_OWNER")
+
+
+def test_a_project_grant_from_its_beginning_to_its_end(
+    world: World, api: ApiClient, project: Project, holder: ServiceUserProgram
+) -> None:
+    made = api.post(f"/projects/{project.id}/grants", {"organization_id": holder.organization.id, "roles": ["reader"]})
+    path = f"/project-grants/{made['id']}"
+    assert (made["project_id"], made["organization_id"]) == (project.id, holder.organization.id)
+    assert (made["roles"], made["state"]) == (["reader"], "active")
+    assert api.get(path) == made
+    assert api.list(f"/projects/{project.id}/grants") == [made]
+    held = ApiClient.of(holder)
+    assert held.list(f"/organizations/{holder.organization.id}/granted-projects") == [made]
+    assert held.get(path) == made
+    assert api.patch(path, {"roles": ["writer", "reader"]})["roles"] == ["reader", "writer"]
+    assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
+    assert api.list(f"/projects/{project.id}/grants?state=active") == []
+    assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
+    api.delete(path)
+    check_api_error(held.ask("GET", path), 404, "not_found")
+    assert held.list(f"/organizations/{holder.organization.id}/granted-projects") == []
+
+
+def test_a_holder_cannot_widen_what_it_holds(world: World, project: Project, holder: ServiceUserProgram) -> None:
+    grant = world.make_project_grant(project, holder.organization, roles=["reader"])
+    held = ApiClient.of(holder)
+    path = f"/project-grants/{grant.id}"
+    check_api_error(held.ask("PATCH", path, {"roles": ["writer"]}), 403, "forbidden")
+    check_api_error(held.ask("POST", f"{path}/reactivate"), 403, "forbidden")
+    check_api_error(held.ask("DELETE", path), 403, "forbidden")
+    check_api_error(held.ask("GET", f"/projects/{project.id}"), 404, "not_found")
+
+
+def test_what_cannot_be_granted_is_named(
+    api: ApiClient, project: Project, holder: ServiceUserProgram, owner: ServiceUserProgram
+) -> None:
+    grants = f"/projects/{project.id}/grants"
+    there = holder.organization.id
+    for members, field in (
+        ({"organization_id": there, "roles": ["owner"]}, "roles"),
+        ({"organization_id": "nothing"}, "organization_id"),
+        ({"organization_id": owner.organization.id}, "organization_id"),
+        ({"roles": ["reader"]}, "organization_id"),
+        ({"organization_id": there, "roles": "reader"}, "roles"),
+    ):
+        assert set(check_api_error(api.ask("POST", grants, members), 422, "invalid")["fields"]) == {field}
+    api.post(grants, {"organization_id": there})
+    answer = api.ask("POST", grants, {"organization_id": there})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"organization_id"}
+
+
+# --- user grants ------------------------------------------------------------------------------------------------------
+
+
+def test_a_user_grant_from_its_beginning_to_its_end(
+    world: World, owner: ServiceUserProgram, api: ApiClient, project: Project
+) -> None:
+    person = world.make_human_user(owner.organization)
+    made = api.post(f"/users/{person.id}/grants", {"project_id": project.id, "roles": ["reader"]})
+    path = f"/user-grants/{made['id']}"
+    assert (made["user_id"], made["project_grant_id"], made["roles"]) == (person.id, None, ["reader"])
+    assert api.get(path) == made
+    assert api.list(f"/users/{person.id}/grants") == [made] == api.list(f"/projects/{project.id}/user-grants")
+    assert api.patch(path, {"roles": ["writer"]})["roles"] == ["writer"]
+    assert api.post(f"{path}/deactivate", status=200)["state"] == "deactivated"
+    assert api.post(f"{path}/reactivate", status=200)["state"] == "active"
+    api.delete(path)
+    assert api.list(f"/users/{person.id}/grants") == []
+    told = {event.event for event in world.audit_events(object_id=made["id"])}
+    assert told == {f"user_grant.{verb}" for verb in ("added", "changed", "deactivated", "reactivated", "removed")}
+
+
+def test_service_users_have_grants_too(owner: ServiceUserProgram, api: ApiClient, project: Project) -> None:
+    made = api.post(f"/service-users/{owner.id}/grants", {"project_id": project.id, "roles": ["reader"]})
+    assert api.list(f"/service-users/{owner.id}/grants") == [made]
+    answer = api.ask("POST", f"/projects/{project.id}/user-grants", {"user_id": owner.id})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"user_id"}
+
+
+def test_users_of_a_holder_get_what_it_holds(
+    world: World, api: ApiClient, project: Project, holder: ServiceUserProgram
+) -> None:
+    """Security 14.5."""
+    grant = world.make_project_grant(project, holder.organization, roles=["reader"])
+    held, person = ApiClient.of(holder), world.make_human_user(holder.organization)
+    path = f"/project-grants/{grant.id}/user-grants"
+    answer = held.ask("POST", path, {"user_id": person.id, "roles": ["reader", "writer"]})
+    assert set(check_api_error(answer, 422, "invalid")["fields"]) == {"roles"}
+    made = held.post(path, {"user_id": person.id, "roles": ["reader"]})
+    assert made["project_grant_id"] == grant.id
+    assert held.list(path) == [made] == api.list(f"/projects/{project.id}/user-grants")
+    api.delete(f"/project-grants/{grant.id}")
+    assert held.list(f"/users/{person.id}/grants") == []
+
+
+def test_a_project_grant_is_for_users_of_its_holder(
+    world: World, owner: ServiceUserProgram, api: ApiClient, project: Project, holder: ServiceUserProgram
+) -> None:
+    grant = world.make_project_grant(project, holder.organization, roles=["reader"])
+    path = f"/project-grants/{grant.id}/user-grants"
+    sentences = set()
+    for user_id in (owner.id, world.make_human_user().id, "nothing"):
+        answer = ApiClient.of(holder).ask("POST", path, {"user_id": user_id, "roles": ["reader"]})
+        sentences.add(check_api_error(answer, 422, "invalid")["fields"]["user_id"])
+    assert len(sentences) == 1
+
+
+def test_whom_one_may_not_see_one_gives_nothing(world: World, api: ApiClient, project: Project) -> None:
+    stranger = world.make_human_user()
+    for user_id in (stranger.id, "nothing"):
+        answer = api.ask("POST", f"/projects/{project.id}/user-grants", {"user_id": user_id, "roles": ["reader"]})
+        assert check_api_error(answer, 422, "invalid")["fields"] == {"user_id": "There is no such user."}
+
+
+def test_what_one_may_not_see_one_does_not_give(world: World, owner: ServiceUserProgram, api: ApiClient) -> None:
+    foreign = world.make_project()
+    for project_id in (foreign.id, "nothing"):
+        answer = api.ask("POST", f"/service-users/{owner.id}/grants", {"project_id": project_id})
+        assert check_api_error(answer, 422, "invalid")["fields"] == {"project_id": "There is no such project."}

@@ -1,0 +1,142 @@
+"""Changes that change nothing (security 9.2): no event, no new version, at every door at which something is changed.
+
+The doors are read from the tables of the API and of the console, so that a new one is asked as well.
+"""
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from identity.domain.permissions import INSTANCE_RESOURCE
+from identity.plugins.console.pages import _MODULES
+from identity.plugins.management.operation import Operation
+from identity.plugins.management.operation_table import OPERATIONS
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.desired_state.apply import apply_desired_state, parse_desired_state
+from identity.testing.browser import Browser
+from identity.testing.response_checks import format_response
+from identity.testing.world import World
+from tests.plugins.management.api_fixture_data import ROLE, ApiClient, ApiFixtureData, make_fixture_data
+
+pytestmark = pytest.mark.storages("memory")
+
+PATCHES = [one for one in OPERATIONS if one.method == "PATCH"]
+STATES = [one for one in OPERATIONS if one.path.endswith(("/deactivate", "/reactivate"))]
+FORMS = [place for module in _MODULES for place in module.ROUTES if place.path.endswith("/edit")]
+
+
+@pytest.fixture
+def estate(world: World) -> ApiFixtureData:
+    return make_fixture_data(world)
+
+
+@pytest.fixture
+def api(world: World) -> ApiClient:
+    return ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+
+
+def named(operation: Operation) -> str:
+    return operation.name
+
+
+def address(estate: ApiFixtureData, path: str) -> str:
+    """The path with every name in it replaced, whatever pattern the name is followed by."""
+    return re.sub(r"\{(\w+)[^}]*\}", lambda found: {**estate.places, "key": ROLE}[found[1]], path)
+
+
+def latest(world: World) -> int | None:
+    """The number of the newest event."""
+    return world.audit_events()[0].sequence
+
+
+def _members(command: Any, thing: dict[str, Any]) -> dict[str, Any]:
+    """All that the command could change, as it is."""
+    own = thing.get("own", thing)
+    return {name: own[name] for name in command.model_fields if name in own}
+
+
+@pytest.mark.parametrize("operation", PATCHES, ids=named)
+def test_a_patch_of_what_is_so_already(
+    world: World, api: ApiClient, estate: ApiFixtureData, operation: Operation
+) -> None:
+    path = address(estate, operation.path)
+    before = api.ask("GET", path)
+    members = _members(operation.command, before.json)
+    assert members, "the test sends nothing"
+    last = latest(world)
+    answer = api.ask("PATCH", path, members, If_Match=before.headers["ETag"])
+    assert answer.status_int == 200, format_response(answer)
+    assert (answer.json, answer.headers["ETag"]) == (before.json, before.headers["ETag"])
+    assert api.get(path) == before.json
+    assert latest(world) == last
+
+
+@pytest.mark.parametrize("operation", STATES, ids=named)
+def test_a_state_that_is_so_already(world: World, api: ApiClient, estate: ApiFixtureData, operation: Operation) -> None:
+    path = address(estate, operation.path)
+    first = api.post(path, status=200)
+    last = latest(world)
+    assert api.post(path, status=200) == first
+    assert latest(world) == last
+
+
+@pytest.mark.parametrize("place", FORMS, ids=lambda place: place.path)
+def test_a_form_of_the_console_that_is_sent_as_it_came(world: World, estate: ApiFixtureData, place: Any) -> None:
+    person = world.make_human_user()
+    world.assign_manager_role(person, "IAM_OWNER", resource=INSTANCE_RESOURCE)
+    browser = Browser(world)
+    browser.start_session(person)
+    page = browser.open(f"/console{address(estate, place.path)}")
+    assert page.status_int == 200, page
+    before = latest(world)
+    answer = browser.submit()
+    assert answer.status_int == 200, answer
+    assert browser.answers[0].status_int == 303, "the form was drawn again"
+    assert latest(world) == before
+
+
+def test_a_profile_that_is_sent_as_it_came(world: World) -> None:
+    person = world.make_human_user()
+    browser = Browser(world)
+    browser.start_session(person)
+    browser.open("/account/profile")
+    before = latest(world)
+    browser.submit()
+    assert browser.answers[0].status_int == 303
+    assert latest(world) == before
+    with world.read_only_services() as services:
+        assert services.users.get(person.id).version == person.version
+
+
+def test_a_state_file_that_is_applied_twice(world: World) -> None:
+    state = parse_desired_state(
+        {
+            "version": 1,
+            "organizations": [
+                {
+                    "name": "Narwhal",
+                    "primary_domain": f"{uuid4().hex}.example",
+                    "users": [{"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace"}],
+                    "service_users": [{"user_name": "robot", "display_name": "Robot", "generated_key": {}}],
+                    "projects": [
+                        {
+                            "name": "Ocean",
+                            "roles": [{"key": "reader", "display_name": "Reader"}],
+                            "applications": [{"name": "API", "type": "api"}],
+                            "user_grants": [{"user": "ada", "roles": ["reader"]}],
+                            "managers": [{"user": "ada", "roles": ["PROJECT_OWNER"]}],
+                        }
+                    ],
+                    "managers": [{"user": "ada", "roles": ["ORG_OWNER"]}],
+                }
+            ],
+        }
+    )
+    with world.transaction_services() as services:
+        assert apply_desired_state(services, state, by=OPERATOR_PRINCIPAL, with_secrets=True).state_changes
+    before = latest(world)
+    with world.transaction_services() as services:
+        assert apply_desired_state(services, state, by=OPERATOR_PRINCIPAL, with_secrets=True).state_changes == ()
+    assert latest(world) == before

@@ -1,0 +1,306 @@
+"""Security 19.9: what each rule of a policy does, at the next request that needs it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from identity.domain.applications import ConsentRule
+from identity.domain.errors import Denied, Invalid
+from identity.domain.login_names import LoginName
+from identity.domain.organizations import Organization
+from identity.domain.users import HumanUser
+from identity.plugins.sql.stores.organizations import SqlOrganizationStore
+from identity.services.attempts import TooManyAttempts
+from identity.services.commands.policies import ChangePolicy
+from identity.services.commands.users import RegisterUser
+from identity.services.policies import INSTANCE_OWNER_ID, PolicyCache, PolicyService
+from identity.system_checks import SystemChecks
+from identity.testing.browser import Browser
+from identity.testing.fixtures import WorldFactory
+from identity.testing.world import World
+
+Rules = Callable[..., None]
+
+
+@pytest.fixture
+def organization(world: World) -> Organization:
+    return world.make_organization()
+
+
+@pytest.fixture
+def rules(world: World, organization: Organization) -> Rules:
+    """Sets rules of the organization."""
+
+    def change(**given: Any) -> None:
+        with world.transaction_services() as services:
+            services.policies.change(organization.id, ChangePolicy.build(**given))
+
+    return change
+
+
+@pytest.fixture
+def person(world: World, organization: Organization) -> HumanUser:
+    return world.make_human_user(organization)
+
+
+def signed_in(browser: Browser) -> bool:
+    return "/login" not in str(browser.open("/account").request.path)
+
+
+def _browser(world: World, person: HumanUser) -> Browser:
+    browser = Browser(world)
+    browser.start_session(person)
+    return browser
+
+
+def test_a_session_ends_when_it_is_unused_for_as_long_as_its_organization_says(
+    world: World, person: HumanUser, rules: Rules
+) -> None:
+    browser = _browser(world, person)
+    world.clock.advance(minutes=20)
+    assert signed_in(browser)
+    world.clock.advance(minutes=20)
+    rules(session_idle_age=timedelta(minutes=15))
+    assert not signed_in(browser)
+    rules(session_idle_age=timedelta(minutes=90))
+    assert signed_in(browser)
+
+
+def test_a_session_ends_when_it_is_as_old_as_its_organization_says(
+    world: World, person: HumanUser, rules: Rules
+) -> None:
+    browser = _browser(world, person)
+    world.clock.advance(hours=2)
+    assert signed_in(browser)
+    rules(session_max_age=timedelta(hours=1))
+    assert not signed_in(browser)
+    with world.read_only_services() as services:
+        assert services.sessions.list_by_user(person.id) == ()
+    rules(session_max_age=timedelta(hours=3))
+    assert signed_in(browser)
+
+
+def test_who_may_be_signed_in_at_one_browser_is_signed_out_at_all_others(
+    world: World, person: HumanUser, rules: Rules
+) -> None:
+    first, second = _browser(world, person), _browser(world, person)
+    assert (signed_in(first), signed_in(second)) == (True, True)
+    rules(single_session=True)
+    third = _browser(world, person)
+    assert [signed_in(one) for one in (first, second, third)] == [False, False, True]
+    # Signing in once more at the same browser is not another one.
+    fourth = _browser(world, world.make_human_user())
+    assert [signed_in(one) for one in (third, fourth)] == [True, True]
+
+
+@pytest.fixture
+def owner_application(world: World, organization: Organization) -> Any:
+    """An application of the person's own organization."""
+    return world.make_web_application(world.make_project(organization).id, consent=ConsentRule.WHEN_FOREIGN)
+
+
+def test_people_agree_also_to_applications_of_their_own_where_the_policy_asks(
+    world: World, person: HumanUser, rules: Rules, owner_application: Any
+) -> None:
+    session = world.make_browser_session(person)
+    offline = "openid offline_access"
+    code = world.make_code(owner_application, session, scope=offline)
+    held = world.redeem(code, owner_application).json
+    rules(consent="always")
+    answer = session.authorize(owner_application, prompt="none")
+    assert "error=consent_required" in answer.headers["Location"]
+    assert world.refresh(held["refresh_token"], owner_application).json["error"] == "invalid_grant"
+    rules(consent=None)
+    assert "code=" in session.authorize(owner_application, prompt="none").headers["Location"]
+
+
+def attempts(world: World, login_name: str, number: int) -> list[int | None]:
+    """How long each of so many attempts has to wait, at one moment."""
+    waits: list[int | None] = []
+    for _ in range(number):
+        try:
+            with world.transaction_services() as services:
+                refusal = services.passwords.begin_attempt(LoginName.parse(login_name), {}).reservation.error
+                waits.append(None if refusal is None else refusal.seconds)
+        except TooManyAttempts as refused:
+            waits.append(refused.seconds)
+    return waits
+
+
+def test_attempts_are_as_few_as_the_policy_says_whether_or_not_somebody_has_the_name(
+    world: World, person: HumanUser, rules: Rules, organization: Organization
+) -> None:
+    rules(free_attempts=2)
+    for name in (person.user_name, "nobody-at-all"):
+        assert attempts(world, f"{name}@{organization.primary_domain}", 4) == [None, None, 1, 1]
+    other = world.make_human_user()
+    home = world.operator_services.organizations.get(other.organization_id)
+    assert attempts(world, f"{other.user_name}@{home.primary_domain}", 4) == [None] * 4
+
+
+def test_a_bare_name_tells_nothing_of_the_policy_of_whoever_has_it(
+    world: World, person: HumanUser, rules: Rules
+) -> None:
+    rules(free_attempts=2)
+    assert attempts(world, person.user_name, 4) == attempts(world, "nobody-at-all", 4) == [None] * 4
+    with world.transaction_services() as services:
+        trial = services.passwords.begin_attempt(LoginName.parse(person.user_name), {})
+    assert (trial.reservation.is_rate_limited, trial.stored_hash) == (True, None), "it is not looked at"
+
+
+def test_an_account_is_locked_after_as_many_failures_as_the_policy_says(
+    world: World, person: HumanUser, rules: Rules, organization: Organization
+) -> None:
+    name = f"{person.user_name}@{organization.primary_domain}"
+    for _ in range(6):
+        attempts(world, name, 1)
+        world.clock.advance(minutes=16)
+    with world.read_only_services() as services:
+        assert services.users.list_locked_ids([person], organization) == frozenset()
+    rules(most_attempts=5)
+    with world.read_only_services() as services:
+        assert services.users.list_locked_ids([person], organization) == {person.id}
+    with world.transaction_services() as services:
+        trial = services.passwords.begin_attempt(LoginName.parse(name), {})
+    assert (trial.reservation.is_rate_limited, trial.stored_hash) == (True, None), "it is not looked at"
+    assert trial.reservation.error is not None
+    assert trial.reservation.error.exhausted
+
+
+REGISTERED = {"user_name": "new", "given_name": "Ada", "family_name": "Byron"}
+
+
+def registering(world: World, organization: Organization, email: str) -> str:
+    """How it goes without a mail server: at once, closed, or refused at the address."""
+    command = RegisterUser(**REGISTERED, email=email)
+    try:
+        with world.transaction_services() as services:
+            services.registration.register(organization, command, "hash")
+    except Denied:
+        return "closed"
+    return "made"
+
+
+def test_nobody_registers_without_a_verified_address_where_one_comes_first(
+    world: World, rules: Rules, organization: Organization
+) -> None:
+    rules(registration_verified=True)
+    assert registering(world, organization, "ada@acme.example") == "closed"
+    client = world.make_web_application(world.make_project(organization).id)
+    session = world.make_browser_session()
+    assert "error=access_denied" in session.authorize(client, prompt="create").headers["Location"]
+    rules(registration_verified=None)
+    assert "/login/" in session.authorize(client, prompt="create").headers["Location"]
+    assert registering(world, organization, "ada@acme.example") == "made"
+
+
+def test_who_registers_has_an_address_of_the_domains_of_the_policy(
+    make_world: WorldFactory,
+) -> None:
+    world = make_world(**{"identity.smtp.host": "mail.example", "identity.smtp.sender": "no-reply@id.example"})
+    organization = world.make_organization()
+    with world.transaction_services() as services:
+        services.policies.change(organization.id, ChangePolicy.build(registration_domains=("acme.example",)))
+    assert registering(world, organization, "ada@acme.example") == "closed", "without a link nothing is verified"
+
+    def announced(email: str) -> str:
+        with world.transaction_services() as services:
+            command = RegisterUser(**REGISTERED, email=email)
+            return services.registration.begin(organization, command, "hash").link
+
+    for email in (
+        "ada@evil.example",
+        "ada@acme.example.evil.example",
+        "ada@sub.acme.example",
+        "acme.example@evil.example",
+    ):
+        with pytest.raises(Invalid) as refused:
+            announced(email)
+        assert refused.value.fields == {"email": "Use an email address of acme.example."}
+    code = announced("Ada@ACME.example").rpartition("/")[2]
+    with world.transaction_services() as services:
+        services.policies.change(organization.id, ChangePolicy.build(registration_domains=("other.example",)))
+    with pytest.raises(Invalid), world.transaction_services() as services:
+        services.registration.complete(code, RegisterUser(**REGISTERED, email="ada@other.example"))
+    with world.transaction_services() as services:
+        services.policies.change(organization.id, ChangePolicy.build(registration_domains=None))
+        made = services.registration.complete(code, RegisterUser(**REGISTERED, email="ada@other.example"))
+    assert made.user.profile.email.lower() == "ada@acme.example"
+
+
+def test_check_names_rules_that_leave_no_way_to_sign_in(
+    world: World, rules: Rules, organization: Organization, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = world.identity
+    offered = identity.process_state.capabilities
+
+    def said(*second: str) -> str:
+        monkeypatch.setattr(identity.process_state, "capabilities", replace(offered, second_factors=frozenset(second)))
+        identity.process_state.policy_cache.entries.clear()
+        checks = SystemChecks(
+            identity.settings, identity.backend, identity.read_session, identity.process_state.sealer, ()
+        )
+        return checks.policies() or ""
+
+    rules(second_factor="required_for_managers", factors=("password", "totp"))
+    assert organization.name not in said("totp", "passkeys")
+    assert organization.name in said("passkeys")
+    assert organization.name in said()
+    rules(second_factor=None)
+    assert organization.name not in said()
+
+
+def test_policy_change_holds_in_other_processes_before_it_is_answered(
+    world: World, rules: Rules, organization: Organization
+) -> None:
+    """What a process has found is its own: here another one's cache, which hears of no change."""
+    elsewhere = PolicyCache()
+
+    def held() -> str | None:
+        process = world.identity.process_state
+        own, process.policy_cache = process.policy_cache, elsewhere
+        try:
+            with world.read_only_services() as services:
+                return services.policies.organization_policy(organization.id).consent
+        finally:
+            process.policy_cache = own
+
+    assert held() == "when_foreign"
+    rules(consent="always")
+    assert held() == "always"
+    rules(consent=None)
+    assert held() == "when_foreign"
+    with world.transaction_services() as services:
+        services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(consent="always"))
+    found = held()
+    with world.transaction_services() as services:
+        services.policies.change(INSTANCE_OWNER_ID, ChangePolicy.build(consent=None))
+    assert found == "always", "the instance's rules hold for all organizations"
+
+
+@pytest.mark.storages("sqlite", "postgresql")  # memory keeps no version of the rules, and reads them each time
+def test_a_session_costs_no_query_for_the_policy_while_it_is_known(
+    world: World, person: HumanUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = _browser(world, person)
+    asked: list[str] = []
+    read = PolicyService.get_stored_policy
+
+    def counting(self: PolicyService, owner: str) -> Any:
+        asked.append(owner)
+        return read(self, owner)
+
+    monkeypatch.setattr(PolicyService, "get_stored_policy", counting)
+    version = SqlOrganizationStore.get_rules_version
+    monkeypatch.setattr(
+        SqlOrganizationStore, "get_rules_version", lambda self: asked.append("version") or version(self)
+    )
+    world.clock.advance(seconds=6)
+    assert signed_in(browser)
+    assert set(asked) == {"version", "instance", person.organization_id}
+    asked.clear()
+    assert signed_in(browser)
+    assert asked == []

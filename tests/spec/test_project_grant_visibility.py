@@ -1,0 +1,299 @@
+"""Decisions, "Project grants, seen from the holder": neither organization learns of the other one's people."""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from identity.domain.permissions import (
+    INSTANCE_RESOURCE,
+    organization_resource,
+    project_grant_resource,
+    project_resource,
+)
+from identity.domain.projects import Project, ProjectGrant
+from identity.domain.users import HumanUser, User
+from identity.services.commands.users import CreateHumanUser
+from identity.testing.browser import Browser
+from identity.testing.response_checks import check_api_error
+from identity.testing.world import ServiceUserProgram, World
+from tests.plugins.console.test_authorization import CELLS as PAGES
+from tests.plugins.management.api_fixture_data import ROLE, ApiClient, ApiFixtureData, make_fixture_data
+from tests.spec.test_management_authorization import CELLS
+
+NOTHING = "01980000-0000-7000-8000-000000000000"
+
+
+@dataclass(frozen=True)
+class ProjectGrantScenario:
+    """A project grant with managers of both sides, of which each has changed something."""
+
+    world: World
+    estate: ApiFixtureData
+    #: The first of each manages the organization, the second the grant alone.
+    owner: tuple[HumanUser, HumanUser]
+    holder: tuple[HumanUser, HumanUser]
+    robots: dict[str, ServiceUserProgram]
+    grantee: HumanUser
+
+    @property
+    def grant(self) -> ProjectGrant:
+        return self.estate.grant
+
+    @property
+    def project(self) -> Project:
+        return self.estate.project
+
+    def api(self, side: str) -> ApiClient:
+        return ApiClient.of(self.robots[side])
+
+    def people(self, side: str) -> tuple[User, ...]:
+        return (*(self.owner if side == "owner" else self.holder), self.robots[side].user)
+
+    def other(self, side: str) -> str:
+        return "holder" if side == "owner" else "owner"
+
+    def words(self, side: str) -> set[str]:
+        """What only that side may read: ids, user names, names and addresses of its people."""
+        words = set()
+        for one in self.people(side):
+            words |= {one.id, one.user_name, one.display_name}
+            if isinstance(one, HumanUser):
+                words.add(one.profile.email)
+        # The owner's applications know people by their ids, and by no more.
+        words |= {self.grantee.user_name, self.grantee.display_name} if side == "holder" else set()
+        return {one for one in words if one}
+
+
+@pytest.fixture
+def shared(world: World) -> ProjectGrantScenario:
+    estate = make_fixture_data(world)
+    at_grant = project_grant_resource(estate.grant, estate.project)
+    sides = {"owner": estate.organization, "holder": estate.holder}
+    people: dict[str, list[HumanUser]] = {}
+    robots = {}
+    for side, home in sides.items():
+        robots[side] = world.make_service_user_program(home, display_name=f"Robot-of-{side}")
+        world.assign_manager_role(robots[side], "ORG_OWNER")
+        people[side] = [make_named_user(world, home.id, f"{side}-{name}") for name in ("ursula", "viktor", "wilma")]
+        world.assign_manager_role(people[side][0], "ORG_OWNER")
+    world.assign_manager_role(robots["holder"], "PROJECT_GRANT_OWNER", resource=at_grant)
+    made = ProjectGrantScenario(
+        world,
+        estate,
+        (people["owner"][0], people["owner"][1]),
+        (people["holder"][0], people["holder"][1]),
+        robots,
+        people["holder"][2],
+    )
+    for side in sides:
+        api = made.api(side)
+        manager = {"user_id": people[side][1].id, "roles": ["PROJECT_GRANT_OWNER_VIEWER"]}
+        added = api.post(f"/project-grants/{estate.grant.id}/managers", manager)
+        api.patch(f"/managers/{added['id']}", {"roles": ["PROJECT_GRANT_OWNER"]})
+    path = f"/project-grants/{estate.grant.id}/user-grants"
+    given = made.api("holder").post(path, {"user_id": made.grantee.id, "roles": [ROLE]})
+    made.api("owner").patch(f"/user-grants/{given['id']}", {"roles": []})
+    made.api("owner").post(f"/project-grants/{estate.grant.id}/deactivate", status=200)
+    made.api("owner").post(f"/project-grants/{estate.grant.id}/reactivate", status=200)
+    return made
+
+
+def make_named_user(world: World, organization_id: str, name: str) -> HumanUser:
+    side, given = name.split("-")
+    command = CreateHumanUser(
+        user_name=name, given_name=given.capitalize(), family_name=f"of {side}", email=f"{given}@{side}.example"
+    )
+    with world.transaction_services() as services:
+        return services.users.create(organization_id, command)
+
+
+SIDES = ["owner", "holder"]
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_api_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenario, side: str) -> None:
+    """Every list and thing: those of the own organization, of the other one, and of the grant."""
+    words, grant = shared.words(shared.other(side)), shared.grant.id
+    own = shared.estate.organization if side == "owner" else shared.estate.holder
+    other = shared.estate.holder if side == "owner" else shared.estate.organization
+    for robot in (shared.robots[side], grant_manager(shared, side)):
+        api = ApiClient.of(robot)
+        addresses = [cell.path.format_map(shared.estate.places) for cell in CELLS if cell.method == "GET"]
+        for place in (own.id, other.id):
+            below = ("managers", "users", "audit-events", "projects", "granted-projects", "overview")
+            addresses += [f"/organizations/{place}/{one}" for one in below]
+        for person in shared.people(shared.other(side)):
+            addresses += [f"/organizations/{own.id}/audit-events?actor_id={person.id}", f"/users/{person.id}/grants"]
+        addresses += [f"/project-grants/{grant}/{one}" for one in ("managers", "user-grants")]
+        for one in addresses:
+            answer = api.ask("GET", one)
+            # What was asked for may be said again.
+            told = f"{answer.text}{dict(answer.headers)}".replace(one.rpartition("/users/")[2].partition("/")[0], "")
+            assert not [word for word in words if word in told], one
+    for person in shared.people(shared.other(side)):
+        assert shared.api(side).list(f"/organizations/{own.id}/audit-events?actor_id={person.id}") == []
+
+
+def grant_manager(shared: ProjectGrantScenario, side: str) -> ServiceUserProgram:
+    """A service user of that side who manages the grant alone."""
+    home = shared.estate.organization if side == "owner" else shared.estate.holder
+    robot = shared.world.make_service_user_program(home, display_name=f"Grant-robot-of-{side}")
+    resource = project_grant_resource(shared.grant, shared.project)
+    shared.world.assign_manager_role(robot, "PROJECT_GRANT_OWNER", resource=resource)
+    return robot
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_console_shows_nothing_of_the_other_sides_people(shared: ProjectGrantScenario, side: str) -> None:
+    """Pickers too, by whole names, addresses and ids."""
+    world, grant = shared.world, shared.grant.id
+    words = shared.words(shared.other(side))
+    own = shared.estate.organization if side == "owner" else shared.estate.holder
+    for person in shared.owner if side == "owner" else shared.holder:
+        browser = Browser(world)
+        browser.start_session(person)
+        places = {**shared.estate.places, "organization": own.id}
+        pages = {"/console" + one.path.replace("{key:.+}", ROLE).format_map(places) for one in PAGES}
+        with world.read_only_services() as services:
+            trail = services.storage.audit.list_after(0, 1000)
+        pages |= {f"/console/audit-events/{event.id}" for event in trail}
+        for page in sorted(pages):
+            assert not leaked(browser, page, words), page
+        for query in sorted(words | {f"{one}@" for one in words}):
+            for what in ("managers", "user-grants"):
+                page = f"/console/project-grants/{grant}/{what}/new?q={query}"
+                assert not leaked(browser, page, words, echoed=query.rstrip("@")), page
+                assert not browser.page.html.select("a.choice") or "@" not in query, page
+        for other in shared.people(shared.other(side)):
+            answers = [
+                browser.open(f"/console/project-grants/{grant}/managers/new?user_id={one}")
+                for one in (other.id, NOTHING)
+            ]
+            assert {one.status_int for one in answers} <= {403, 404}
+
+
+def leaked(browser: Browser, page: str, words: set[str], *, echoed: str = "") -> list[str]:
+    """Which of the words the page has, but for what was typed."""
+    text = browser.open(page).text.partition("<main")[2]
+    text = text.replace(echoed, "") if echoed else text
+    return [word for word in words if word in text]
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_each_side_sees_its_own_managers_and_the_others_number(shared: ProjectGrantScenario, side: str) -> None:
+    api, path = shared.api(side), f"/project-grants/{shared.grant.id}"
+    listed = api.get(f"{path}/managers")
+    wanted = {shared.owner[1].id} if side == "owner" else {shared.holder[1].id, shared.robots["holder"].id}
+    # The estate has a viewer at everything.
+    found = {one["user_id"] for one in listed["items"]}
+    assert wanted <= found
+    assert not found & {one.id for one in shared.people(shared.other(side))}
+    assert listed["total"] == len(found)
+    assert api.get(f"{path}/other-managers") == {
+        "count": len(shared.api(shared.other(side)).list(f"{path}/managers")),
+        "count_is_exact": True,
+    }
+    with shared.world.read_only_services() as services:
+        every = services.storage.managers.page(project_grant_resource(shared.grant, shared.project).key).items
+    for manager in every:
+        path = f"/managers/{manager.id}"
+        if manager.user_id in found:
+            assert api.get(path)["user_id"] == manager.user_id
+            continue
+        unknown = check_api_error(api.ask("GET", f"/managers/{NOTHING}"), 404, "not_found")["message"]
+        for method, members in (("GET", None), ("PATCH", {"roles": ["PROJECT_GRANT_OWNER_VIEWER"]}), ("DELETE", None)):
+            refused = check_api_error(api.ask(method, path, members), 404, "not_found")
+            assert refused["message"].replace(manager.id, NOTHING) == unknown
+
+
+def test_managers_of_a_grant_are_chosen_among_the_own_people(shared: ProjectGrantScenario) -> None:
+    path = f"/project-grants/{shared.grant.id}/managers"
+    taken, third = shared.people("owner")[1], shared.world.make_service_user_program()
+    for side in SIDES:
+        for user_id in (shared.people(shared.other(side))[1].id, third.id, NOTHING):
+            answer = shared.api(side).ask("POST", path, {"user_id": user_id, "roles": ["PROJECT_GRANT_OWNER"]})
+            assert check_api_error(answer, 422, "invalid")["fields"] == {"user_id": "There is no such user."}
+    boss = ApiClient.of(shared.world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    answer = boss.ask("POST", path, {"user_id": third.id, "roles": ["PROJECT_GRANT_OWNER"]})
+    assert "organization that owns the project" in check_api_error(answer, 422, "invalid")["fields"]["user_id"]
+    answer = boss.ask("POST", path, {"user_id": taken.id, "roles": ["PROJECT_GRANT_OWNER"]})
+    assert "already" in check_api_error(answer, 422, "invalid")["fields"]["user_id"]
+
+
+def test_a_grant_names_project_and_owner(shared: ProjectGrantScenario) -> None:
+    path = f"/project-grants/{shared.grant.id}"
+    for api in (shared.api("holder"), ApiClient.of(grant_manager(shared, "holder"))):
+        shown = api.get(path)
+        assert (shown["project_name"], shown["owner_name"]) == (shared.project.name, shared.estate.organization.name)
+        assert api.list(f"/organizations/{shared.estate.holder.id}/granted-projects") == [shown]
+        for hidden in (f"/projects/{shared.project.id}", f"/organizations/{shared.estate.organization.id}"):
+            check_api_error(api.ask("GET", hidden), 404, "not_found")
+
+
+def test_events_stand_in_both_trails_and_name_the_other_organization(shared: ProjectGrantScenario) -> None:
+    homes = {"owner": shared.estate.organization.id, "holder": shared.estate.holder.id}
+    for side in SIDES:
+        other = homes[shared.other(side)]
+        path = f"/organizations/{homes[side]}/audit-events"
+        told = [
+            one
+            for event in ("manager", "project_grant", "user_grant")
+            for one in shared.api(side).list(f"{path}?event={event}&limit=100")
+            if "other_organization_id" in one["detail"]
+        ]
+        assert {one["event"] for one in told} >= {
+            *("manager.added", "manager.changed", "project_grant.added", "project_grant.deactivated"),
+            *("project_grant.reactivated", "user_grant.added", "user_grant.changed"),
+        }
+        assert {one["detail"]["other_organization_id"] for one in told} == {other}
+        actors = {one["actor"]["id"] for one in told if one["actor"]["kind"] == "user"}
+        assert actors == {shared.robots[side].id, None}
+        for one in told:
+            if one["actor"] == {**one["actor"], "kind": "user", "id": None}:
+                assert {one["actor"][name] for name in ("client_id", "session_id", "client_address", "request_id")} == {
+                    None
+                }
+        added = [one for one in told if one["event"] == "manager.added"]
+        assert {one["object_id"] is None for one in added} == {True, False}
+        assert all(("user_id" in one["detail"]) == (one["object_id"] is not None) for one in added)
+
+
+def test_whoever_has_a_role_on_both_sides_is_known_on_both(shared: ProjectGrantScenario) -> None:
+    """A manager of the project who belongs to the holder acts by name in the owner's trail."""
+    robot = shared.world.make_service_user_program(shared.estate.holder)
+    shared.world.assign_manager_role(robot, "PROJECT_OWNER", resource=project_resource(shared.project))
+    ApiClient.of(robot).patch(f"/project-grants/{shared.grant.id}", {"roles": []})
+    path = f"/organizations/{shared.estate.organization.id}/audit-events?event=project_grant.changed"
+    assert [one["actor"]["id"] for one in shared.api("owner").list(path)] == [robot.id]
+
+
+def test_an_export_of_the_owner_holds_none_of_the_holders_managers(shared: ProjectGrantScenario) -> None:
+    address = f"/organizations/{shared.estate.organization.id}/export"
+    exported = json.dumps(shared.api("owner").post(address, status=200))
+    assert not [word for word in shared.words("holder") if word in exported]
+    assert shared.owner[1].id in exported
+
+
+def test_instance_managers_see_both_sides(shared: ProjectGrantScenario) -> None:
+    boss = shared.world.make_manager_program("IAM_OWNER_VIEWER", resource=INSTANCE_RESOURCE)
+    path = f"/project-grants/{shared.grant.id}"
+    found = {one["user_id"] for one in ApiClient.of(boss).list(f"{path}/managers")}
+    assert {shared.owner[1].id, shared.holder[1].id} <= found
+    assert ApiClient.of(boss).get(f"{path}/other-managers")["count"] == 0
+
+
+def test_a_manager_of_both_organizations_sees_both_sides(shared: ProjectGrantScenario) -> None:
+    robot = shared.world.make_service_user_program(shared.estate.holder)
+    for home in (shared.estate.organization, shared.estate.holder):
+        shared.world.assign_manager_role(robot, "ORG_OWNER", resource=organization_resource(home.id))
+    found = {one["user_id"] for one in ApiClient.of(robot).list(f"/project-grants/{shared.grant.id}/managers")}
+    assert {shared.owner[1].id, shared.holder[1].id} <= found
+
+
+def test_the_page_of_a_person_names_the_grant_that_they_manage(shared: ProjectGrantScenario) -> None:
+    for side, people in (("owner", shared.owner), ("holder", shared.holder)):
+        browser = Browser(shared.world)
+        browser.start_session(people[0])
+        section = browser.open(f"/console/users/{people[1].id}").html.find(id="managers")
+        assert shared.project.name in section.text, side

@@ -1,0 +1,275 @@
+"""Security 18.3: what is deleted and made again under the same name inherits nothing from what had the name before."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from identity.crypto.rsa_keys import RsaPublicKey
+from identity.domain.permissions import INSTANCE_RESOURCE, project_grant_resource, project_resource
+from identity.domain.users import Subject
+from identity.testing.browser import PASSWORD, Browser, set_password
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import CALLBACK_URI, BrowserSession, ServiceUserProgram, World
+from tests.plugins.management.api_fixture_data import ApiClient
+
+ROLE = {"key": "reader", "display_name": "Reader"}
+PERSON = {"user_name": "ada", "given_name": "Ada", "family_name": "Lovelace"}
+PROGRAM = {"user_name": "nightly", "display_name": "Nightly"}
+PROJECT = {"name": "Rocket"}
+APPLICATION = {
+    "name": "Shop",
+    "type": "web",
+    "redirect_uris": [CALLBACK_URI],
+    "grant_types": ["authorization_code", "refresh_token"],
+}
+
+#: All that a manager of the instance can list of things that can be made again.
+LISTS = (
+    "/users/{user}/connections",
+    "/users/{user}/grants",
+    "/users/{user}/sessions",
+    "/service-users/{service_user}/grants",
+    "/service-users/{service_user}/keys",
+    "/service-users/{service_user}/secrets",
+    "/service-users/{service_user}/personal-access-tokens",
+    "/organizations/{organization}/users",
+    "/organizations/{organization}/service-users",
+    "/organizations/{organization}/projects",
+    "/organizations/{organization}/managers",
+    "/projects/{project}/managers",
+    "/projects/{project}/grants",
+    "/projects/{project}/user-grants",
+    "/projects/{project}/applications",
+    "/applications/{application}/secrets",
+    "/project-grants/{project_grant}/managers",
+    "/project-grants/{project_grant}/user-grants",
+)
+
+
+@dataclass(frozen=True)
+class RecreatedNameScenario:
+    """An organization with one of everything, all of it used. ``places`` are the ids of what has the names now."""
+
+    world: World
+    api: ApiClient
+    places: dict[str, str]
+    domain: str
+    holder: str
+    client: Credentials
+    session: BrowserSession
+    tokens: dict[str, Any]
+    robot: ServiceUserProgram
+    secret: Credentials
+    personal_token: str
+    managing: str
+
+    def works(self) -> set[str]:
+        """Which of the old credentials still open anything, also where what has the name now is meant by them."""
+        world, client, places = self.world, self.world.client, self.places
+        browser = Browser(world)
+        browser.open(f"{world.issuer}/login")
+        browser.sign_in(f"{PERSON['user_name']}@{self.domain}", PASSWORD)
+        silent = self.session.authorize(places["application"], prompt="none").headers.get("Location", "")
+        at_home = client.call_management_api(f"/organizations/{places['organization']}", self.managing)
+        signed = [self.robot.request_token(iss=one, sub=one) for one in (self.robot.id, places["service_user"])]
+        secrets = [self.secret, Credentials(places["service_user"], self.secret.secret)]
+        asked = {"grant_type": "client_credentials", "scope": "openid"}
+        shown = [world.post_token_request(one, asked) for one in secrets]
+        found = {
+            "password": bool(browser.session_cookies),
+            "session": "code=" in silent,
+            "access token": client.fetch_userinfo(self.tokens["access_token"]).status_int == 200,
+            "refresh token": "access_token" in world.refresh(self.tokens["refresh_token"], self.client).json,
+            "key": any("access_token" in one.json for one in signed),
+            "secret": any("access_token" in one.json for one in shown),
+            "personal access token": client.fetch_userinfo(self.personal_token).status_int == 200,
+            "management": at_home.status_int == 200,
+        }
+        return {word for word, opens in found.items() if opens}
+
+    def rows(self) -> dict[str, list[Any]]:
+        """What hangs at what has the names now, list by list."""
+        return {path: self.api.list(path.format_map(self.places)) for path in LISTS}
+
+
+ALL = {"password", "session", "access token", "refresh token", "key", "secret", "personal access token", "management"}
+OF_PERSON = {"password", "session", "access token", "refresh token"}
+OF_PROGRAM = ALL - OF_PERSON
+
+
+@pytest.fixture
+def scene(world: World) -> RecreatedNameScenario:
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    organization, holder = world.make_organization(), world.make_organization()
+    person_id = api.post(f"/organizations/{organization.id}/users", PERSON)["id"]
+    person = world.operator_services.users.get(person_id)
+    set_password(world, person)
+    robot = _a_robot(world, api, organization.id)
+    project_id = api.post(f"/organizations/{organization.id}/projects", PROJECT)["id"]
+    api.post(f"/projects/{project_id}/roles", ROLE)
+    made = api.post(f"/projects/{project_id}/applications", APPLICATION)
+    client = Credentials(made["id"], made["client_secret"])
+    project = world.operator_services.projects.get(project_id)
+    grant = world.make_project_grant(project, holder, roles=[ROLE["key"]])
+    colleague = world.make_human_user(holder)
+    world.make_user_grant(person, project, ROLE["key"])
+    world.make_user_grant(robot.user, project, ROLE["key"])
+    world.make_user_grant(colleague, project, ROLE["key"], grant=grant)
+    for one in (person, robot):
+        world.assign_manager_role(one, "ORG_OWNER")
+        world.assign_manager_role(one, "PROJECT_OWNER", resource=project_resource(project))
+    world.assign_manager_role(colleague, "PROJECT_GRANT_OWNER", resource=project_grant_resource(grant, project))
+    session = world.make_browser_session(person)
+    application = world.operator_services.applications.find_client(client.client_id)
+    world.operator_services.consents.give(Subject(person, organization), application, ("openid", "phone"))
+    places = {
+        "organization": organization.id,
+        "user": person.id,
+        "service_user": robot.id,
+        "project": project.id,
+        "application": client.client_id,
+        "project_grant": grant.id,
+    }
+    return RecreatedNameScenario(
+        world=world,
+        api=api,
+        places=places,
+        domain=organization.primary_domain,
+        holder=holder.id,
+        client=client,
+        session=session,
+        tokens=world.obtain_tokens(client, session, scope="openid offline_access"),
+        robot=robot,
+        secret=world.make_service_user_secret(robot),
+        personal_token=world.make_personal_access_token(robot, scope="openid"),
+        managing=robot.management_token(),
+    )
+
+
+def _a_robot(world: World, api: ApiClient, organization_id: str) -> ServiceUserProgram:
+    made = api.post(f"/organizations/{organization_id}/service-users", PROGRAM)["id"]
+    with world.read_only_services() as services:
+        user, organization = services.service_users.get(made), services.organizations.get(organization_id)
+    return world.add_service_user_key(ServiceUserProgram(world, user, organization, "", world.key_pool.next()))
+
+
+# --- each kind: gone, and there again ---------------------------------------------------------------------------------
+
+
+def user(scene: RecreatedNameScenario) -> None:
+    scene.api.delete(f"/users/{scene.places['user']}")
+    _make_user(scene)
+
+
+def service_user(scene: RecreatedNameScenario) -> None:
+    scene.api.delete(f"/service-users/{scene.places['service_user']}")
+    _make_service_user(scene)
+
+
+def organization(scene: RecreatedNameScenario) -> None:
+    """With its domain, and all that was in it."""
+    shown = scene.api.get(f"/organizations/{scene.places['organization']}")
+    scene.api.delete(f"/organizations/{scene.places['organization']}")
+    members = {name: shown[name] for name in ("name", "primary_domain", "registration")}
+    scene.places["organization"] = scene.api.post("/organizations", members)["id"]
+    _make_user(scene)
+    _make_service_user(scene)
+    _make_project(scene)
+
+
+def project(scene: RecreatedNameScenario) -> None:
+    scene.api.delete(f"/projects/{scene.places['project']}")
+    _make_project(scene)
+
+
+def application(scene: RecreatedNameScenario) -> None:
+    scene.api.delete(f"/applications/{scene.places['application']}")
+    _make_application(scene)
+
+
+def project_grant(scene: RecreatedNameScenario) -> None:
+    scene.api.delete(f"/project-grants/{scene.places['project_grant']}")
+    _make_project_grant(scene)
+
+
+def role(scene: RecreatedNameScenario) -> None:
+    path = f"/projects/{scene.places['project']}/roles"
+    scene.api.delete(f"{path}/{ROLE['key']}")
+    scene.api.post(path, ROLE)
+
+
+def key(scene: RecreatedNameScenario) -> None:
+    """The very same key, uploaded once more."""
+    path = f"/service-users/{scene.places['service_user']}/keys"
+    scene.api.delete(f"{path}/{scene.robot.key_id}")
+    scene.api.post(path, {"public_key": RsaPublicKey(scene.robot.key.public_key()).to_pem()})
+
+
+def _make_user(scene: RecreatedNameScenario) -> None:
+    scene.places["user"] = scene.api.post(f"/organizations/{scene.places['organization']}/users", PERSON)["id"]
+
+
+def _make_service_user(scene: RecreatedNameScenario) -> None:
+    path = f"/organizations/{scene.places['organization']}/service-users"
+    scene.places["service_user"] = scene.api.post(path, PROGRAM)["id"]
+
+
+def _make_project(scene: RecreatedNameScenario) -> None:
+    path = f"/organizations/{scene.places['organization']}/projects"
+    scene.places["project"] = scene.api.post(path, PROJECT)["id"]
+    scene.api.post(f"/projects/{scene.places['project']}/roles", ROLE)
+    _make_application(scene)
+    _make_project_grant(scene)
+
+
+def _make_application(scene: RecreatedNameScenario) -> None:
+    path = f"/projects/{scene.places['project']}/applications"
+    scene.places["application"] = scene.api.post(path, APPLICATION)["id"]
+
+
+def _make_project_grant(scene: RecreatedNameScenario) -> None:
+    members = {"organization_id": scene.holder, "roles": [ROLE["key"]]}
+    path = f"/projects/{scene.places['project']}/grants"
+    scene.places["project_grant"] = scene.api.post(path, members)["id"]
+
+
+#: Kind → what no longer opens anything then.
+GONE: dict[Callable[[RecreatedNameScenario], None], set[str]] = {
+    user: OF_PERSON,
+    service_user: OF_PROGRAM,
+    organization: ALL,
+    project: {"access token", "refresh token"},
+    application: {"access token", "refresh token"},
+    project_grant: set(),
+    role: set(),
+    key: {"key", "management"},
+}
+
+
+def test_all_of_it_works_before(scene: RecreatedNameScenario) -> None:
+    assert scene.works() == ALL
+    assert [path for path, rows in scene.rows().items() if not rows] == []
+
+
+@pytest.mark.parametrize("make_again", GONE, ids=lambda one: one.__name__)
+def test_what_is_made_again_inherits_nothing(
+    scene: RecreatedNameScenario, make_again: Callable[[RecreatedNameScenario], None]
+) -> None:
+    before, places = scene.rows(), dict(scene.places)
+    make_again(scene)
+    new = {name for name in places if scene.places[name] != places[name]}
+    old_ids = {row["id"] for rows in before.values() for row in rows} | {places[name] for name in new}
+    after = scene.rows()
+    for path, rows in after.items():
+        of_new = any(f"{{{name}}}" in path for name in new)
+        for row in rows:
+            assert not of_new or row["id"] not in old_ids, path
+            assert not any(places[name] in json.dumps(row) for name in new), path
+    if make_again is role:
+        held = [row["roles"] for path, rows in after.items() if path.endswith("grants") for row in rows]
+        assert held
+        assert not any(held), "the role that is there now was given to nobody"
+    assert scene.works() == ALL - GONE[make_again]

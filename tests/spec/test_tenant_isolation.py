@@ -1,0 +1,346 @@
+"""Decisions, namespaces: what an application gets lies within its own right as well as within its user's.
+
+An audience scope in a link that a tenant's application sends people to brings that tenant no power over the service,
+and none over what belongs to others; and nobody but the instance's own managers has a say over applications of its own
+project, which are told of everybody's managing tokens.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from identity.crypto.secrets import new_token, token_digest
+from identity.domain.applications import ApplicationType
+from identity.domain.errors import Denied
+from identity.domain.organizations import Organization
+from identity.domain.permissions import INSTANCE_RESOURCE, Resource, organization_resource, project_resource
+from identity.domain.projects import Project
+from identity.domain.users import HumanUser, TokenFormat
+from identity.services.commands.applications import ChangeApplication
+from identity.services.commands.projects import ChangeProjectGrant
+from identity.services.desired_state import apply as applying
+from identity.testing.browser import Browser
+from identity.testing.factories import make_access_token
+from identity.testing.fixtures import WorldFactory
+from identity.testing.jwt_assertions import decode_jwt_unverified
+from identity.testing.relying_party import RelyingParty
+from identity.testing.response_checks import check_api_error, check_inactive_token, check_oauth_error
+from identity.testing.service_test_client import Credentials
+from identity.testing.world import BrowserSession, World
+from tests.plugins.management.api_fixture_data import ApiClient
+from tests.spec.application_writes import WRITES
+
+ROLES = "urn:service:iam:org:projects:roles"
+GRANTS = frozenset({"authorization_code", "refresh_token", "client_credentials"})
+NAMESPACES = ("urn:service:iam", "urn:zitadel:iam")
+
+RESPONSE_TYPES = ("code", "id_token", "id_token token")
+
+
+@dataclass(frozen=True)
+class TenantLinkCase:
+    """A tenant's application, and the owner of the instance at a browser, who follows its link."""
+
+    world: World
+    party: RelyingParty
+    browser: Browser
+
+    def follow(self, scope: str, response_type: str = "code", **parameters: str) -> str:
+        """The error that the application is told, and nothing else."""
+        asked = self.party.new_request(response_type, scope=scope, **parameters)
+        members = self.party.check_response(self.browser.open(asked.url), asked)
+        assert not members.keys() & {"code", "access_token", "id_token"}, members
+        return members["error"]
+
+
+@pytest.fixture
+def link(make_world: WorldFactory) -> TenantLinkCase:
+    world = make_world(**{"identity.urn_namespaces": " ".join(NAMESPACES)})
+    with world.transaction_services() as services:
+        owner = services.users.get(services.storage.managers.page(INSTANCE_RESOURCE.key).items[0].user_id)
+    browser = Browser(world)
+    browser.start_session(owner)
+    return TenantLinkCase(world, RelyingParty.register(world, grant_types=GRANTS), browser)
+
+
+@pytest.mark.parametrize("response_type", RESPONSE_TYPES)
+@pytest.mark.parametrize("prompt", [{}, {"prompt": "none"}])
+def test_no_tenant_s_application_manages_the_service_in_its_user_s_name(
+    link: TenantLinkCase, response_type: str, prompt: dict[str, str]
+) -> None:
+    """By id and by alias, in every namespace; silently or not."""
+    for namespace in NAMESPACES:
+        for name in (link.world.instance.project_id, namespace.rsplit(":", 2)[-2]):
+            word = f"{namespace}:org:project:id:{name}:aud"
+            assert link.follow(f"openid {word}", response_type, **prompt) == "invalid_scope", word
+            assert link.follow(f"openid profile {ROLES} {word}", response_type, **prompt) == "invalid_scope", word
+
+
+def test_nor_in_its_own(link: TenantLinkCase) -> None:
+    client = link.party.credentials
+    for word in (link.world.audience_scope(), "urn:zitadel:iam:org:project:id:zitadel:aud"):
+        form = {"grant_type": "client_credentials", "scope": word}
+        check_oauth_error(link.world.post_token_request(client, form), "invalid_scope")
+
+
+@pytest.mark.parametrize("type", [ApplicationType.WEB, ApplicationType.NATIVE, ApplicationType.BROWSER])
+def test_an_application_of_the_own_project_does_not_either(world: World, type: ApplicationType) -> None:  # noqa: A002
+    """Nor does its project come into the audience unasked."""
+    method = "client_secret_basic" if type is ApplicationType.WEB else "none"
+    party = RelyingParty.register(world, project_id=world.instance.project_id, type=type, authentication_method=method)
+    session = world.make_browser_session()
+    client = party.credentials if type is ApplicationType.WEB else party.client_id
+    token = world.obtain_tokens(client, session, redirect_uri=party.redirect_uri)["access_token"]
+    assert world.client.call_management_api("/me", token).status_int == 401
+    check_inactive_token(world.client.introspect(token, world.introspector))
+    browser = Browser(world)
+    browser.start_session(session.user)
+    party.expect_error_at_once(browser, "invalid_scope", scope=f"openid {world.audience_scope()}", prompt="none")
+
+
+def test_a_token_that_came_to_be_issued_manages_nothing(world: World) -> None:
+    """As an earlier version did; security 7.4: judged whenever it is shown."""
+    manager, client, own = world.make_human_user(), world.make_web_application(), world.instance.project_id
+    world.assign_manager_role(manager, "ORG_OWNER")
+    token = stored_token(world, manager, client, audience=(client.client_id, own))
+    assert world.client.call_management_api("/me", token).status_int == 401
+    check_inactive_token(world.client.introspect(token, world.introspector))
+    assert world.client.introspect(token, client).json["aud"] == [client.client_id]
+    assert world.client.fetch_userinfo(token).status_int == 200
+
+
+def stored_token(world: World, person: HumanUser, client: Credentials, *, audience: tuple[str, ...]) -> str:
+    """An access token with an audience that no request brings."""
+    text, now = new_token(), world.clock()
+    token = make_access_token(
+        person,
+        digest=token_digest(text),
+        client_id=client.client_id,
+        application_id=client.client_id,
+        scope=("openid", world.audience_scope()),
+        audience=audience,
+        issued_at=now,
+        expires_at=now + timedelta(hours=1),
+    )
+    world.operator_services.storage.tokens.add_access_token(token)
+    world.client.secrets.add(text)
+    return text
+
+
+@dataclass(frozen=True)
+class TenantScenario:
+    """A project of one organization with a person of another and an application of a third; each may hold a grant."""
+
+    world: World
+    project: Project
+    session: BrowserSession
+    client: Credentials
+    of_user: Organization
+    of_client: Organization
+
+    @property
+    def scope(self) -> str:
+        return f"openid {ROLES} {self.world.audience_scope(self.project.id)}"
+
+    def error(self, **parameters: str) -> str | None:
+        """What the application is told instead of a code."""
+        answer = self.session.authorize(self.client, scope=self.scope, **parameters)
+        return parse_qs(urlsplit(answer.headers["Location"]).query).get("error", [None])[0]
+
+    def roles(self, token: str) -> set[str]:
+        """The roles in the project that are told of a token, to its bearer and to the application alike."""
+        claim = f"urn:service:iam:org:project:{self.project.id}:roles"
+        told = self.world.client.fetch_userinfo(token).json.get(claim, {})
+        assert self.world.client.introspect(token, self.client).json.get(claim, {}) == told
+        return set(told)
+
+
+@pytest.fixture
+def shared(world: World) -> TenantScenario:
+    of_user, of_client = world.make_organization(), world.make_organization()
+    project = world.make_project(roles=["reader", "writer", "auditor"])
+    client = world.make_web_application(world.make_project(of_client).id)
+    return TenantScenario(
+        world, project, world.make_browser_session(world.make_human_user(of_user)), client, of_user, of_client
+    )
+
+
+def test_a_project_needs_the_right_of_the_user_and_of_the_application(world: World, shared: TenantScenario) -> None:
+    """Held by grants; either one alone is not enough, and whichever ends takes the audience along at once."""
+    api = world.make_application(shared.project.id)
+    assert shared.error() == "invalid_scope"
+    to_user = world.make_project_grant(shared.project, shared.of_user, roles=["reader", "writer"])
+    assert shared.error() == shared.error(prompt="none") == "invalid_scope"
+    to_client = world.make_project_grant(shared.project, shared.of_client, roles=["writer", "auditor"])
+    assert shared.error() is None
+    for grant in (to_client, to_user):
+        code = world.make_code(shared.client, shared.session, scope=shared.scope)
+        members = world.obtain_tokens(shared.client, shared.session, scope=f"{shared.scope} offline_access")
+        assert world.client.introspect(members["access_token"], api).json["active"] is True
+        world.operator_services.project_grants.deactivate(grant.id)
+        check_inactive_token(world.client.introspect(members["access_token"], api))
+        told = world.client.introspect(members["access_token"], shared.client).json
+        assert told["active"] is True
+        assert shared.project.id not in told["aud"]
+        check_oauth_error(world.redeem(code, shared.client), "invalid_scope")
+        check_oauth_error(world.refresh(members["refresh_token"], shared.client), "invalid_scope")
+        world.operator_services.project_grants.reactivate(grant.id)
+        assert world.client.introspect(members["access_token"], api).json["active"] is True
+
+
+def test_a_project_that_is_given_again_is_not_in_tokens_from_before(world: World, shared: TenantScenario) -> None:
+    """Security 18.3: to the user's organization, and to the application's. Tokens that come later have it."""
+    api = world.make_application(shared.project.id)
+    holders = {shared.of_user: ["reader", "writer"], shared.of_client: ["writer", "auditor"]}
+    grants = {
+        holder.id: world.make_project_grant(shared.project, holder, roles=roles) for holder, roles in holders.items()
+    }
+    for holder, roles in holders.items():
+        token = world.obtain_tokens(shared.client, shared.session, scope=shared.scope)["access_token"]
+        world.clock.advance(minutes=1)
+        assert world.client.introspect(token, api).json["active"] is True
+        world.operator_services.project_grants.remove(grants[holder.id].id)
+        grants[holder.id] = world.make_project_grant(shared.project, holder, roles=roles)
+        check_inactive_token(world.client.introspect(token, api))
+        assert shared.project.id not in world.client.introspect(token, shared.client).json["aud"]
+        assert shared.roles(token) == set()
+        again = world.obtain_tokens(shared.client, shared.session, scope=shared.scope)["access_token"]
+        assert world.client.introspect(again, api).json["active"] is True
+
+
+@pytest.mark.parametrize("format", TokenFormat)
+def test_of_a_shared_project_the_application_is_told_of_the_roles_that_both_hold(
+    world: World,
+    shared: TenantScenario,
+    format: TokenFormat,  # noqa: A002
+) -> None:
+    """In the tokens themselves, to the bearer, and to whoever asks."""
+    to_user = world.make_project_grant(shared.project, shared.of_user, roles=["reader", "writer"])
+    to_client = world.make_project_grant(shared.project, shared.of_client, roles=["writer", "auditor"])
+    world.make_user_grant(shared.session.user, shared.project, "reader", "writer", grant=to_user)
+    told = ChangeApplication(access_token_type=format, assert_roles_in_access_token=True, assert_roles_in_id_token=True)
+    world.operator_services.applications.change(shared.client.client_id, told)
+    members = world.obtain_tokens(shared.client, shared.session, scope=shared.scope)
+    claim = f"urn:service:iam:org:project:{shared.project.id}:roles"
+    assert set(decode_jwt_unverified(members["id_token"])[1][claim]) == {"writer"}
+    if format is TokenFormat.JWT:
+        assert set(decode_jwt_unverified(members["access_token"])[1][claim]) == {"writer"}
+    assert shared.roles(members["access_token"]) == {"writer"}
+    world.operator_services.project_grants.change(to_client.id, ChangeProjectGrant(roles=frozenset({"auditor"})))
+    assert shared.roles(members["access_token"]) == set()
+
+
+#: The same in the console: path below it, and what is typed.
+FORMS: dict[str, tuple[str, dict[str, str]]] = {
+    "register": ("/projects/{project}/applications/new?type=api", {"name": "Mine"}),
+    "change": ("/applications/{client_id}/edit", {"name": "Mine"}),
+    "deactivate": ("/applications/{client_id}/deactivate", {}),
+    "add a secret": ("/applications/{client_id}/secrets/new", {}),
+    "end a secret": ("/applications/{client_id}/secrets/{secret}/delete", {}),
+    "delete": ("/applications/{client_id}/delete", {"confirm_name": "{name}"}),
+}
+
+#: Managers that reach the own project without managing the instance.
+NEARLY = ("ORG_OWNER", "IAM_ORG_MANAGER", "PROJECT_OWNER")
+
+
+class Own:
+    """An API application of the own project, and who would like to have it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        client = world.make_application(world.instance.project_id)
+        with world.read_only_services() as services:
+            self.application = services.applications.get(client.client_id)
+            [secret] = services.applications.list_secrets(client.client_id)
+            self.project = services.projects.get(world.instance.project_id)
+            self.organization = services.organizations.get(world.instance.organization_id)
+        self.names = {
+            "project": self.project.id,
+            "client_id": client.client_id,
+            "secret": secret.id,
+            "name": self.application.name,
+        }
+
+    def resource(self, role: str) -> Resource:
+        """Where a role is held that reaches the own project."""
+        if role.startswith("IAM"):
+            return INSTANCE_RESOURCE
+        return (
+            project_resource(self.project) if role == "PROJECT_OWNER" else organization_resource(self.organization.id)
+        )
+
+    def state(self) -> object:
+        """What no refused change leaves a trace in."""
+        with self.world.read_only_services() as services:
+            applications = services.storage.applications.page(self.project.id).items
+            return {one: services.applications.list_secrets(one.id) for one in applications}
+
+
+@pytest.fixture
+def own(world: World) -> Own:
+    return Own(world)
+
+
+@pytest.mark.parametrize("role", NEARLY)
+def test_applications_of_the_own_project_are_the_instance_s_at_the_api(world: World, own: Own, role: str) -> None:
+    """Whoever has one is told of everybody's managing tokens, and revokes them."""
+    api = ApiClient.of(world.make_manager_program(role, resource=own.resource(role)))
+    before = own.state()
+    assert api.get(f"/applications/{own.application.id}")["name"] == own.application.name
+    for method, path, members in WRITES.values():
+        check_api_error(api.ask(method, path.format_map(own.names), members), 403, "forbidden")
+    assert own.state() == before
+
+
+def test_its_owner_changes_them(world: World, own: Own) -> None:
+    api = ApiClient.of(world.make_manager_program("IAM_OWNER", resource=INSTANCE_RESOURCE))
+    for method, path, members in WRITES.values():
+        assert api.ask(method, path.format_map(own.names), members).status_int in (200, 201, 204), path
+
+
+@pytest.mark.parametrize("role", NEARLY)
+def test_and_in_the_console(world: World, own: Own, role: str) -> None:
+    """Neither a button leads there, nor does a form that is posted all the same."""
+    person = world.make_human_user()
+    world.assign_manager_role(person, role, resource=own.resource(role))
+    browser, before = Browser(world), own.state()
+    browser.start_session(person)
+    for path in (f"/console/projects/{own.project.id}", f"/console/projects/{own.project.id}/applications"):
+        assert "/applications/new" not in browser.open(path).text
+    shown = browser.open(f"/console/applications/{own.application.id}").text
+    for path in ("edit", "secrets/new", "deactivate", "delete"):
+        assert f"/applications/{own.application.id}/{path}" not in shown
+    for path, typed in FORMS.values():
+        browser.open("/console" + path.format_map(own.names))
+        answer = browser.submit({name: value.format_map(own.names) for name, value in typed.items()})
+        assert answer.status_int == 403, path
+    assert own.state() == before
+
+
+@pytest.mark.parametrize("role", NEARLY)
+def test_and_by_a_described_state(world: World, own: Own, role: str) -> None:
+    """Or are refused before, as whoever may not change the organization."""
+    robot = world.make_manager_program(role, resource=own.resource(role))
+    before = own.state()
+    described = (
+        {"name": "Mine alone", "type": "api"},
+        {"id": own.application.id, "name": own.application.name, "type": "api", "id_token_lifetime": 60},
+        {"id": own.application.id, "name": own.application.name, "type": "api", "active": False},
+    )
+    for application in described:
+        project = {"id": own.project.id, "name": own.project.name, "applications": [application]}
+        organization = {"id": own.organization.id, "name": own.organization.name, "projects": [project]}
+        state = applying.parse_desired_state({"version": 1, "organizations": [organization]})
+        with world.transaction_services() as services:
+            subject = services.storage.users.find_subject(robot.id)
+            assert subject is not None
+            by = services.access_control.load_principal(subject)
+            with pytest.raises(Denied):
+                applying.apply_desired_state(services, state, by=by)
+    assert own.state() == before
+
+
+# --- what an application may be allowed beyond its organization -------------------------------------------------------

@@ -1,0 +1,125 @@
+"""No sequence of what managers can do makes an address of somebody else count as proved by its own link."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from identity.domain.errors import DomainError
+from identity.domain.users import GLOBALLY_TRUSTED_VERIFIERS, EmailVerifier, HumanUser
+from identity.services.access_control import OPERATOR_PRINCIPAL
+from identity.services.commands.users import ChangeHumanUser, ChangeProfile
+from identity.services.container import Services
+from identity.testing.world import World
+
+pytestmark = pytest.mark.storages("memory")
+
+VICTIM, OWN = "victim@mailbox.example", "manager@evil.example"
+
+
+class ManagerActor:
+    """Somebody who manages a person, and reads the mail of ``OWN`` alone: what was mailed elsewhere, they never see."""
+
+    def __init__(self, services: Services, person: HumanUser) -> None:
+        self.services, self.person = services, person
+        self.resets: list[str] = []
+        self.addresses: list[str] = []
+
+    @property
+    def email(self) -> str:
+        return self.services.users.get(self.person.id).profile.email
+
+    def set_victim(self) -> None:
+        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM), by=OPERATOR_PRINCIPAL)
+
+    def respell_victim(self) -> None:
+        self.services.users.change(self.person.id, ChangeHumanUser(email=VICTIM.upper()), by=OPERATOR_PRINCIPAL)
+
+    def set_own(self) -> None:
+        self.services.users.change(self.person.id, ChangeHumanUser(email=OWN), by=OPERATOR_PRINCIPAL)
+
+    def say_victim_signed_in(self) -> None:
+        self.services.users.change_profile(self.person.id, ChangeProfile(email=VICTIM))
+
+    def hand_out(self) -> None:
+        self.resets.append(self.services.users.issue_password_link(self.person.id, by=OPERATOR_PRINCIPAL))
+
+    def mail_link(self) -> None:
+        to = self.email
+        link = self.services.users.issue_password_link(self.person.id, by=OPERATOR_PRINCIPAL, mailed_to=to)
+        if to == OWN:
+            self.resets.append(link)
+
+    def mail_link_while_the_address_changes(self) -> None:
+        """What the page read of the person is older than what the link is made of."""
+        link = self.services.users.issue_password_link(self.person.id, by=OPERATOR_PRINCIPAL, mailed_to=OWN)
+        self.resets.append(link)
+
+    def forgot(self) -> None:
+        subject = self.services.storage.users.find_subject(self.person.id)
+        assert subject is not None
+        _, link = self.services.passwords.request_reset_link(subject.login_name)
+        if self.email == OWN:
+            self.resets.append(link)
+
+    def ask_to_confirm_victim(self) -> None:
+        self.services.users.issue_email_link(self.person.id, VICTIM)
+
+    def ask_to_confirm_own(self) -> None:
+        self.addresses.append(self.services.users.issue_email_link(self.person.id, OWN))
+
+    def trust(self) -> None:
+        """As a provider of theirs that is trusted for the domain does."""
+        self.services.users.change_profile(
+            self.person.id,
+            ChangeProfile(email=VICTIM),
+            verified_email=VICTIM,
+            verified_by=EmailVerifier.PROVIDER,
+        )
+
+    def one_time_password(self) -> None:
+        self.services.users.set_one_time_password(self.person.id, by=OPERATOR_PRINCIPAL)
+
+    def use_resets(self) -> None:
+        for link in self.resets:
+            self._try(lambda link=link: self.services.passwords.reset(link.rpartition("/")[2], "$hash$"))
+
+    def use_confirmations(self) -> None:
+        for link in self.addresses:
+            self._try(lambda link=link: self.services.users.verify_email(link.rpartition("/")[2], self.person.id))
+
+    def _try(self, deed: Callable[[], object]) -> None:
+        try:
+            deed()
+        except DomainError:
+            return
+
+
+DEEDS = [name for name in vars(ManagerActor) if not name.startswith("_") and name != "email"]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(DEEDS), min_size=2, max_size=10))
+def test_no_sequence_of_a_managers_deeds_proves_a_mailbox_that_they_do_not_read(world: World, deeds: list[str]) -> None:
+    person = world.make_human_user()
+    with world.transaction_services() as services:
+        manager = ManagerActor(services, person)
+        for deed in deeds:
+            getattr(manager, deed)()
+            stored = services.users.get(person.id)
+            assert (
+                stored.profile.email.lower() != VICTIM or stored.email_verified_by not in GLOBALLY_TRUSTED_VERIFIERS
+            ), deeds
+            assert stored.profile.email_verified is (stored.email_verified_by is not None)
+        services.users.remove(person.id, by=OPERATOR_PRINCIPAL)
+
+
+def test_a_manager_proves_the_mailbox_that_they_read(world: World) -> None:
+    """The deeds above are able to prove something."""
+    person = world.make_human_user()
+    with world.transaction_services() as services:
+        manager = ManagerActor(services, person)
+        for deed in ("set_own", "mail_link", "use_resets"):
+            getattr(manager, deed)()
+        assert services.users.get(person.id).email_verified_by is EmailVerifier.OWN_LINK

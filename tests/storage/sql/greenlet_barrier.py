@@ -1,0 +1,20 @@
+"""Where greenlets wait for each other."""
+
+from identity.concurrency import Event
+
+
+class GreenletBarrier:
+    """Where so many greenlets wait until all of them are connected."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._count, self._all_here = 0, Event()
+
+    def wait(self) -> bool:
+        """Return when all are here; True for the one that came last, which goes on before the others."""
+        self._count += 1
+        if self._count < self._number:
+            self._all_here.wait()
+            return False
+        self._all_here.set()
+        return True

@@ -1,0 +1,120 @@
+"""A PostgreSQL primary and a standby that follows it."""
+
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import pytest
+from psycopg import sql
+
+from identity.plugins.sql import SqlPluginSettings
+from identity.plugins.sql import standby as standby_module
+from identity.testing.postgresql import PostgresqlServer, new_database, running_server, running_standby
+from identity.testing.process_tree import signal_process_tree
+
+Value = TypeVar("Value")
+
+#: What the tests allow, and how often servers are asked, in seconds: more often than others do, so that they wait less.
+STALENESS = timedelta(minutes=5)
+INTERVAL = 0.3
+
+
+@dataclass(frozen=True)
+class StandbyPair:
+    """A primary and the standby that follows it."""
+
+    primary: PostgresqlServer
+    standby: PostgresqlServer
+
+    def settings(self, **changed: object) -> SqlPluginSettings:
+        """Of a new database, without a schema."""
+        url = new_database(self.primary)
+        given = {"standby_url": self.standby_url(url), "standby_staleness": STALENESS, **changed}
+        return SqlPluginSettings(url=url, **given)  # type: ignore[arg-type]
+
+    def standby_url(self, url: str) -> str:
+        """Where the standby has the same database."""
+        return self.standby.url(urlsplit(url).path.lstrip("/"))
+
+    def pause(self) -> None:
+        """Have the standby stay where it is."""
+        self.standby.execute(sql.SQL("SELECT pg_wal_replay_pause()"))
+
+    def resume(self) -> None:
+        """The inverse of ``pause``."""
+        self.standby.execute(sql.SQL("SELECT pg_wal_replay_resume()"))
+
+    def send(self, number: int) -> None:
+        """Send a signal to all processes of the standby."""
+        signal_process_tree(self.standby.process_id, number)
+
+
+def make_standby_pair(stack: ExitStack) -> StandbyPair:
+    """Two servers until the end."""
+    primary, standby = (Path(tempfile.mkdtemp(prefix="identity-postgresql-")) for _ in range(2))
+    server = stack.enter_context(running_server(primary))
+    return StandbyPair(server, stack.enter_context(running_standby(server, standby)))
+
+
+@pytest.fixture(scope="module")
+def shared_pair() -> Iterator[StandbyPair]:
+    with ExitStack() as stack:
+        yield make_standby_pair(stack)
+
+
+@pytest.fixture
+def pair(shared_pair: StandbyPair) -> Iterator[StandbyPair]:
+    """Two servers that are as they were afterwards."""
+    yield shared_pair
+    shared_pair.send(signal.SIGCONT)
+    shared_pair.resume()
+
+
+@pytest.fixture
+def own_pair() -> Iterator[StandbyPair]:
+    """Two servers that a test may stop."""
+    with ExitStack() as stack:
+        yield make_standby_pair(stack)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have servers asked each INTERVAL."""
+    monkeypatch.setattr(standby_module, "_POLL_SECONDS", INTERVAL)
+
+
+class PairClock:
+    """By which the age of what a standby has is measured. It goes as any other, and can be put forward."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def monotonic(self) -> float:
+        """Now."""
+        return time.monotonic() + self._ahead
+
+    def advance(self, span: timedelta) -> None:
+        """Have so much time pass."""
+        self._ahead += span.total_seconds()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> PairClock:
+    """The clock of all standbys."""
+    clock = PairClock()
+    monkeypatch.setattr(standby_module, "time", clock)
+    return clock
+
+
+def until(found: Callable[[], Value | None]) -> Value:
+    """What is found in the end."""
+    while (value := found()) is None:
+        time.sleep(0.02)
+    return value

@@ -1,0 +1,150 @@
+"""As many connections as servers give: what is needed is told, and whoever finds none left waits."""
+
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from transaction import TransactionManager
+
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
+from identity.storage.contract.factories import make_organization
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+from identity.storage.errors import StorageUnavailable
+from identity.testing.postgresql import PostgresqlServer, new_database
+
+MOST = 12
+#: As PostgreSQL is installed, less what is kept for superusers.
+USUAL = 97
+RACERS = 100
+
+
+@pytest.fixture(scope="module")
+def small_server() -> Iterator[PostgresqlServer]:
+    """A server that gives few connections."""
+    with tempfile.TemporaryDirectory(prefix="identity-small-") as folder:
+        settings = f"fsync = off\nmax_connections = {MOST}\nsuperuser_reserved_connections = 2\n"
+        server = PostgresqlServer(Path(folder) / "server", settings)
+        yield server
+        server.close()
+
+
+@pytest.fixture(params=["postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
+def crowded(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of an empty database whose server gives fewer connections than one process may open."""
+    if request.param == "postgresql":
+        yield new_database(request.getfixturevalue("small_server"))
+        return
+    from identity.testing import mariadb
+
+    server = request.getfixturevalue("mariadb_server")
+    server.execute(f"SET GLOBAL max_connections = {MOST}")
+    url = mariadb.new_database(server)
+    yield url
+    mariadb.drop_database(server, url)
+    server.execute("SET GLOBAL max_connections = 500")
+
+
+def test_no_request_of_a_race_is_refused_where_the_server_is_full(crowded: str) -> None:
+    settings = SqlPluginSettings(url=crowded, pool_timeout=timedelta(minutes=5), lock_timeout=timedelta(minutes=5))
+    backend = SqlBackend(settings)
+    assert settings.pool_size > MOST
+    backend.migrate()
+    backend.check()
+    organizations = [make_organization() for _ in range(RACERS)]
+
+    def write_and_look(number: int) -> bool:
+        """As a request does: it looks up by another connection than it writes by."""
+        with committed_transaction(backend, ContractTransactionManager()) as storage:
+            storage.organizations.add(organizations[number])
+            with backend.read_session() as reading:
+                reading.organizations.find("of nobody")
+        return True
+
+    with ThreadPoolExecutor(RACERS) as threads:
+        assert list(threads.map(write_and_look, range(RACERS))) == [True] * RACERS
+    with backend.read_session() as reading:
+        assert len(reading.organizations.find_many([one.id for one in organizations])) == RACERS
+    backend.close()
+
+
+def test_a_full_server_is_told_in_the_end(small_server: PostgresqlServer) -> None:
+    url = new_database(small_server)
+    first = SqlBackend(SqlPluginSettings(url=url, database_connections=2 * MOST))
+    first.migrate()
+    second = SqlBackend(SqlPluginSettings(url=url, pool_timeout=timedelta(milliseconds=50)))
+    readings = [first.read_session() for _ in range(MOST)]
+    for one in readings:
+        one.__enter__()
+    with pytest.raises(StorageUnavailable, match="no connection left"):
+        second.check()
+    for one in readings:
+        one.__exit__(None, None, None)
+    first.close()
+    second.check()
+    second.close()
+
+
+def test_process_opens_as_many_connections_as_it_is_given_and_no_more(small_server: PostgresqlServer) -> None:
+    url = new_database(small_server)
+    settings = SqlPluginSettings(url=url, database_connections=6, pool_timeout=timedelta(milliseconds=50))
+    backend = SqlBackend(settings)
+    backend.migrate()
+    with ExitStack() as stack:
+        for _ in range(settings.pool_size):
+            stack.enter_context(backend.read_session())
+            manager = TransactionManager(explicit=True)
+            stack.enter_context(manager)
+            backend.join_transaction(manager).organizations.add(make_organization())
+        with pytest.raises(StorageUnavailable, match="busy"):
+            backend.check()
+        with (
+            pytest.raises(StorageUnavailable, match="busy"),
+            committed_transaction(backend, ContractTransactionManager()),
+        ):
+            pytest.fail("there is one more to write by")
+        with psycopg.connect(url) as connection:
+            others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            assert connection.execute(others).fetchone() == (settings.database_connections + 1,)
+    backend.close()
+
+
+def test_defaults_fit_a_server_as_it_is_installed_with_three_workers() -> None:
+    settings = SqlPluginSettings(url="postgresql://identity@db/identity")
+    assert 3 * settings.database_connections <= USUAL
+
+
+def test_what_so_many_processes_need_is_compared_with_the_limit(small_server: PostgresqlServer) -> None:
+    url = new_database(small_server)
+    SqlBackend(SqlPluginSettings(url=url)).migrate()
+
+    def told(processes: int, **settings: int) -> str | None:
+        backend = SqlBackend(SqlPluginSettings(url=url, **settings))  # type: ignore[arg-type]
+        problem = backend.connection_limit_problem(processes)
+        backend.close()
+        return problem
+
+    assert told(1, database_connections=10) is None
+    problem = str(told(2, database_connections=10))
+    assert "2 processes × 10 (identity.plugin.sql.database_connections) are up to 20" in problem
+    assert f"the server gives {MOST - 2} (max_connections" in problem
+    assert told(50, pooler=True) is None
+    database = sql.Identifier(url.partition("?")[0].rpartition("/")[2])
+    small_server.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 7").format(database))
+    assert "gives 7 (CONNECTION LIMIT of the database" in str(told(1, database_connections=10))
+    assert told(1, database_connections=6) is None
+
+
+def test_sqlite_and_a_roomy_mariadb_have_enough(sqlite_url: str, mariadb_url: str) -> None:
+    for url, processes in ((sqlite_url, 1000), (mariadb_url, 3)):
+        backend = SqlBackend(SqlPluginSettings(url=url))
+        assert backend.connection_limit_problem(processes) is None
+        backend.close()
+    backend = SqlBackend(SqlPluginSettings(url=mariadb_url))
+    assert "server gives 500 (max_connections" in str(backend.connection_limit_problem(100))
+    backend.close()

@@ -1,0 +1,225 @@
+"""Migrations while others read and write: nobody waits behind them, and what was killed is gone on with."""
+
+import itertools
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, create_engine, event, text
+
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
+from identity.plugins.sql.engines import open_migration_engine
+from identity.plugins.sql.migrations import HEAD, REVISIONS, fingerprints, runner
+from identity.plugins.sql.migrations import mariadb as of_mariadb
+from identity.storage.errors import StorageUnavailable
+from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
+
+#: It changes a table that requests ask for, and makes an index of it.
+TOKENS = "0010"
+#: What waits for a table that somebody else has.
+WAITING = {
+    "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'ALTER%'",
+    "mariadb": "SELECT count(*) FROM information_schema.processlist"
+    " WHERE state = 'Waiting for table metadata lock' AND info LIKE 'ALTER%'",
+}
+IS_VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('ix_access_tokens_client_secret_id')"
+
+
+@pytest.fixture(params=["postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A database whose schema is the one before ``TOKENS``."""
+    if request.param == "mariadb":
+        from identity.testing import mariadb
+
+        server = request.getfixturevalue("mariadb_server")
+        url = mariadb.new_database(server)
+        made_before(TOKENS, url)
+        yield url
+        mariadb.drop_database(server, url)
+        return
+    there: PostgresqlServer = request.getfixturevalue("postgresql_server")
+    url = new_database(there)
+    made_before(TOKENS, url)
+    yield url
+    drop_database(there, url)
+
+
+@pytest.fixture
+def postgresql(postgresql_server: PostgresqlServer) -> Iterator[str]:
+    url = new_database(postgresql_server)
+    yield url
+    drop_database(postgresql_server, url)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is held is tried again right away."""
+    monkeypatch.setattr(runner, "_LOCK_RETRY_PAUSE", 0.05)
+
+
+def made_before(revision: str, url: str) -> None:
+    engine = create_engine(SqlPluginSettings(url=url).database_url())
+    with engine.begin() as connection:
+        runner.upgrade(connection, REVISIONS[REVISIONS.index(revision) - 1])
+    engine.dispose()
+
+
+@contextmanager
+def connected(url: str, **options: str) -> Iterator[Connection]:
+    engine = create_engine(SqlPluginSettings(url=url).database_url(), **options)
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+@contextmanager
+def beside(url: str) -> Iterator[Callable[[], Future[Sequence[str]]]]:
+    """What begins to migrate; it is waited for at the end."""
+    backend = SqlBackend(SqlPluginSettings(url=url))
+    with ThreadPoolExecutor(1) as pool:
+        yield partial(pool.submit, backend.migrate)
+    backend.close()
+
+
+def until(condition: Callable[[], object]) -> None:
+    give_up_at = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+
+
+def test_whoever_asks_for_a_table_is_answered_while_a_change_of_it_waits(url: str) -> None:
+    with beside(url) as migrate, connected(url) as reader, connected(url, isolation_level="AUTOCOMMIT") as asking:
+        reader.execute(text("SELECT count(*) FROM access_tokens"))
+        name = "lock_timeout = '3s'" if asking.dialect.name == "postgresql" else "lock_wait_timeout = 3"
+        asking.execute(text(f"SET SESSION {name}"))
+        waiting = text(WAITING[asking.dialect.name])
+        migrated = migrate()
+        for _ in range(3):
+            until(lambda: asking.execute(waiting).scalar())
+            assert asking.execute(text("SELECT count(*) FROM access_tokens")).scalar() == 0
+            asking.execute(text("DELETE FROM access_tokens"))
+        assert not migrated.done()
+        reader.rollback()
+        assert migrated.result()
+    backend = SqlBackend(SqlPluginSettings(url=url))
+    backend.check()
+    backend.close()
+
+
+def test_a_table_that_is_held_for_very_long_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_LOCK_TIMEOUT", 0)
+    backend = SqlBackend(SqlPluginSettings(url=url))
+    with connected(url) as reader:
+        reader.execute(text("SELECT count(*) FROM access_tokens"))
+        with pytest.raises(StorageUnavailable, match="Somebody holds a table"):
+            backend.migrate()
+    assert backend.migrate()[0].startswith(TOKENS)
+    backend.check()
+    backend.close()
+
+
+def test_nobody_waits_for_an_index_and_one_that_a_killed_run_left_is_made_anew(postgresql: str) -> None:
+    """A reader who may still see the table without it is waited for, by nobody but the migration."""
+    made_before(TOKENS, postgresql)
+    with connected(postgresql, isolation_level="REPEATABLE READ") as reader:
+        reader.execute(text("SELECT count(*) FROM users"))
+        with connected(postgresql, isolation_level="AUTOCOMMIT") as asking:
+            asking.execute(text("SET lock_timeout = '3s'"))
+            program = f"from identity.plugins.sql import *; SqlBackend(Settings(url={postgresql!r})).migrate()"
+            runs = subprocess.Popen([sys.executable, "-c", program])
+            until(lambda: asking.execute(text(IS_VALID)).first())
+            assert asking.execute(text("SELECT count(*) FROM access_tokens")).scalar() == 0
+            asking.execute(text("DELETE FROM access_tokens"))
+            runs.kill()
+            runs.wait()
+            asking.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONC%'")
+            )
+            assert asking.execute(text(IS_VALID)).scalar() is False
+    backend = SqlBackend(SqlPluginSettings(url=postgresql))
+    assert [line[:4] for line in backend.migrate()] == [one for one in REVISIONS if one >= TOKENS]
+    with connected(postgresql) as connection:
+        assert connection.execute(text(IS_VALID)).scalar() is True
+    backend.check()
+    backend.close()
+
+
+class KilledMigration(Exception):
+    """The program ended here."""
+
+
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "mariadb":
+        from identity.testing import mariadb
+
+        server = request.getfixturevalue("mariadb_server")
+        url = mariadb.new_database(server)
+        yield url
+        mariadb.drop_database(server, url)
+    else:
+        yield (
+            f"sqlite:///{tmp_path}/identity.db" if request.param == "sqlite" else request.getfixturevalue("postgresql")
+        )
+
+
+@pytest.mark.parametrize("begins_with", [None, *REVISIONS[:-1]])
+def test_a_migration_that_was_killed_after_any_of_its_statements_is_gone_on_with(
+    empty: str, begins_with: str | None
+) -> None:
+    """Each run finds what all runs before left, and recognizes it."""
+    if begins_with is not None:
+        if empty.startswith("mariadb") and begins_with < of_mariadb.BEGINS_WITH:
+            pytest.skip(f"MariaDB begins with {of_mariadb.BEGINS_WITH}")
+        made_before(REVISIONS[REVISIONS.index(begins_with) + 1], empty)
+    # What is one transaction of hundreds of statements is as it was after each of them: a few tell that.
+    step = 60 if begins_with is None and not empty.startswith("mariadb") else 1
+    for statements in itertools.count(1, step):
+        engine = open_migration_engine(SqlPluginSettings(url=empty))
+        left = itertools.count(statements, -1)
+
+        def kill(*_: object, left: Iterator[int] = left) -> None:
+            if next(left) == 0:
+                raise KilledMigration
+
+        event.listen(engine, "before_cursor_execute", kill)
+        try:
+            runner.run_migrations(engine)
+        except KilledMigration:
+            continue
+        finally:
+            engine.dispose()
+        break
+    assert statements > 3, "it was killed in between"
+    backend = SqlBackend(SqlPluginSettings(url=empty))
+    backend.check()
+    backend.close()
+    with connected(empty) as connection:
+        assert (
+            fingerprints.read_fingerprint(connection)
+            == fingerprints.recorded_fingerprints(connection.dialect.name)[HEAD]
+        )
+        if connection.dialect.name == "postgresql":
+            invalid = "SELECT count(*) FROM pg_index WHERE NOT indisvalid"
+            assert connection.execute(text(invalid)).scalar() == 0
+
+
+def test_no_revision_makes_an_index_for_which_writers_wait(postgresql: str) -> None:
+    """Of a table that is there already."""
+    made_before(REVISIONS[1], postgresql)
+    backend = SqlBackend(SqlPluginSettings(url=postgresql))
+    statements = "\n".join(backend.migration_sql())
+    backend.close()
+    made = set(re.findall(r"CREATE TABLE (\w+)", statements))
+    awaited = re.findall(r"CREATE (?:UNIQUE )?INDEX \w+\s+ON (\w+)", statements)
+    assert made & set(awaited)
+    assert set(awaited) <= made
+    assert "CREATE INDEX CONCURRENTLY" in statements

@@ -1,0 +1,469 @@
+"""Greenlets share statements on PostgreSQL (identity/plugins/sql/query_batching.py); each gets what it asked for."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import psycopg
+import pytest
+
+from identity.domain.records import Record
+from identity.domain.tokens import AccessToken, RefreshToken, TokenFamily
+from identity.plugins.sql import SqlBackend, SqlPluginSettings, query_batching
+from identity.plugins.sql.connection import DatabaseConnection
+from identity.plugins.sql.storage import SqlStorage
+from identity.storage.backend import Storage
+from identity.storage.contract.factories import (
+    NOW,
+    make_access_token,
+    make_application,
+    make_authorization_code,
+    make_client_secret,
+    make_digest,
+    make_human_user,
+    make_organization,
+    make_project,
+    make_record,
+    make_refresh_token,
+    make_service_user,
+    make_service_user_key,
+    make_session,
+    make_token_family,
+)
+from identity.storage.contract.harness import add
+from identity.storage.contract.race_runner import run_in_greenlets
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+from identity.storage.errors import StorageError, StorageUnavailable
+from tests.storage.sql.greenlet_barrier import GreenletBarrier
+
+ORGANIZATION = make_organization()
+PROJECT = make_project(ORGANIZATION)
+ROBOT, OTHER = make_service_user(ORGANIZATION), make_service_user(ORGANIZATION)
+KEY = make_service_user_key(ROBOT)
+APPLICATIONS = [make_application(PROJECT) for _ in range(3)]
+TOKENS = [make_access_token(ROBOT, digest=make_digest()) for _ in range(query_batching.MAX_BATCH_SIZE + 2)]
+
+Ask = Callable[[Storage], object]
+
+
+class BatchingScenario:
+    """Greenlets that ask, what each was told, and what the server was sent meanwhile."""
+
+    def __init__(self, backend: SqlBackend, transactions: ContractTransactionManager) -> None:
+        self._backend = backend
+        self._transactions = transactions
+        self.sent: list[str] = []
+        self.told: list[object] = []
+        #: The number of the one who asks for all.
+        self.first = -1
+
+    def ask(self, *asks: Ask, of_first: Callable[[DatabaseConnection], object] = lambda _connection: None) -> None:
+        """Have each ask in a greenlet of its own; ``of_first`` is given the connection of the one who asks for all."""
+        self.sent, self.told = [], [None] * len(asks)
+        barrier = GreenletBarrier(len(asks))
+        works = [self._asking(number, ask, barrier, of_first) for number, ask in enumerate(asks)]
+        run_in_greenlets(works)
+
+    def _asking(
+        self, number: int, ask: Ask, barrier: GreenletBarrier, of_first: Callable[[DatabaseConnection], object]
+    ) -> Callable[[], None]:
+        def asks() -> None:
+            try:
+                with self._backend.read_session() as storage:
+                    assert isinstance(storage, SqlStorage)
+                    execute = storage.connection.execute
+                    if barrier.wait():
+                        self.first = number
+                        of_first(storage.connection)
+                    self._listen(storage.connection)
+                    self.told[number] = ask(storage)
+                    storage.connection.execute = execute
+            except StorageUnavailable as error:
+                self.told[number] = type(error).__name__
+
+        return asks
+
+    def _listen(self, connection: DatabaseConnection) -> None:
+        execute = connection.execute
+
+        def heard(words: str, *parameters: object) -> object:
+            self.sent.append(words)
+            return execute(words, *parameters)
+
+        connection.execute = heard
+
+
+@pytest.fixture
+def backend(postgresql_url: str) -> Iterator[SqlBackend]:
+    backend = SqlBackend(SqlPluginSettings(url=postgresql_url, database_connections=40))
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        for value in (ORGANIZATION, PROJECT, ROBOT, OTHER, KEY, *APPLICATIONS, *TOKENS):
+            add(storage, value)
+        storage.applications.add_secret(APPLICATIONS[0].id, make_client_secret())
+        storage.applications.add_secret(APPLICATIONS[0].id, make_client_secret())
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def scene(backend: SqlBackend) -> BatchingScenario:
+    return BatchingScenario(backend, ContractTransactionManager())
+
+
+def token(number: int) -> Ask:
+    return lambda storage: getattr(storage.tokens.find_access_token(TOKENS[number].digest), "token", None)
+
+
+def client(id_: str) -> Ask:
+    def ask(storage: Storage) -> object:
+        found = storage.applications.find_client(id_)
+        return found and (found.application, len(found.secrets))
+
+    return ask
+
+
+def test_those_who_are_ready_ask_once_and_each_gets_its_own(scene: BatchingScenario) -> None:
+    def unknown(storage: Storage) -> object:
+        return storage.tokens.find_access_token(make_digest())
+
+    scene.ask(token(0), token(1), unknown, token(1), token(2))
+    assert scene.told == [TOKENS[0], TOKENS[1], None, TOKENS[1], TOKENS[2]]
+    assert len(scene.sent) == 1
+
+
+def test_things_of_different_kinds_are_asked_for_apart(scene: BatchingScenario) -> None:
+    scene.ask(token(0), client(APPLICATIONS[0].id), token(1), client(APPLICATIONS[1].id))
+    assert scene.told == [TOKENS[0], (APPLICATIONS[0], 2), TOKENS[1], (APPLICATIONS[1], 0)]
+    assert len(scene.sent) == 2
+
+
+def test_who_is_alone_asks_as_a_thread_does(scene: BatchingScenario, backend: SqlBackend) -> None:
+    scene.ask(token(0))
+    alone = scene.sent
+    scene.ask(token(0), token(1))
+    assert alone != scene.sent
+    with backend.read_session() as storage:
+        assert token(0)(storage) == TOKENS[0]
+        assert alone[0].endswith("= %(token)s")
+
+
+def test_more_than_fit_into_one_question_ask_two(scene: BatchingScenario) -> None:
+    scene.ask(*(token(number) for number in range(len(TOKENS))))
+    assert scene.told == TOKENS
+    assert len(scene.sent) == 2
+
+
+def test_a_key_is_found_for_its_own_service_user_alone(scene: BatchingScenario) -> None:
+    def signer(user_id: str) -> Ask:
+        return lambda storage: (found := storage.credentials.find_key_with_subject(KEY.id, user_id)) and found[0]
+
+    scene.ask(signer(ROBOT.id), signer(OTHER.id), signer(ROBOT.id))
+    assert scene.told == [KEY, None, KEY]
+    assert len(scene.sent) == 1
+
+
+@pytest.mark.parametrize("bad", ["nul\0", "lone \ud800"])
+def test_who_asks_what_no_row_can_hold_spoils_nothing_for_others(scene: BatchingScenario, bad: str) -> None:
+    for asks in ((bad, APPLICATIONS[0].id), (APPLICATIONS[0].id, bad)):
+        scene.ask(*map(client, asks))
+        assert scene.told == [None if one == bad else (APPLICATIONS[0], 2) for one in asks]
+
+
+def test_in_a_snapshot_nobody_asks_for_others(backend: SqlBackend) -> None:
+    """It sees what was committed when it began, and nothing else."""
+    barrier, transactions = GreenletBarrier(3), ContractTransactionManager()
+
+    def look(storage: Storage) -> object:
+        barrier.wait()
+        return token(0)(storage)
+
+    def before() -> object:
+        with backend.snapshot() as storage:
+            with committed_transaction(backend, transactions) as others:
+                others.tokens.revoke_access_token(TOKENS[0].digest, NOW)
+            return look(storage)
+
+    def after() -> object:
+        with backend.read_session() as storage:
+            return look(storage)
+
+    revoked = replace(TOKENS[0], revoked_at=NOW)
+    assert run_in_greenlets([after, before, after]) == [revoked, TOKENS[0], revoked]
+
+
+def test_a_connection_that_is_lost_is_the_loss_of_whoever_has_it(scene: BatchingScenario, postgresql_url: str) -> None:
+    def lose(connection: DatabaseConnection) -> None:
+        with psycopg.connect(postgresql_url.replace("+psycopg", ""), autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.driver.info.backend_pid,))
+
+    scene.ask(token(0), token(1), token(2), of_first=lose)
+    assert scene.told == ["Unavailable" if number == scene.first else TOKENS[number] for number in range(3)]
+
+
+def test_all_who_have_waited_long_are_told_so_at_once(scene: BatchingScenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A silent server would be silent to each of them again."""
+    monkeypatch.setattr(query_batching, "_SLOW_QUERY_SECONDS", -1.0)
+
+    def silence(connection: DatabaseConnection) -> None:
+        def silent(*_: object) -> None:
+            raise psycopg.OperationalError("the server is silent")
+
+        connection.execute = silent
+
+    scene.ask(token(0), token(1), token(2), of_first=silence)
+    assert scene.told == ["Unavailable"] * 3
+    assert len(scene.sent) == 1
+
+
+def test_sessions_of_browsers_are_found_by_one_statement(scene: BatchingScenario, backend: SqlBackend) -> None:
+    person = make_human_user(ORGANIZATION)
+    sessions = [make_session(person) for _ in range(3)]
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        for value in (person, *sessions):
+            add(storage, value)
+
+    def browser(digest: bytes) -> Ask:
+        return lambda storage: [one.session for one in storage.sessions.list_for_browser([digest])]
+
+    scene.ask(*(browser(session.digest) for session in sessions), browser(make_digest()))
+    assert scene.told == [*([session] for session in sessions), []]
+    assert len(scene.sent) == 1
+
+
+def test_audiences_are_found_by_one_statement(scene: BatchingScenario) -> None:
+    def audience(project_id: str, organization_id: str) -> Ask:
+        return lambda storage: storage.projects.list_audience(frozenset({project_id}), organization_id)
+
+    own, foreign = audience(PROJECT.id, ORGANIZATION.id), audience(PROJECT.id, "another")
+    scene.ask(own, foreign, audience("unknown", ORGANIZATION.id), own)
+    assert scene.told == [{PROJECT.id}, set(), set(), {PROJECT.id}]
+    assert len(scene.sent) == 1
+
+
+def test_several_sessions_of_each_browser_are_found_by_one_statement(
+    scene: BatchingScenario, backend: SqlBackend
+) -> None:
+    person = make_human_user(ORGANIZATION)
+    sessions = [make_session(person) for _ in range(5)]
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        for value in (person, *sessions):
+            add(storage, value)
+
+    def browser(*numbers: int) -> Ask:
+        digests = [sessions[number].digest for number in numbers]
+        return lambda storage: {one.session.id for one in storage.sessions.list_for_browser(digests)}
+
+    unknown: Ask = lambda storage: storage.sessions.list_for_browser([make_digest(), make_digest()])  # noqa: E731
+    browsers = ((0, 1), (1, 2, 3), (4, 0))
+    scene.ask(*(browser(*numbers) for numbers in browsers), unknown)
+    assert scene.told == [*({sessions[number].id for number in numbers} for numbers in browsers), ()]
+    assert len(scene.sent) == 1
+
+
+def test_audiences_of_several_projects_are_found_by_one_statement(scene: BatchingScenario, backend: SqlBackend) -> None:
+    others = [make_project(ORGANIZATION) for _ in range(2)]
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        for project in others:
+            add(storage, project)
+
+    def audience(organization_id: str, *project_ids: str) -> Ask:
+        return lambda storage: storage.projects.list_audience(frozenset(project_ids), organization_id)
+
+    ids = [project.id for project in others]
+    scene.ask(
+        audience(ORGANIZATION.id, PROJECT.id, *ids),
+        audience("another", PROJECT.id, *ids),
+        audience(ORGANIZATION.id, ids[0], "unknown"),
+    )
+    assert scene.told == [{PROJECT.id, *ids}, set(), {ids[0]}]
+    assert len(scene.sent) == 1
+
+
+class Writers:
+    """Greenlets that record tokens, each in a transaction of its own."""
+
+    def __init__(self, backend: SqlBackend) -> None:
+        self._backend = backend
+        self.sent: list[str] = []
+
+    def write(self, *writes: Callable[[Storage], object], lost: bool = False) -> list[str]:
+        """Do these at the same time and return how each ended; the connection of the one that executes for all is
+        ``lost`` before."""
+        barrier, ended = GreenletBarrier(len(writes)), [""] * len(writes)
+
+        def do(number: int) -> None:
+            try:
+                with committed_transaction(self._backend, ContractTransactionManager()) as storage:
+                    assert isinstance(storage, SqlStorage)
+                    self._listen(storage.connection)
+                    if barrier.wait() and lost:
+                        sever(storage.connection)
+                    writes[number](storage)
+            except StorageError as error:
+                ended[number] = type(error).__name__
+            else:
+                ended[number] = "written"
+
+        run_in_greenlets([partial(do, number) for number in range(len(writes))])
+        return ended
+
+    def record(self, *tokens: AccessToken, used: Record | None = None, lost: bool = False) -> list[str]:
+        """Record them at the same time, and return how each ended."""
+        return self.write(*(recording(token, used) for token in tokens), lost=lost)
+
+    def stored(self, *tokens: AccessToken | RefreshToken) -> list[bool]:
+        with self._backend.read_session() as storage:
+            find = (storage.tokens.find_access_token, storage.tokens.find_refresh_token)
+            return [find[isinstance(token, RefreshToken)](token.digest) is not None for token in tokens]
+
+    def _listen(self, connection: DatabaseConnection) -> None:
+        execute = connection.execute
+
+        def heard(words: str, *parameters: object) -> object:
+            self.sent.append(words)
+            return execute(words, *parameters)
+
+        connection.execute = heard
+
+
+def recording(token: AccessToken, used: Record | None = None) -> Callable[[Storage], object]:
+    return lambda storage: storage.tokens.add_access_token(
+        token, consumed_record=used or make_record(), is_last_write=True
+    )
+
+
+def sever(connection: DatabaseConnection) -> None:
+    """The server ends the connection when it is sent the next statement."""
+    with psycopg.connect(
+        connection.driver.info.dsn, autocommit=True, password=connection.driver.info.password
+    ) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", (connection.driver.info.backend_pid,))
+
+
+@pytest.fixture
+def family(backend: SqlBackend) -> TokenFamily:
+    person = make_human_user(ORGANIZATION)
+    family = make_token_family(person, APPLICATIONS[0])
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        for value in (person, family):
+            add(storage, value)
+    return family
+
+
+@pytest.fixture
+def writers(backend: SqlBackend) -> Writers:
+    return Writers(backend)
+
+
+def new_tokens(number: int) -> list[AccessToken]:
+    return [make_access_token(ROBOT, digest=make_digest()) for _ in range(number)]
+
+
+def test_ready_writes_share_one_statement(writers: Writers) -> None:
+    tokens = new_tokens(query_batching.MAX_BATCH_SIZE)
+    writers.record(*tokens)
+    assert writers.stored(*tokens) == [True] * query_batching.MAX_BATCH_SIZE
+    assert len(writers.sent) == 1
+
+
+def test_more_writes_than_fit_use_two_statements(writers: Writers) -> None:
+    tokens = new_tokens(query_batching.MAX_BATCH_SIZE + 2)
+    writers.record(*tokens)
+    assert writers.stored(*tokens) == [True] * len(tokens)
+    assert len(writers.sent) == 2
+
+
+@pytest.mark.parametrize("refused", range(3))
+def test_refused_write_leaves_its_neighbours_alone(writers: Writers, refused: int) -> None:
+    tokens = new_tokens(3)
+    tokens[refused] = make_access_token(user_id=make_digest().hex(), digest=make_digest())
+    assert writers.record(*tokens) == ["Missing" if number == refused else "written" for number in range(3)]
+    assert writers.stored(*tokens) == [number != refused for number in range(3)]
+
+
+def test_what_is_used_up_by_several_in_one_batch_is_used_once(writers: Writers) -> None:
+    tokens = new_tokens(5)
+    ended = writers.record(*tokens, used=make_record())
+    assert sorted(ended) == ["AlreadyUsed"] * 4 + ["written"]
+    assert writers.stored(*tokens) == [one == "written" for one in ended]
+
+
+def test_twice_used_record_beside_others_is_refused_once(writers: Writers) -> None:
+    tokens, used = new_tokens(4), make_record()
+    ended = writers.write(
+        *(recording(token, used if number in {1, 2} else None) for number, token in enumerate(tokens))
+    )
+    assert (ended[0], sorted(ended[1:3]), ended[3]) == ("written", ["AlreadyUsed", "written"], "written")
+    assert writers.stored(*tokens) == [one == "written" for one in ended]
+
+
+def test_assertion_used_before_is_refused_alone(writers: Writers) -> None:
+    before, *tokens = new_tokens(4)
+    used = make_record()
+    assert writers.record(before, used=used) == ["written"]
+    writers.sent.clear()
+    ended = writers.write(*(recording(token, used if number == 1 else None) for number, token in enumerate(tokens)))
+    assert ended == ["written", "AlreadyUsed", "written"]
+    assert writers.stored(*tokens) == [True, False, True]
+    assert len(writers.sent) == 1, "nothing of it failed"
+
+
+def test_refresh_token_that_cannot_be_rotated_is_refused_alone(writers: Writers, family: TokenFamily) -> None:
+    live = [make_refresh_token(family) for _ in range(3)]
+    rotated, expired = make_refresh_token(family, rotated_at=NOW), make_refresh_token(family, expires_at=NOW)
+    writers.write(lambda storage: [add(storage, one) for one in (*live, rotated, expired)])
+    writers.sent.clear()
+    presented = [live[0], rotated, live[1], expired, live[2]]
+    successors = [make_refresh_token(family) for _ in presented]
+    accesses = [make_access_token(ROBOT, None, family, digest=make_digest()) for _ in presented]
+
+    def rotation(number: int) -> Callable[[Storage], object]:
+        digest, successor, access = presented[number].digest, successors[number], accesses[number]
+        return lambda storage: storage.tokens.rotate_refresh_token(
+            digest, successor, NOW, access=access, is_last_write=True
+        )
+
+    ended = writers.write(*map(rotation, range(5)))
+    assert ended == ["written", "AlreadyUsed", "written", "Missing", "written"]
+    assert writers.stored(*accesses) == [one == "written" for one in ended]
+    assert writers.stored(*successors) == [one == "written" for one in ended]
+    assert sum(words.startswith("WITH") for words in writers.sent) == 1
+
+
+def test_code_that_cannot_be_redeemed_is_refused_alone(writers: Writers, family: TokenFamily) -> None:
+    live = [make_authorization_code(family) for _ in range(3)]
+    redeemed, foreign = make_authorization_code(family, redeemed_at=NOW), make_authorization_code(family)
+    writers.write(lambda storage: [add(storage, one) for one in (*live, redeemed, foreign)])
+    writers.sent.clear()
+    codes = [redeemed, live[0], live[1], foreign, live[2]]
+    accesses = [make_access_token(ROBOT, None, family, digest=make_digest()) for _ in codes]
+
+    def redemption(number: int) -> Callable[[Storage], object]:
+        code, access = codes[number], accesses[number]
+        client_id = "another" if code is foreign else code.client_id
+
+        def redeem(storage: Storage) -> None:
+            found = storage.tokens.redeem_authorization_code(
+                code.digest, client_id=client_id, redeemed_at=NOW, access=access, is_last_write=True
+            )
+            assert found == replace(code, redeemed_at=NOW), "each is given its own"
+
+        return redeem
+
+    ended = writers.write(*map(redemption, range(5)))
+    assert ended == ["AlreadyUsed", "written", "written", "Missing", "written"]
+    assert writers.stored(*accesses) == [one == "written" for one in ended]
+    assert sum(words.startswith("WITH") for words in writers.sent) == 1
+
+
+def test_text_that_no_row_can_hold_spoils_no_other_write(writers: Writers) -> None:
+    tokens = [*new_tokens(2), make_access_token(ROBOT, digest=make_digest(), scope=("nul\0",))]
+    writers.record(*tokens)
+    assert writers.stored(*tokens) == [True, True, False]
+
+
+def test_batch_whose_connection_is_lost_fails_as_a_whole(writers: Writers) -> None:
+    """Nobody knows whether it was committed, so that nobody repeats it."""
+    tokens = new_tokens(3)
+    assert writers.record(*tokens, lost=True) == ["Unavailable"] * 3
+    assert writers.stored(*tokens) == [False] * 3

@@ -1,0 +1,236 @@
+"""Databases were made by the revisions: none is rewritten once it has landed, and only what they made is migrated."""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from identity.plugins.sql import SqlBackend, SqlPluginSettings
+from identity.plugins.sql.migrations import HEAD, fingerprints, hashes
+from identity.plugins.sql.migrations.runner import upgrade
+from identity.storage.contract.factories import make_organization
+from identity.storage.contract.transaction_manager import ContractTransactionManager, committed_transaction
+from identity.storage.errors import StorageUnavailable
+from identity.testing.postgresql import PostgresqlServer, drop_database, new_database
+
+FROZEN = "identity.plugins.sql.migrations.indexes"
+FILES = [hashes.FOLDER / name for name in hashes.current_hashes()]
+UNKNOWN = "was not made by a revision of this program"
+
+
+@pytest.fixture(params=["sqlite", "postgresql", pytest.param("mariadb", marks=pytest.mark.thorough)])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty database."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/identity.db"
+    elif request.param == "mariadb":
+        from identity.testing import mariadb as of_mariadb
+
+        there = request.getfixturevalue("mariadb_server")
+        url = of_mariadb.new_database(there)
+        yield url
+        of_mariadb.drop_database(there, url)
+    else:
+        server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+        url = new_database(server)
+        yield url
+        drop_database(server, url)
+
+
+def changed(url: str, revision: str | None, *statements: str) -> None:
+    """Make the schema of a revision, then change it by hand."""
+    engine = create_engine(SqlPluginSettings(url=url).database_url())
+    with engine.begin() as connection:
+        if revision is not None:
+            upgrade(connection, revision)
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+def refusals(url: str) -> list[str]:
+    """What all who meet the database say of it; "" for whoever goes on."""
+    told = []
+    backend = SqlBackend(SqlPluginSettings(url=url))
+
+    def back_up() -> None:
+        with backend.dump():
+            pass
+
+    attempts: tuple[Callable[[], object], ...] = (
+        backend.check,
+        lambda: backend.migrate(dry_run=True),
+        backend.migration_sql,
+        backend.migrate,
+        back_up,
+    )
+    for attempt in attempts:
+        try:
+            attempt()
+        except StorageUnavailable as problem:
+            told.append(str(problem))
+        else:
+            told.append("")
+    backend.close()
+    return told
+
+
+def kept(url: str) -> set[str]:
+    engine = create_engine(SqlPluginSettings(url=url).database_url())
+    with engine.connect() as connection:
+        facts = fingerprints.read_fingerprint(connection)
+    engine.dispose()
+    return facts
+
+
+def test_no_revision_was_changed_after_it_had_landed() -> None:
+    assert hashes.current_hashes() == hashes.recorded_hashes(), "see python -m identity.plugins.sql.migrations.hashes"
+
+
+def test_fingerprints_are_those_of_the_revisions(empty: str) -> None:
+    kind = empty.partition(":")[0]
+    made = hashes.create_fingerprints(kind, empty)
+    assert made == fingerprints.recorded_fingerprints(kind), "see python -m identity.plugins.sql.migrations.hashes"
+    assert (fingerprints.FOLDER / f"{kind}.txt").read_text() == fingerprints.serialize_fingerprints(made)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_revisions_import_nothing_that_moves(file: Path) -> None:
+    tree = ast.walk(ast.parse(file.read_text()))
+    imported = {node.module or "" for node in tree if isinstance(node, ast.ImportFrom)}
+    imported |= {
+        one.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Import) for one in node.names
+    }
+    stable = {"alembic", "sqlalchemy", *sys.stdlib_module_names}
+    assert {name for name in imported if name.partition(".")[0] not in stable} <= {FROZEN}
+
+
+def test_a_changed_revision_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "versions").mkdir()
+    for name in ("indexes.py", "mariadb.py", "versions/0001_first.py"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "hashes.txt").write_text("")
+    monkeypatch.setattr(hashes, "FOLDER", tmp_path)
+    monkeypatch.setattr(hashes, "_FILE", tmp_path / "hashes.txt")
+    hashes.record_hashes()
+    (tmp_path / "versions/0002_second.py").write_text("")
+    assert hashes.record_hashes() == ["versions/0002_second.py"]
+    assert (hashes.changed_files(), hashes.recorded_hashes()) == ([], hashes.current_hashes())
+    (tmp_path / "versions/0001_first.py").write_text("changed")
+    assert hashes.main() == 1
+    assert hashes.recorded_hashes() != hashes.current_hashes(), "what was recorded stays"
+
+
+def test_a_database_of_an_early_development_version_is_refused(empty: str) -> None:
+    """Revision ids were used twice: its schema has other columns under an id that is known."""
+    if empty.startswith("mariadb"):
+        pytest.skip("early versions knew no MariaDB")
+    changed(
+        empty,
+        None,
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
+        "INSERT INTO alembic_version VALUES ('0004')",
+        "CREATE TABLE organizations (id TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL, created_at BIGINT NOT NULL)",
+        "CREATE TABLE sessions (id TEXT NOT NULL PRIMARY KEY, user_id TEXT NOT NULL, secret TEXT NOT NULL)",
+    )
+    before = kept(empty)
+    told = refusals(empty)
+    assert all(UNKNOWN in each and "identity export" in each for each in told)
+    assert kept(empty) == before
+
+
+@pytest.mark.parametrize("revision", ["0013", "9999"])
+def test_an_early_revision_that_is_above_ours_is_not_called_newer(empty: str, revision: str) -> None:
+    changed(
+        empty,
+        None,
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
+        f"INSERT INTO alembic_version VALUES ('{revision}')",  # noqa: S608
+    )
+    assert all(UNKNOWN in each for each in refusals(empty))
+
+
+@pytest.mark.parametrize(("statement", "told"), [
+    ("ALTER TABLE token_families DROP COLUMN acr", "token_families column acr text default is missing"),
+    ("ALTER TABLE projects ADD COLUMN given INTEGER NOT NULL DEFAULT 0", ""),
+    ("ALTER TABLE projects ADD COLUMN given INTEGER", ""),
+    ("CREATE INDEX of_an_operator ON projects (created_at)", ""),
+    ("CREATE TABLE of_others (id INTEGER PRIMARY KEY, name TEXT)", ""),
+    ("CREATE UNIQUE INDEX of_an_operator ON projects (created_at)", "projects unique (created_at) should not be there"),
+    ("DROP TABLE audit_floor", "audit_floor column id integer is missing"),
+    ("DROP TRIGGER audit_events_are_kept", "audit_events trigger audit_events_are_kept is missing"),
+    ("DROP INDEX ix_domains_of_nobody", None),
+])  # fmt: skip
+@pytest.mark.parametrize("revision", ["0008", HEAD])
+def test_tables_that_were_changed_are_told_and_what_is_added_beside_is_not(
+    empty: str, statement: str, told: str | None, revision: str
+) -> None:
+    kind = empty.partition(":")[0]
+    if told is None:
+        statement, told = "DROP INDEX uq_domains_name", "domains unique (name) where is missing"
+        if kind == "mariadb":
+            statement, told = f"{statement} ON domains", "domains unique (name_that_counts) is missing"
+    if kind == "postgresql" and "TRIGGER" in statement:
+        statement += " ON audit_events"
+    changed(empty, revision, statement)
+    before = kept(empty)
+    said = refusals(empty)
+    if told:
+        assert all(told in each for each in said)
+        assert kept(empty) == before
+    else:
+        assert said[1:] == [""] * 4
+        assert said[0] == "" or "older than this version" in said[0]
+
+
+def test_tables_of_something_else_are_left_alone(empty: str) -> None:
+    changed(empty, None, "CREATE TABLE users (id INTEGER PRIMARY KEY, login VARCHAR(20))")
+    backend = SqlBackend(SqlPluginSettings(url=empty))
+    for attempt in (backend.migrate, lambda: backend.migrate(dry_run=True)):
+        with pytest.raises(StorageUnavailable, match="tables of these names: users"):
+            attempt()
+    assert {fact.split()[0] for fact in kept(empty)} == {"users"}
+    backend.close()
+
+
+def test_partitions_and_a_restored_copy_are_recognized(postgresql_server: PostgresqlServer) -> None:
+    """As the page on sizing has them."""
+    url = new_database(postgresql_server)
+    changed(
+        url,
+        HEAD,
+        "ALTER TABLE refresh_tokens RENAME TO refresh_tokens_before",
+        "CREATE TABLE refresh_tokens (LIKE refresh_tokens_before INCLUDING ALL) PARTITION BY HASH (digest)",
+        *(
+            f"CREATE TABLE refresh_tokens_{n} PARTITION OF refresh_tokens FOR VALUES WITH (MODULUS 2, REMAINDER {n})"
+            for n in range(2)
+        ),
+        "ALTER TABLE refresh_tokens ADD CONSTRAINT fk_refresh_tokens_family_id"
+        " FOREIGN KEY (family_id) REFERENCES token_families (id) ON DELETE CASCADE",
+        "DROP TABLE refresh_tokens_before",
+    )
+    assert refusals(url) == [""] * 5
+    drop_database(postgresql_server, url)
+
+
+def test_an_account_that_may_not_see_triggers_is_served(mariadb_server: object) -> None:
+    """MariaDB shows them to whoever may make some."""
+    from identity.testing import mariadb as of_mariadb
+
+    there: of_mariadb.MariadbServer = mariadb_server  # type: ignore[assignment]
+    url = of_mariadb.new_database(there)
+    changed(url, HEAD)
+    name = url.partition("?")[0].rpartition("/")[2]
+    there.execute(
+        "CREATE USER IF NOT EXISTS serving@localhost",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON {name}.* TO serving@localhost",
+    )
+    backend = SqlBackend(SqlPluginSettings(url=url.replace("root@", "serving@")))
+    backend.check()
+    with committed_transaction(backend, ContractTransactionManager()) as storage:
+        storage.organizations.add(make_organization())
+    backend.close()
+    of_mariadb.drop_database(there, url)

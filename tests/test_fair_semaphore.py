@@ -1,0 +1,115 @@
+"""Fair shares: neither a network nor an organization holds more than a quarter, and one place is left for the next."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from contextvars import Context
+
+import pytest
+
+from identity.fair_semaphore import (
+    FairSemaphore,
+    NoFreeSlot,
+    assign_organization,
+    client_network_scope,
+    organization_scope,
+)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as open_:
+        yield open_
+
+
+def taken(
+    shares: FairSemaphore, stack: ExitStack, *, network: str = "", organization: str = "", known: bool = False
+) -> int:
+    """How many places somebody gets who wants all of them."""
+    number = 0
+    with client_network_scope(network), organization_scope(organization, known_browser=known):
+        while True:
+            try:
+                stack.callback(shares.acquire())
+            except NoFreeSlot:
+                return number
+            number += 1
+
+
+def test_one_organization_gets_a_quarter_from_all_networks(stack: ExitStack) -> None:
+    shares = FairSemaphore(32)
+    got = [taken(shares, stack, network=f"192.0.{number}.0/24", organization="acme") for number in range(9)]
+    assert sum(got) == 8
+    assert taken(shares, stack, network="198.51.100.0/24", organization="bolt") > 0
+
+
+def test_one_network_gets_a_quarter_of_all_organizations(stack: ExitStack) -> None:
+    shares = FairSemaphore(32)
+    assert sum(taken(shares, stack, network="192.0.2.0/24", organization=str(number)) for number in range(9)) == 8
+    assert taken(shares, stack, network="198.51.100.0/24", organization="acme") == 8
+
+
+def test_what_has_no_organization_shares_one_bucket(stack: ExitStack) -> None:
+    shares = FairSemaphore(32)
+    assert sum(taken(shares, stack, network=f"192.0.{number}.0/24") for number in range(9)) == 8
+    assert taken(shares, stack, network="198.51.100.0/24", organization="acme") == 8
+
+
+@pytest.mark.parametrize("places", [2, 4, 8, 32, 161])
+def test_a_greedy_few_leave_a_place_for_the_next(stack: ExitStack, places: int) -> None:
+    shares = FairSemaphore(places)
+    greedy = max(1, min(3, places // 2))
+    for number in range(greedy):
+        taken(shares, stack, network=f"192.0.{number}.0/24", organization=str(number))
+    assert taken(shares, stack, network="198.51.100.0/24", organization="next") > 0
+
+
+def test_known_browsers_have_places_of_their_own(stack: ExitStack) -> None:
+    shares = FairSemaphore(16)
+    for number in range(100):
+        taken(shares, stack, network=f"192.{number}.0.0/24", organization=str(number))
+    assert taken(shares, stack, network="198.51.100.0/24", organization="new") == 0
+    assert taken(shares, stack, network="198.51.100.0/24", organization="new", known=True) > 0
+
+
+def test_what_the_service_does_itself_is_bounded_by_the_places_alone() -> None:
+    shares = FairSemaphore(8)
+
+    def fill() -> None:
+        for _ in range(8):
+            shares.acquire()
+        with pytest.raises(NoFreeSlot):
+            shares.acquire()
+
+    # No request is answered there.
+    Context().run(fill)
+
+
+def test_a_part_of_an_organization_holds_half_of_its_share(stack: ExitStack) -> None:
+    shares = FairSemaphore(32)
+    with client_network_scope(""), organization_scope("acme"):
+        for part in ("one", "one", "one", "one", "two"):
+            stack.callback(shares.acquire(part))
+        with pytest.raises(NoFreeSlot):
+            shares.acquire("one")
+        stack.callback(shares.acquire("two"))
+
+
+def test_where_all_serve_one_organization_networks_alone_share(stack: ExitStack) -> None:
+    shares = FairSemaphore(16, by_organization=False)
+    assert taken(shares, stack, network="192.0.2.0/24", organization="acme") == 4
+    assert taken(shares, stack, network="198.51.100.0/24", organization="acme") == 4
+
+
+def test_places_come_back_to_whoever_had_them(stack: ExitStack) -> None:
+    shares = FairSemaphore(8)
+    leaving: list[Callable[[], None]] = []
+    with client_network_scope("192.0.2.0/24"):
+        assign_organization("acme")
+        for _ in range(50):
+            leaving = [shares.acquire(), shares.acquire()]
+            with pytest.raises(NoFreeSlot):
+                shares.acquire()
+            for leave in leaving:
+                leave()
+    assert shares._all.free == 8
+    assert not shares._all._used_by_key

@@ -1,0 +1,103 @@
+"""Hasher: a few passwords at a time, a short queue, then busy; and whoever waits steps aside."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from identity import password_hashing
+from identity.crypto.argon2id import Argon2Cost, HashVerification
+from identity.password_hashing import MAX_QUEUED_PASSWORDS, PasswordHasher, ServerBusy
+
+CHEAP = Argon2Cost(memory_kib=19456, iterations=2)
+
+
+@pytest.fixture
+def hasher() -> Iterator[PasswordHasher]:
+    made = PasswordHasher(CHEAP, workers=1)
+    yield made
+    made.close()
+
+
+def test_what_was_hashed_is_recognised(hasher: PasswordHasher) -> None:
+    stored = hasher.hash("correct horse")
+    assert hasher.verify(stored, "correct horse") == HashVerification(is_match=True, needs_rehash=False)
+    assert not hasher.verify(stored, "correct house").is_match
+
+
+def test_nobody_costs_a_hash_too(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[str] = []
+    monkeypatch.setattr(
+        password_hashing,
+        "verify_dummy",
+        lambda password, cost: hashed.append(password) or HashVerification(False, False),
+    )
+    assert not hasher.verify(None, "anything").is_match
+    assert hashed == ["anything"]
+
+
+def test_a_hash_of_another_cost_is_outdated(hasher: PasswordHasher) -> None:
+    dearer = PasswordHasher(Argon2Cost(), workers=1)
+    assert dearer.verify(hasher.hash("correct horse"), "correct horse").needs_rehash
+    dearer.close()
+
+
+def test_beyond_the_queue_it_is_busy(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One at work and the queue full: the next one hears so at once, and there is room again afterwards."""
+    go_on = threading.Event()
+    monkeypatch.setattr(password_hashing, "hash_password", lambda password, cost: go_on.wait(30) and "$hash$")
+    waiting = MAX_QUEUED_PASSWORDS + 1
+    with ThreadPoolExecutor(waiting) as threads:
+        begun = threading.Barrier(waiting + 1)
+
+        def ask() -> str:
+            begun.wait(30)
+            return hasher.hash("x")
+
+        answers = [threads.submit(ask) for _ in range(waiting)]
+        begun.wait(30)
+        refused = 0
+        while not refused:
+            # As soon as all of them have their places.
+            if not hasher._semaphore._all.free:
+                with pytest.raises(ServerBusy) as busy:
+                    hasher.hash("x")
+                refused += 1
+                assert busy.value.seconds > 0
+        go_on.set()
+        assert [answer.result(30) for answer in answers] == ["$hash$"] * waiting
+    assert hasher.hash("x") == "$hash$"
+
+
+def test_whoever_waits_steps_aside(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+
+    @contextmanager
+    def step() -> Iterator[None]:
+        steps.append("aside")
+        yield
+        steps.append("back")
+
+    monkeypatch.setattr(password_hashing, "released_slot", step)
+    hasher.hash("x")
+    assert steps == ["aside", "back"]
+
+
+def test_a_failure_gives_the_place_back(hasher: PasswordHasher, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(password: str, cost: Argon2Cost) -> str:
+        raise MemoryError
+
+    monkeypatch.setattr(password_hashing, "hash_password", fail)
+    for _ in range(MAX_QUEUED_PASSWORDS + 5):
+        with pytest.raises(MemoryError):
+            hasher.hash("x")
+
+
+def test_processes_share_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("identity.cpu_count.available_cpus", lambda: 9)
+    for processes, threads in ((1, 8), (2, 4), (9, 1)):
+        hasher = PasswordHasher(CHEAP)
+        hasher.set_process_count(processes)
+        assert hasher._workers == threads
