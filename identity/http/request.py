@@ -123,8 +123,8 @@ class IdentityRequest(Request):  # type: ignore[misc]
         return RequestServices(identity, self._actor, partial(negotiate_language, self), transactions, claimed)
 
     def _close(self) -> None:
-        opened: RequestServices = self.__dict__.pop("opened")
-        opened.close()
+        request_services: RequestServices = self.__dict__.pop("request_services")
+        request_services.close()
 
     @property
     def services(self) -> UnitOfWork:

@@ -38,7 +38,7 @@ class EntityService(Service, Generic[EntityT]):
         organization_id = self._organization_id(thing)
         self._before_removal(thing)
         with translate_storage_errors(self._kind_label, id):
-            self._store.remove(id)
+            self._store.delete(id)
         self._record_event(f"{self.kind}.removed", thing, organization_id, dump_fields(thing))
         self._after_removal(thing)
 

@@ -189,7 +189,7 @@ def test_tokens_hold_roles_where_the_application_says_so(world: World, scene: Ro
     members = scene.tokens()
     assert roles_in(decode_jwt_unverified(members["access_token"])[1]) == expected
     assert roles_in(decode_jwt_unverified(members["id_token"])[1]) == {}
-    world.operator_services.storage.user_grants.remove(scene.grant.id)
+    world.operator_services.storage.user_grants.delete(scene.grant.id)
     again = check_token_response(world.refresh(members["refresh_token"], scene.client))
     assert roles_in(decode_jwt_unverified(again["access_token"])[1]) == {of(scene.other): {"reader", "auditor"}}
 

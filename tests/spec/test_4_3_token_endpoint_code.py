@@ -315,5 +315,5 @@ def test_a_project_that_checks_roles_does_so_again(world: World) -> None:
     given = world.make_user_grant(person, project, "reader")
     code = world.make_code(client, session)
     check_token_response(world.redeem(world.make_code(client, session), client))
-    world.operator_services.storage.user_grants.remove(given.id)
+    world.operator_services.storage.user_grants.delete(given.id)
     check_oauth_error(world.redeem(code, client), "invalid_grant")

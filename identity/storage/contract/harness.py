@@ -93,7 +93,7 @@ class StorageHarness:
         self._request = request
         #: ``on.read.users.find(id)``: what others see.
         self.read: Storage = AutocommitStorage(self.read_session)
-        #: ``on.write.users.remove(id)``: in a transaction of this call alone, which is committed.
+        #: ``on.write.users.delete(id)``: in a transaction of this call alone, which is committed.
         self.write: Storage = AutocommitStorage(self.transaction)
 
     def read_session(self) -> AbstractContextManager[Storage]:

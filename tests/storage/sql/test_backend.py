@@ -106,7 +106,7 @@ with committing(backend, transactions) as storage:
     storage.organizations.add(committed)
 with committing(backend, transactions) as storage:
     storage.organizations.add(uncommitted)
-    storage.organizations.remove(committed.id)
+    storage.organizations.delete(committed.id)
     os.kill(os.getpid(), signal.SIGKILL)
 """
     ended = subprocess.run([sys.executable, "-c", program], check=False, timeout=60)
